@@ -1,0 +1,1 @@
+"""Greenroom: a self-hosted virtual waiting room."""

@@ -1,0 +1,36 @@
+"""The few errors greenroom raises on purpose; expected outcomes are values, not errors."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with what an operator wrote.
+
+    `pointer` names the field the way the operator reached it (`rooms[2].path`), `reason` says what is wrong and what
+    would be right, `line` is the 1-based line of the file or 0 when there is none.
+    """
+
+    pointer: str
+    reason: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line else ""
+        return f"{place}{self.pointer}: {self.reason}"
+
+
+class GreenroomError(Exception):
+    """Base of every error that greenroom raises on purpose."""
+
+
+class InvalidConfig(GreenroomError):
+    """What the operator wrote cannot be used; carries ALL problems found, never just the first."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+class StorageFailed(GreenroomError):
+    """The disk or the ledger refused a write; nobody may be admitted on the strength of it."""

@@ -1,0 +1,1 @@
+"""The data path: reads a request, asks the reception, answers or passes it to the origin."""

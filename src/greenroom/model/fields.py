@@ -1,0 +1,71 @@
+"""How a field of a record says what it accepts: bounds, unit, help. Validation, schema, docs and forms all read this."""
+
+import re
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+from greenroom.errors import Problem
+
+SPEC = "spec"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What one field accepts.
+
+    `low` and `high` are inclusive; for a string they bound its length. `extension` marks what Cloudflare does not have.
+    """
+
+    help: str
+    unit: str = ""
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[Any, ...] = ()
+    pattern: str = ""
+    nullable: bool = False
+    extension: bool = False
+    read_only: bool = False
+
+
+def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
+    """A dataclass field with its Spec in the metadata; a list or dict default is copied for each record."""
+    metadata = {SPEC: Spec(help, **limits)}
+    if isinstance(default, (list, dict)):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def specs(record: type) -> dict[str, Spec]:
+    """Name -> Spec of every described field, in the order they are written."""
+    return {item.name: item.metadata[SPEC] for item in fields(record) if SPEC in item.metadata}
+
+
+def check_value(pointer: str, value: Any, kind: type, rule: Spec) -> Problem | None:
+    """The first thing wrong with one value, or None. `kind` is the plain Python type wanted."""
+    if value is None:
+        return None if rule.nullable else Problem(pointer, "must not be null")
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        return Problem(pointer, f"must be {_NAMES.get(kind, kind.__name__)}, not {_shown(value)}")
+    if rule.choices and value not in rule.choices:
+        return Problem(pointer, f"must be one of {', '.join(map(str, rule.choices))}, not {_shown(value)}")
+    size = value if isinstance(value, int) else len(value) if hasattr(value, "__len__") else None
+    measured = "" if isinstance(value, int) else " characters" if isinstance(value, str) else " entries"
+    if size is not None and rule.low is not None and size < rule.low:
+        return Problem(pointer, f"must be at least {rule.low}{measured}{_unit(rule)}, not {_shown(size)}")
+    if size is not None and rule.high is not None and size > rule.high:
+        return Problem(pointer, f"must be at most {rule.high}{measured}{_unit(rule)}, not {_shown(size)}")
+    if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
+        return Problem(pointer, f"must match {rule.pattern}, not {_shown(value)}")
+    return None
+
+
+_NAMES = {int: "a whole number", str: "a string", bool: "true or false", list: "a list", dict: "a table"}
+
+
+def _unit(rule: Spec) -> str:
+    return f" {rule.unit}" if rule.unit else ""
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,190 @@
+"""A waiting room as an operator writes it down: field names, bounds and defaults of the published API, plus our own, marked."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, get_origin
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import SPEC, check_value, spec, specs
+
+LIMIT_MAX = 2_147_483_647
+TEMPLATE_MAX = 1_048_576
+HOST = r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
+METHODS = ("fifo", "random", "passthrough", "reject")
+LANGUAGES = tuple(
+    "en-US es-ES de-DE fr-FR it-IT ja-JP ko-KR pt-BR zh-CN zh-TW nl-NL pl-PL id-ID tr-TR ar-EG ru-RU fa-IR bg-BG hr-HR "
+    "cs-CZ da-DK fi-FI lt-LT lv-LV ms-MY nb-NO ro-RO el-GR he-IL hi-IN hu-HU sr-BA sk-SK sl-SI sv-SE tl-PH th-TH uk-UA "
+    "vi-VN".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A host and the path prefix below it that a room covers, on segment boundaries (`/shop` covers `/shop/x`, not `/shopping`)."""
+
+    host: str
+    path: str = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class CookieAttributes:
+    """How the ticket cookie is marked; `auto` follows the always_use_https setting."""
+
+    samesite: str = spec("SameSite of the cookie", "auto", choices=("auto", "lax", "none", "strict"))
+    secure: str = spec("Secure of the cookie", "auto", choices=("auto", "always", "never"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """One waiting room. Making one with anything wrong raises InvalidConfig with every problem.
+
+    Source of names, bounds and defaults: shared reference "waiting-room-api", section 2. The API's own minimum of 200 for
+    the two limits is checked by the API; here limits work from 1 upwards.
+    """
+
+    id: str = spec("opaque identifier, unique and stable: tickets are bound to it", "", read_only=True)
+    name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
+    host: str = spec("host name that is covered, exact, without scheme or port; `*` covers every host", low=1, high=253)
+    path: str = spec("path prefix that is covered, on segment boundaries", "/", low=1, high=2048)
+    additional_routes: tuple[Route, ...] = spec("more {host, path} pairs that share this room", (), high=100)
+    total_active_users: int = spec("how many visitors may be active at the origin at once", low=1, high=LIMIT_MAX)
+    new_users_per_minute: int = spec("how many visitors may be let in during any 60 seconds", low=1, high=LIMIT_MAX)
+    session_duration: int = spec("how long a visitor counts as active after the last request", 5, unit="minutes", low=1, high=30)
+    disable_session_renewal: bool = spec("end the session that long after admission, whatever the visitor does", False)
+    queueing_method: str = spec("how the line is let in", "fifo", choices=METHODS)
+    queueing_status_code: int = spec("HTTP status of the waiting page", 200, choices=(200, 202, 429))
+    queue_all: bool = spec("hold every newcomer; active visitors stay", False)
+    suspended: bool = spec("send everybody to the origin and record nothing", False)
+    description: str = spec("a note for operators", "", high=10_000)
+    custom_page_html: str = spec("Mustache template of the waiting page; empty = the built-in page", "", high=TEMPLATE_MAX)
+    default_template_language: str = spec("language of the built-in page", "en-US", choices=LANGUAGES)
+    json_response_enabled: bool = spec("answer exactly `Accept: application/json` with JSON", False)
+    cookie_attributes: CookieAttributes = spec("how the ticket cookie is marked", CookieAttributes())
+    cookie_suffix: str = spec(
+        "appended to the cookie name after `_`; needed with additional_routes", "", pattern=r"[A-Za-z0-9_-]*", high=64
+    )
+    enabled_origin_commands: tuple[str, ...] = spec("commands obeyed in Cf-Waiting-Room-Command of an origin answer", (), high=1)
+    turnstile_mode: str = spec(
+        "kept for compatible configurations", "invisible", choices=("off", "invisible", "visible_non_interactive", "visible_managed")
+    )
+    turnstile_action: str = spec("kept for compatible configurations", "log", choices=("log", "infinite_queue"))
+    case_insensitive_paths: bool = spec("match path prefixes without regard to case", False, extension=True)
+    confirm_newcomers: bool = spec(
+        "let a newcomer in only when the ticket came back, so requests without cookies can never use up the room", False, extension=True
+    )
+    refresh_max_seconds: int = spec(
+        "longest interval between two tries of a waiting visitor", 20, unit="seconds", low=2, high=60, extension=True
+    )
+
+    def __post_init__(self) -> None:
+        problems = room_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        if problems:
+            raise InvalidConfig(problems)
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """Every host and path this room covers, the main one first."""
+        return (Route(self.host, self.path), *self.additional_routes)
+
+    @property
+    def cookie_name(self) -> str:
+        """`__cfwaitingroom`, with the suffix behind it when there is one."""
+        return f"__cfwaitingroom_{self.cookie_suffix}" if self.cookie_suffix else "__cfwaitingroom"
+
+    @property
+    def session_ms(self) -> int:
+        """Session duration in milliseconds."""
+        return self.session_duration * 60_000
+
+    @property
+    def renewal_age_ms(self) -> int:
+        """q of ADMISSION.md: a session renewed less than this ago is not renewed again."""
+        return min(5_000, max(1_000, self.session_ms // 60))
+
+
+_KINDS: dict[str, type] = {"additional_routes": tuple, "enabled_origin_commands": tuple, "cookie_attributes": CookieAttributes}
+
+
+def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of one room, as plain values of the declared types."""
+    described = specs(Room)
+    problems = []
+    for item in fields(Room):
+        at = f"{pointer}{item.name}"
+        if item.name not in values or values[item.name] is MISSING:
+            if item.default is MISSING and item.default_factory is MISSING:
+                problems.append(Problem(at, f"is required: {described[item.name].help}"))
+            continue
+        kind = _KINDS.get(item.name) or _plain(item.type)
+        found = check_value(at, values[item.name], kind, item.metadata[SPEC])
+        if found:
+            problems.append(found)
+    wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
+    if "enabled_origin_commands" not in wrong and set(values.get("enabled_origin_commands", ())) - {"revoke"}:
+        problems.append(Problem(f"{pointer}enabled_origin_commands", "may only contain revoke"))
+    problems += _route_problems(values, wrong, pointer) + _cookie_problems(values, wrong, pointer)
+    return problems
+
+
+def _plain(annotation: Any) -> type:
+    origin = get_origin(annotation) or annotation
+    return origin if isinstance(origin, type) else object
+
+
+def _route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
+    problems = []
+    if "host" not in wrong and "host" in values:
+        problems += host_problems(f"{pointer}host", values["host"])
+    if "path" not in wrong and "path" in values:
+        problems += path_problems(f"{pointer}path", values["path"])
+    if "additional_routes" in wrong:
+        return problems
+    for index, route in enumerate(values.get("additional_routes", ())):
+        at = f"{pointer}additional_routes[{index}]"
+        if not isinstance(route, Route):
+            problems.append(Problem(at, "must be a table with host and path"))
+            continue
+        problems += host_problems(f"{at}.host", route.host) + path_problems(f"{at}.path", route.path)
+    return problems
+
+
+def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
+    problems = []
+    attributes = values.get("cookie_attributes")
+    if isinstance(attributes, CookieAttributes):
+        for name, rule in specs(CookieAttributes).items():
+            found = check_value(f"{pointer}cookie_attributes.{name}", getattr(attributes, name), str, rule)
+            if found:
+                problems.append(found)
+        if attributes.samesite == "none" and attributes.secure == "never":
+            problems.append(
+                Problem(f"{pointer}cookie_attributes.secure", "must not be never when samesite is none: browsers drop such a cookie")
+            )
+    if values.get("additional_routes") and not values.get("cookie_suffix") and "cookie_suffix" not in wrong:
+        problems.append(Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty"))
+    return problems
+
+
+def host_problems(pointer: str, host: Any) -> list[Problem]:
+    """What is wrong with a host to cover: lower-case name, no scheme, port or wildcard label; a lone `*` covers every host."""
+    if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host)):
+        return []
+    return [
+        Problem(pointer, f"must be a lower-case host name without scheme, port or wildcard, or `*` for every host, not {str(host)[:60]!r}")
+    ]
+
+
+def path_problems(pointer: str, path: Any) -> list[Problem]:
+    """What is wrong with a path prefix to cover: absolute, printable ASCII in canonical form, no query, no wildcard."""
+    if not isinstance(path, str) or not path.startswith("/"):
+        return [Problem(pointer, "must begin with /")]
+    if re.search(r"[?#*;\\\s]|[^\x21-\x7e]", path):
+        return [
+            Problem(
+                pointer, "must not contain a query, fragment, wildcard, `;`, backslash, blank or non-ASCII character (percent-encode it)"
+            )
+        ]
+    if "//" in path or re.search(r"/\.{1,2}(/|$)", path):
+        return [Problem(pointer, "must not contain empty or dot segments")]
+    return []

@@ -1,0 +1,155 @@
+"""What one visit is made of: the arrival, the ticket, where the visitor stands, and what is answered.
+
+These records are made for every request, so they are msgspec structs (about 0.1 us each) and times are whole
+milliseconds of Unix time (`_ms`).
+"""
+
+from enum import IntEnum
+
+import msgspec
+
+TIE_BITS = 22
+"""Low bits of a key that break ties between visitors of the same millisecond at random."""
+
+TICKET_ID_BYTES = 12
+"""96 random bits: a collision among 10^12 tickets is less likely than 10^-4."""
+
+PLACE_KEPT_MS = 300_000
+"""A waiting ticket is good for five minutes after its last check-in (visitor-behaviour section 3)."""
+
+
+def make_key(arrival_ms: int, tie: int) -> int:
+    """A visitor's place in line: earlier arrival first, ties broken by `tie` (taken modulo 2**22)."""
+    return arrival_ms << TIE_BITS | tie & (1 << TIE_BITS) - 1
+
+
+def arrival_ms_of(key: int) -> int:
+    """When the owner of this key first arrived."""
+    return key >> TIE_BITS
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """The facts of one HTTP request, in the one canonical form that is matched and forwarded.
+
+    `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded (core.canonical);
+    `query` is what stands behind `?`, without it; header names are lower case; `client` is the visitor's real address
+    after trusted proxies; `scheme` is "http" or "https" as the visitor saw it.
+    """
+
+    method: str
+    scheme: str
+    host: str
+    path: str
+    query: str
+    headers: tuple[tuple[bytes, bytes], ...]
+    client: str
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first value of a header (lower-case name), or None."""
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return None
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """What a visitor carries, sealed, in the cookie.
+
+    `accepted_ms` is 0 while waiting. `checked_ms` is the last admission attempt or session renewal that counted;
+    `refresh_ms` is the interval after it that the visitor was told to keep.
+    """
+
+    id: bytes
+    key: int
+    accepted_ms: int
+    checked_ms: int
+    refresh_ms: int
+
+    @property
+    def accepted(self) -> bool:
+        """Whether this visitor was let in at some time (the ledger knows whether the session still lives)."""
+        return self.accepted_ms > 0
+
+
+class Standing(IntEnum):
+    """Where a visitor stands after one ledger operation."""
+
+    ADMITTED = 1  # let in by this very operation
+    ACTIVE = 2  # has a living session
+    WAITING = 3  # held; `position` 0 means the place is not real yet, because no ticket came back
+    GONE = 4  # no such session (ended, revoked, never here): treat as a newcomer
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """Seconds until a visitor gets in: quartiles. For FIFO all three may be equal."""
+
+    p25_s: float
+    p50_s: float
+    p75_s: float
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """A ledger's answer to one operation.
+
+    `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal the ledger has on its books
+    (goes into the ticket as checked_ms). For WAITING: `refresh_ms` is the assigned interval, `attempted_ms` the last attempt
+    that counted, `ahead` people in line before this visitor, `waiting` people in line altogether, `position` = ahead + 1
+    when in line. `estimate` None means unknown, and unknown is said as unknown.
+    """
+
+    standing: Standing
+    expires_ms: int = 0
+    renewed_ms: int = 0
+    attempted_ms: int = 0
+    refresh_ms: int = 0
+    position: int = 0
+    ahead: int = 0
+    waiting: int = 0
+    estimate: Estimate | None = None
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Everything a held visitor may be told; pages.variables turns it into the published variables."""
+
+    now_ms: int
+    method: str
+    last_updated_ms: int
+    refresh_s: int  # 0 = this page does not refresh (reject)
+    estimate: Estimate | None = None
+    queue_full: bool = False
+    queue_all: bool = False
+    position: int = 0  # 0 = not in line (yet)
+    ahead: int = 0
+    waiting: int = 0
+    in_line: bool = False  # the ticket came back: the place is real
+    storage_failed: bool = False  # admissions stopped because nothing can be written down
+    event_active: bool = False
+    event_prequeueing: bool = False
+    event_start_ms: int = 0
+    event_end_ms: int = 0
+    shuffle_at_event_start: bool = False
+    turnstile: str = ""
+    infinite_queue: bool = False
+
+
+class Forward(msgspec.Struct, frozen=True):
+    """Go on to the origin. `set_cookie` is a whole Set-Cookie value to add to the origin's answer, or empty.
+
+    `room_id` and `ticket_id` are empty when no room covers the request or the room let it by without a ticket.
+    """
+
+    set_cookie: bytes = b""
+    room_id: str = ""
+    ticket_id: bytes = b""
+    obeys_origin: bool = False  # the room enabled origin commands (revoke)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Answer from here. `head` is ready header lines (`Name: value\\r\\n` each) without Content-Length or Connection."""
+
+    status: int
+    head: bytes
+    body: bytes
+
+
+Reply = Forward | Answer

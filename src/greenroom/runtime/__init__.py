@@ -1,0 +1,1 @@
+"""The only wiring and the only real clock: settings, assembly, start and stop."""

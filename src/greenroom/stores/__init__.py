@@ -1,0 +1,1 @@
+"""Adapters that answer the ports: memory ledger, journal on disk, key ring."""

@@ -1,0 +1,1 @@
+"""The background loop that keeps ledgers and coordinator in step."""

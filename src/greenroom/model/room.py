@@ -61,9 +61,7 @@ class Room:
     default_template_language: str = spec("language of the built-in page", "en-US", choices=LANGUAGES)
     json_response_enabled: bool = spec("answer exactly `Accept: application/json` with JSON", False)
     cookie_attributes: CookieAttributes = spec("how the ticket cookie is marked", CookieAttributes())
-    cookie_suffix: str = spec(
-        "appended to the cookie name after `_`; needed with additional_routes", "", pattern=r"[A-Za-z0-9_-]*", high=64
-    )
+    cookie_suffix: str = spec("appended to the cookie name after `_`", "", pattern=r"[A-Za-z0-9_-]*", high=64)
     enabled_origin_commands: tuple[str, ...] = spec("commands obeyed in Cf-Waiting-Room-Command of an origin answer", (), high=1)
     turnstile_mode: str = spec(
         "kept for compatible configurations", "invisible", choices=("off", "invisible", "visible_non_interactive", "visible_managed")
@@ -73,9 +71,7 @@ class Room:
     confirm_newcomers: bool = spec(
         "let a newcomer in only when the ticket came back, so requests without cookies can never use up the room", False, extension=True
     )
-    refresh_max_seconds: int = spec(
-        "longest interval between two tries of a waiting visitor", 20, unit="seconds", low=2, high=60, extension=True
-    )
+    refresh_max_seconds: int = spec("longest time between two tries of a visitor", 20, unit="seconds", low=2, high=60, extension=True)
 
     def __post_init__(self) -> None:
         problems = room_problems({item.name: getattr(self, item.name) for item in fields(self)})
@@ -158,9 +154,7 @@ def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -
             if found:
                 problems.append(found)
         if attributes.samesite == "none" and attributes.secure == "never":
-            problems.append(
-                Problem(f"{pointer}cookie_attributes.secure", "must not be never when samesite is none: browsers drop such a cookie")
-            )
+            problems.append(Problem(f"{pointer}cookie_attributes.secure", "must not be never when samesite is none: browsers drop it"))
     if values.get("additional_routes") and not values.get("cookie_suffix") and "cookie_suffix" not in wrong:
         problems.append(Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty"))
     return problems
@@ -170,9 +164,7 @@ def host_problems(pointer: str, host: Any) -> list[Problem]:
     """What is wrong with a host to cover: lower-case name, no scheme, port or wildcard label; a lone `*` covers every host."""
     if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host)):
         return []
-    return [
-        Problem(pointer, f"must be a lower-case host name without scheme, port or wildcard, or `*` for every host, not {str(host)[:60]!r}")
-    ]
+    return [Problem(pointer, f"must be a lower-case host name without scheme or port, or `*` for every host, not {str(host)[:60]!r}")]
 
 
 def path_problems(pointer: str, path: Any) -> list[Problem]:
@@ -180,11 +172,7 @@ def path_problems(pointer: str, path: Any) -> list[Problem]:
     if not isinstance(path, str) or not path.startswith("/"):
         return [Problem(pointer, "must begin with /")]
     if re.search(r"[?#*;\\\s]|[^\x21-\x7e]", path):
-        return [
-            Problem(
-                pointer, "must not contain a query, fragment, wildcard, `;`, backslash, blank or non-ASCII character (percent-encode it)"
-            )
-        ]
+        return [Problem(pointer, "must not contain ?, #, *, ;, backslash, blanks or non-ASCII characters (percent-encode them)")]
     if "//" in path or re.search(r"/\.{1,2}(/|$)", path):
         return [Problem(pointer, "must not contain empty or dot segments")]
     return []

@@ -94,7 +94,8 @@ class Outcome(msgspec.Struct, frozen=True):
     `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal the ledger has on its books
     (goes into the ticket as checked_ms). For WAITING: `refresh_ms` is the assigned interval, `attempted_ms` the last attempt
     that counted, `ahead` people in line before this visitor, `waiting` people in line altogether, `position` = ahead + 1
-    when in line. `estimate` None means unknown, and unknown is said as unknown.
+    when in line. `estimate` None means unknown, and unknown is said as unknown. `storage_failed` says that nobody is let in
+    because it could not be written down.
     """
 
     standing: Standing
@@ -106,6 +107,7 @@ class Outcome(msgspec.Struct, frozen=True):
     ahead: int = 0
     waiting: int = 0
     estimate: Estimate | None = None
+    storage_failed: bool = False
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -114,7 +116,8 @@ class Held(msgspec.Struct, frozen=True):
     now_ms: int
     method: str
     last_updated_ms: int
-    refresh_s: int  # 0 = this page does not refresh (reject)
+    refresh_s: int  # assigned interval after last_updated_ms; 0 = this page does not refresh (reject)
+    next_try_s: int = 0  # seconds from NOW until the next try: what timers and the Refresh header use
     estimate: Estimate | None = None
     queue_full: bool = False
     queue_all: bool = False

@@ -1,0 +1,53 @@
+"""Which room covers a host and path: exact host first, then the longest path prefix on segment boundaries."""
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from greenroom.core.canonical import Target, canonical_target
+from greenroom.model.room import Route
+
+T = TypeVar("T")
+
+ANY_HOST = "*"
+
+
+class RouteTable(Generic[T]):
+    """An immutable map from routes to whatever is behind them; a lookup costs one dict probe per path segment."""
+
+    __slots__ = ("_exact", "_folded", "_depth")
+
+    def __init__(self, entries: Iterable[tuple[Route, bool, T]]) -> None:
+        """Each entry is (route, whether its path is matched without regard to case, what is behind it)."""
+        self._exact: dict[str, dict[str, T]] = {}
+        self._folded: dict[str, dict[str, T]] = {}
+        self._depth = 1
+        for route, any_case, value in entries:
+            prefix = route_prefix(route.path)
+            table, key = (self._folded, prefix.lower()) if any_case else (self._exact, prefix)
+            table.setdefault(route.host, {})[key] = value
+            self._depth = max(self._depth, prefix.count("/"))
+
+    def find(self, host: str, path: str) -> T | None:
+        """What covers this canonical host and path, or None."""
+        found = self._below(host, path)
+        return found if found is not None else self._below(ANY_HOST, path)
+
+    def _below(self, host: str, path: str) -> T | None:
+        exact, folded = self._exact.get(host), self._folded.get(host)
+        if exact is None and folded is None:
+            return None
+        prefix = "/".join(path.split("/", self._depth + 1)[: self._depth + 1]).rstrip("/")
+        while True:
+            if exact is not None and prefix in exact:
+                return exact[prefix]
+            if folded is not None and (lower := prefix.lower()) in folded:
+                return folded[lower]
+            if not prefix:
+                return None
+            prefix = prefix[: prefix.rfind("/")]
+
+
+def route_prefix(path: str) -> str:
+    """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix, which covers everything."""
+    target = canonical_target(path.encode())
+    return (target.path if isinstance(target, Target) else path).rstrip("/")

@@ -1,0 +1,197 @@
+"""Receives every arrival: finds its room, opens its ticket, asks the ledger one question and words the reply.
+
+This is sequencing only. Which question to ask is `core.decide`'s business, the answer is the ledger's, the wording is the
+page's. One rule stands above the rest: whatever goes wrong in here, the visitor is held, never passed to the origin.
+"""
+
+from collections.abc import Callable
+
+from greenroom.core.admissible import may_take_place, speculative
+from greenroom.core.decide import Decision, Question, decide, rank
+from greenroom.gateway.cookies import ticket_values
+from greenroom.gateway.replies import LEFT, OUTAGE, UPDATE_LET_IN, held_head, left_page_answer, placeless_answer
+from greenroom.gateway.room_table import CompiledRoom, RoomTable
+from greenroom.gateway.tickets import Sealer
+from greenroom.model.visit import (
+    PLACE_KEPT_MS,
+    TICKET_ID_BYTES,
+    Answer,
+    Arrival,
+    Forward,
+    Held,
+    Outcome,
+    Reply,
+    Standing,
+    Ticket,
+    make_key,
+)
+from greenroom.ports import Clock
+
+UPDATE_HEADER = b"greenroom-update"
+"""Sent by the built-in page: any value asks for JSON and is never forwarded; `leave` gives up the place."""
+
+PASS = Forward()
+LEAVE_QUERY = "greenroom=leave"
+
+Then = Callable[[Reply], None]
+
+
+class Reception:
+    """Turns an Arrival into a Reply. `table` is swapped as a whole by a reload."""
+
+    def __init__(
+        self,
+        table: RoomTable,
+        sealer: Sealer,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        """`entropy(n)` gives n unpredictable bytes; `on_error` is told of every exception that held a visitor."""
+        self.table = table
+        self._sealer = sealer
+        self._now_ms = clock.now_ms
+        self._entropy = entropy
+        self._on_error = on_error
+
+    @property
+    def own_cookies(self) -> frozenset[bytes]:
+        """Names of the ticket cookies; they never reach an origin."""
+        return self.table.own_cookies
+
+    def receive(self, arrival: Arrival, then: Then) -> None:
+        """Calls `then` exactly once, now or later. Never raises: an error inside is an answer that holds the visitor."""
+        try:
+            compiled = self.table.find(arrival.host, arrival.path)
+            if compiled is None:
+                reply: Reply = PASS
+            elif compiled.room.suspended or (compiled.bypass is not None and compiled.bypass(arrival)):
+                compiled.counts["bypassed"] += 1
+                reply = PASS
+            else:
+                self._ask(compiled, arrival, self._tickets(compiled, arrival), then)
+                return
+        except Exception as error:
+            self._on_error(error)
+            reply = OUTAGE
+        then(reply)
+
+    def obey(self, forward: Forward, command: bytes) -> bytes:
+        """Obeys the origin's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the ticket, or empty.
+
+        Only `revoke` is known: the session ends at once and its unit is free. Anything else is ignored, as is any command to
+        a room that did not enable it.
+        """
+        compiled = self.table.rooms.get(forward.room_id)
+        if command.strip().lower() != b"revoke" or compiled is None or not forward.obeys_origin or not forward.ticket_id:
+            return b""
+        compiled.ledger.leave(forward.ticket_id)
+        compiled.counts["revoked"] += 1
+        return compiled.cookies.expire()
+
+    def _tickets(self, compiled: CompiledRoom, arrival: Arrival) -> list[Ticket]:
+        now_ms = self._now_ms()
+        values = ticket_values(arrival.headers, compiled.cookie_name)
+        opened = [self._sealer.open(value, compiled.id, now_ms) for value in values]
+        return rank([ticket for ticket in opened if ticket is not None], now_ms)
+
+    def _ask(self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], then: Then) -> None:
+        now_ms = self._now_ms()
+        able = bool(tickets) or may_take_place(arrival, compiled.room.json_response_enabled)
+        decision = decide(compiled.room, tickets, now_ms, able)
+        if decision.question is Question.PLACELESS:
+            compiled.counts["placeless"] += 1
+            then(placeless_answer(compiled.room, speculative(arrival)))
+            return
+        ticket = decision.ticket or self._new_ticket(now_ms)
+        if decision.ticket is not None and _gives_up(arrival):
+            compiled.ledger.leave(ticket.id)
+            compiled.counts["left"] += 1
+            then(_left(compiled, arrival))
+            return
+
+        def answered(outcome: Outcome) -> None:
+            try:
+                if outcome.standing is Standing.GONE:
+                    self._ask(compiled, arrival, tickets[1:], then)
+                    return
+                reply = self._reply(compiled, arrival, decision, ticket, outcome)
+            except Exception as error:
+                self._on_error(error)
+                reply = OUTAGE
+            then(reply)
+
+        ledger = compiled.ledger
+        match decision.question:
+            case Question.VIEW:
+                ledger.view(ticket.id, answered)
+            case Question.POLL:
+                ledger.poll(ticket.id, ticket.key, answered)
+            case Question.PEEK:
+                ledger.peek(ticket.id, ticket.key, answered)
+            case _:
+                ledger.arrive(ticket.id, ticket.key, answered)
+
+    def _new_ticket(self, now_ms: int) -> Ticket:
+        drawn = self._entropy(TICKET_ID_BYTES + 3)
+        key = make_key(now_ms, int.from_bytes(drawn[TICKET_ID_BYTES:], "big"))
+        return Ticket(id=drawn[:TICKET_ID_BYTES], key=key, accepted_ms=0, checked_ms=now_ms, refresh_ms=0)
+
+    def _reply(self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, outcome: Outcome) -> Reply:
+        if outcome.standing is Standing.WAITING:
+            return self._hold(compiled, arrival, decision, ticket, outcome)
+        compiled.counts["admitted" if outcome.standing is Standing.ADMITTED else "active"] += 1
+        now_ms = self._now_ms()
+        accepted_ms = ticket.accepted_ms or now_ms
+        renewed = Ticket(ticket.id, ticket.key, accepted_ms, outcome.renewed_ms or now_ms, 0)
+        room = compiled.room
+        lasts_ms = room.session_ms if not room.disable_session_renewal else outcome.renewed_ms + room.session_ms - now_ms
+        cookie = compiled.cookies.set(self._sealer.seal(renewed, compiled.id), max(1, lasts_ms // 1000), now_ms)
+        if arrival.header(UPDATE_HEADER) is not None:
+            return Answer(200, compiled.page.json_head + b"Set-Cookie: " + cookie + b"\r\n", UPDATE_LET_IN)
+        return Forward(cookie, room.id, ticket.id, bool(room.enabled_origin_commands))
+
+    def _hold(self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, outcome: Outcome) -> Answer:
+        compiled.counts["held"] += 1
+        room, page, now_ms = compiled.room, compiled.page, self._now_ms()
+        if decision.question is not Question.PEEK:
+            ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
+        closed = room.queueing_method == "reject" and not room.queue_all
+        next_try_ms = ticket.checked_ms + ticket.refresh_ms - now_ms
+        held = Held(
+            now_ms=now_ms,
+            method=room.queueing_method,
+            last_updated_ms=ticket.checked_ms,
+            refresh_s=0 if closed else -(-ticket.refresh_ms // 1000),
+            next_try_s=0 if closed else max(1, -(-next_try_ms // 1000)),
+            estimate=outcome.estimate,
+            queue_all=room.queue_all,
+            position=outcome.position,
+            ahead=outcome.ahead,
+            waiting=outcome.waiting,
+            in_line=outcome.position > 0,
+            storage_failed=outcome.storage_failed,
+        )
+        cookie = b""
+        if decision.ticket is not None or not closed:
+            cookie = compiled.cookies.set(self._sealer.seal(ticket, compiled.id), PLACE_KEPT_MS // 1000, now_ms)
+        updating = arrival.header(UPDATE_HEADER) is not None
+        if updating or (room.json_response_enabled and arrival.header(b"accept") == b"application/json"):
+            status, head, body = 200 if updating else room.queueing_status_code, page.json_head, page.json(held)
+        else:
+            status, head, body = room.queueing_status_code, page.html_head, page.html(held)
+        return Answer(status, held_head(head, cookie, held.next_try_s, status), body)
+
+
+def _gives_up(arrival: Arrival) -> bool:
+    """Whether the visitor asks to leave the line; only a same-site POST may, so no other page can throw anybody out."""
+    if arrival.method != "POST" or arrival.header(b"sec-fetch-site") not in (None, b"same-origin"):
+        return False
+    return arrival.header(UPDATE_HEADER) == b"leave" or arrival.query == LEAVE_QUERY
+
+
+def _left(compiled: CompiledRoom, arrival: Arrival) -> Answer:
+    cookie = compiled.cookies.expire()
+    if arrival.header(UPDATE_HEADER) is not None:
+        return Answer(200, held_head(compiled.page.json_head, cookie, 0, 200), LEFT)
+    return left_page_answer(compiled.page, cookie)

@@ -1,0 +1,44 @@
+"""The fixed parts of what is answered from here: headers of held pages, the goodbye, the outage."""
+
+from greenroom.model.room import Room
+from greenroom.model.visit import Answer
+from greenroom.pages import Page, left_page
+
+UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
+LEFT = b'{"greenroom":{"left":true}}'
+
+OUTAGE_RETRY_S = 10
+PLACELESS_RETRY_S = 20
+
+_PLAIN = b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: private, no-store\r\nVary: Accept, Cookie\r\nX-Robots-Tag: noindex\r\n"
+
+OUTAGE = Answer(
+    503,
+    _PLAIN + b"Retry-After: %d\r\nRefresh: %d\r\n" % (OUTAGE_RETRY_S, OUTAGE_RETRY_S),
+    b"Please wait a moment. This page tries again by itself.\n",
+)
+"""What a visitor gets when something is broken in here: held, never passed on."""
+
+
+def held_head(head: bytes, cookie: bytes, next_try_s: int, status: int) -> bytes:
+    """Header lines of a held page: the page's own, Refresh while it refreshes, Retry-After unless 200, the ticket."""
+    lines = [head]
+    if next_try_s:
+        lines.append(b"Refresh: %d\r\n" % next_try_s)
+        if status != 200:
+            lines.append(b"Retry-After: %d\r\n" % next_try_s)
+    if cookie:
+        lines.append(b"Set-Cookie: " + cookie + b"\r\n")
+    return b"".join(lines)
+
+
+def placeless_answer(room: Room, speculative: bool) -> Answer:
+    """For a newcomer that cannot show a page. Browsers throw a speculative load away on 503, so it never covers a real one."""
+    status = 503 if speculative else room.queueing_status_code
+    head = _PLAIN if status == 200 else _PLAIN + b"Retry-After: %d\r\n" % PLACELESS_RETRY_S
+    return Answer(status, head, b"There is a waiting room in front of this. Open the page itself to take a place in line.\n")
+
+
+def left_page_answer(page: Page, cookie: bytes) -> Answer:
+    """The goodbye for a visitor without JavaScript; no Refresh, or it would take a new place."""
+    return Answer(200, held_head(page.html_head, cookie, 0, 200), left_page())

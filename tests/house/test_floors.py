@@ -1,0 +1,58 @@
+"""Imports go down only: the floors in pyproject.toml are complete, drawn the same in ARCHITECTURE.md, and really checked."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "greenroom"
+CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+FLOORS = [[room.strip(" ()") for room in layer.split("|")] for layer in CONTRACT["layers"]]
+LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
+
+
+def rooms_in_the_source() -> set[str]:
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    return packages | {path.stem for path in SOURCE.glob("*.py") if path.stem != "__init__"}
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [LINT_IMPORTS, "--config", ROOT / "pyproject.toml", "--no-cache"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("room", sorted(rooms_in_the_source()))
+def test_every_room_stands_on_exactly_one_floor(room: str) -> None:
+    assert sum(floor.count(room) for floor in FLOORS) == 1
+
+
+def test_the_contract_leaves_no_room_out_and_forgives_no_import() -> None:
+    assert CONTRACT["type"] == "layers"
+    assert CONTRACT["exhaustive"] is True
+    assert not CONTRACT.keys() & {"ignore_imports", "exhaustive_ignores"}
+
+
+def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
+    drawn = re.findall(r"^(\d)  ((?:\w+)(?: \| \w+)*)(?:  .*)?$", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    assert [int(number) for number, _ in drawn] == list(reversed(range(len(FLOORS))))
+    assert [set(rooms.split(" | ")) for _, rooms in drawn] == [set(floor) for floor in FLOORS]
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [("errors.py", "import greenroom.model.room"), ("pages/__init__.py", "import greenroom.ports"), ("attic.py", "")],
+    ids=["an import that goes up", "an import between neighbours", "a room without a floor"],
+)
+def test_the_check_catches(room: str, line: str, tmp_path: Path) -> None:
+    shutil.copytree(SOURCE, tmp_path / "greenroom", ignore=shutil.ignore_patterns("__pycache__"))
+    assert lint(tmp_path).returncode == 0
+    with (tmp_path / "greenroom" / room).open("a") as file:
+        file.write(f"\n{line}\n")
+    assert lint(tmp_path).returncode == 1

@@ -1,0 +1,50 @@
+"""Small rooms, sharp names, nothing unfinished: what keeps the source readable in one sitting."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "greenroom"
+LINES_OF_A_FILE = 400
+LINES_OF_A_FUNCTION = 60
+NAMES_OF_ATTICS = frozenset("util utils helper helpers common misc base manager managers lib stuff".split())
+
+every_file = pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+
+
+def long_functions(source: str) -> list[str]:
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    lengths = [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in nodes]
+    return [f"{name}: {length} lines" for name, length in lengths if length > LINES_OF_A_FUNCTION]
+
+
+def unfinished(source: str) -> list[int]:
+    """Lines that name NotImplementedError (ruff finds the marks in comments)."""
+    return [node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name) and node.id == "NotImplementedError"]
+
+
+@every_file
+def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LINES_OF_A_FILE
+
+
+@every_file
+def test_a_function_fits_on_a_screen(path: Path) -> None:
+    assert long_functions(path.read_text()) == []
+
+
+@every_file
+def test_a_room_has_a_name_that_says_what_it_is_for(path: Path) -> None:
+    assert not NAMES_OF_ATTICS & {part.removesuffix(".py") for part in path.relative_to(SOURCE).parts}
+
+
+@every_file
+def test_nothing_is_left_unfinished(path: Path) -> None:
+    assert unfinished(path.read_text()) == []
+
+
+def test_the_checks_catch_what_they_are_for() -> None:
+    assert long_functions("def long():\n" + "    x = 1\n" * LINES_OF_A_FUNCTION) == ["long: 61 lines"]
+    assert unfinished("def later():\n    raise NotImplementedError") == [2]

@@ -1,0 +1,94 @@
+"""Where a room's ticket cookie is valid: the smallest Domain and Path that a browser accepts and that cover every route.
+
+One route: its host and its path. Several: the longest common domain suffix and the longest common path prefix, as
+published by Cloudflare. Where a browser would refuse the cookie, or not send it back, the scope is widened (Path) or left
+to the host alone (no Domain attribute).
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from greenroom.errors import Problem
+from greenroom.model.room import Room, Route
+
+PATH_MAX = 1024
+"""Browsers ignore a longer Path attribute (RFC 6265bis, 5.6)."""
+
+SHARED_SECOND_LEVELS = frozenset("ac co com edu gob gov go gouv gv ltd me mil ne net nhs nom or org plc police sch".split())
+"""Second-level labels under two-letter country domains below which strangers register names (`co.uk`): browsers refuse them."""
+
+_ADDRESS = re.compile(r"[0-9.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class CookieScope:
+    """`domain` empty means no Domain attribute: valid for the very host. `problem` tells the operator what that costs."""
+
+    domain: str
+    path: str
+    problem: Problem | None = None
+
+
+def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> CookieScope:
+    """The scope for one room's routes (at least one). Cookie paths are case-sensitive, so a case-insensitive room gets `/`."""
+    hosts = list(dict.fromkeys(route.host for route in routes))
+    path = "/" if case_insensitive else _common_path([route.path for route in routes])
+    if "*" in hosts:
+        return CookieScope("", path)
+    domain = _common_domain(hosts)
+    if domain or len(hosts) == 1:
+        return CookieScope(domain, path)
+    reason = (
+        f"no cookie can be shared by {', '.join(hosts[:3])}{' and more' if len(hosts) > 3 else ''}: a visitor needs a place for each host"
+    )
+    return CookieScope("", path, Problem("additional_routes", reason))
+
+
+def scope_clashes(rooms: Iterable[Room]) -> list[Problem]:
+    """Rooms whose cookies overwrite one another: same name, same domain and path, so a visitor of both loses a place."""
+    taken: dict[tuple[str, str, str], str] = {}
+    problems = []
+    for index, room in enumerate(rooms):
+        scope = cookie_scope(room.routes, room.case_insensitive_paths)
+        for host in [scope.domain] if scope.domain else dict.fromkeys(route.host for route in room.routes):
+            first = taken.setdefault((room.cookie_name, host, scope.path), room.name)
+            if first != room.name:
+                clash = f"both cookies are {room.cookie_name} for {host}{scope.path}, and each would overwrite the other"
+                problems.append(Problem(f"rooms[{index}].cookie_suffix", f"must differ from that of room {first}: {clash}"))
+                break
+    return problems
+
+
+def _common_domain(hosts: list[str]) -> str:
+    """The longest suffix of whole labels, or empty when a browser would refuse it."""
+    labels = [host.split(".")[::-1] for host in hosts]
+    common = _common(labels)
+    domain = ".".join(common[::-1])
+    if len(common) < 2 or any(_ADDRESS.fullmatch(host) for host in hosts):
+        return ""
+    if len(hosts) > 1 and len(common) == 2 and len(common[0]) == 2 and common[1] in SHARED_SECOND_LEVELS:
+        return ""
+    return domain
+
+
+def _common_path(paths: list[str]) -> str:
+    """The longest prefix of whole segments, cut before the first percent-encoded one.
+
+    Browsers compare the bytes of a Path with the URL as written, and one URL may be written as %c3%a9 or %C3%A9.
+    """
+    segments = _common([path.rstrip("/").split("/") for path in paths])
+    plain = next((index for index, segment in enumerate(segments) if "%" in segment), len(segments))
+    path = "/".join(segments[:plain])
+    while len(path) > PATH_MAX:
+        path = path[: path.rfind("/")]
+    return path or "/"
+
+
+def _common(lists: list[list[str]]) -> list[str]:
+    shared: list[str] = []
+    for column in zip(*lists, strict=False):
+        if len(set(column)) > 1:
+            break
+        shared.append(column[0])
+    return shared

@@ -1,0 +1,111 @@
+"""Writes the ticket cookie, and finds every value of it among what a browser sends."""
+
+from functools import lru_cache
+from time import gmtime
+
+from greenroom.core.cookie_scope import cookie_scope
+from greenroom.model.room import Room
+
+CANDIDATES_MAX = 8
+"""Cookies of one name that are looked at: nested rooms and a stale one or two; more are somebody playing."""
+
+VALUE_MAX = 512
+"""Longer values are not even handed on: a sealed ticket is 100 characters."""
+
+TAILS_MAX = 4096
+"""Ready-made endings kept for the running second; there are as many as different ages, at most 1800 in honest use."""
+
+_BLANKS_MAX = 8
+_SAME_SITE = {"none": b"None", "lax": b"Lax", "strict": b"Strict"}
+_DAYS = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
+_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+
+
+class CookieWriter:
+    """Set-Cookie values for one room; everything but the ticket and the times is put together once."""
+
+    __slots__ = ("_attributes", "_name", "_second", "_tails")
+
+    def __init__(self, room: Room, always_use_https: bool) -> None:
+        self._name = room.cookie_name.encode() + b"="
+        self._attributes = _attributes(room, always_use_https)
+        self._second = 0
+        self._tails: dict[int, bytes] = {}
+
+    def set(self, sealed: bytes, max_age_s: int, now_ms: int) -> bytes:
+        """The whole Set-Cookie value of a cookie that lives `max_age_s` seconds from now."""
+        second = now_ms // 1000
+        if second != self._second or len(self._tails) > TAILS_MAX:
+            self._second = second
+            self._tails = {}
+        tail = self._tails.get(max_age_s)
+        if tail is None:
+            tail = b"%b; Max-Age=%d; Expires=%b" % (self._attributes, max_age_s, http_date(second + max_age_s))
+            self._tails[max_age_s] = tail
+        return self._name + sealed + tail
+
+    def expire(self) -> bytes:
+        """The Set-Cookie value that makes a browser forget the ticket."""
+        return self._name + self._attributes + b"; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT"
+
+
+def _attributes(room: Room, always_use_https: bool) -> bytes:
+    wanted = room.cookie_attributes
+    scope = cookie_scope(room.routes, room.case_insensitive_paths)
+    secure = wanted.secure == "always" or (wanted.secure == "auto" and always_use_https)
+    samesite = wanted.samesite
+    if samesite == "auto":
+        samesite = "none" if always_use_https and secure else "lax"
+    if samesite == "none":
+        secure = True  # without it every browser drops the cookie, and the visitor would wait for ever
+    parts = [b"; Domain=" + scope.domain.encode()] if scope.domain else []
+    parts += [b"; Path=" + scope.path.encode(), b"; HttpOnly"]
+    if secure:
+        parts.append(b"; Secure")
+    parts.append(b"; SameSite=" + _SAME_SITE[samesite])
+    if samesite == "none":
+        parts.append(b"; Partitioned")
+    return b"".join(parts)
+
+
+def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list[bytes]:
+    """Values of the cookies of this name over all Cookie headers (names in lower case), in the order sent.
+
+    At most CANDIDATES_MAX, none longer than VALUE_MAX; whatever else the headers hold is stepped over. Work is linear in
+    their length.
+    """
+    found: list[bytes] = []
+    wanted = name + b"="
+    for header, value in headers:
+        if header != b"cookie":
+            continue
+        at = value.find(wanted)
+        while at >= 0:
+            start = at + len(wanted)
+            if at == 0 or _begins_pair(value, at):
+                end = value.find(b";", start)
+                item = (value[start:] if end < 0 else value[start:end]).strip(b" \t")
+                if len(item) <= VALUE_MAX:
+                    found.append(item)
+                    if len(found) == CANDIDATES_MAX:
+                        return found
+            at = value.find(wanted, start)
+    return found
+
+
+def _begins_pair(value: bytes, at: int) -> bool:
+    """Whether a cookie begins at `at`, so that `x__cfwaitingroom=` or a value that holds our name is not taken for ours."""
+    before = value[max(0, at - _BLANKS_MAX) : at].rstrip(b" \t")
+    return before.endswith(b";") or (not before and at < _BLANKS_MAX)
+
+
+def http_date(second: int) -> bytes:
+    """An HTTP-date (RFC 9110, 5.6.7) of Unix time in whole seconds."""
+    day, rest = divmod(second, 86_400)
+    return b"%b %02d:%02d:%02d GMT" % (_date(day), rest // 3600, rest // 60 % 60, rest % 60)
+
+
+@lru_cache(maxsize=8)
+def _date(day: int) -> bytes:
+    at = gmtime(day * 86_400)
+    return b"%b, %02d %b %d" % (_DAYS[at.tm_wday], at.tm_mday, _MONTHS[at.tm_mon - 1], at.tm_year)

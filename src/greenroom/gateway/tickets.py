@@ -22,7 +22,6 @@ from greenroom.stores.keys import KEY_ID_BYTES, KeyRing
 
 VERSION = 1
 NONCE_BYTES = 12
-TAG_BYTES = 16
 SEALED_LENGTH = 100
 """Characters of every sealed ticket; nothing else is looked at."""
 
@@ -38,7 +37,6 @@ REFRESH_MAX_MS = 120_000
 _CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI")  # version, id, key, accepted_ms, checked_ms, refresh_ms
 _NONCE_AT = KEY_ID_BYTES
 _BOX_AT = KEY_ID_BYTES + NONCE_BYTES
-_RAW_LENGTH = _BOX_AT + _CONTENT.size + TAG_BYTES
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_+/", b"+/**")  # the other alphabet becomes `*`, which strict decoding refuses
 
@@ -67,8 +65,8 @@ class Sealer:
             return None
         try:
             raw = a2b_base64(value.translate(_FROM_URL), strict_mode=True)
-            cipher = self._ring.find(raw[:_NONCE_AT])
-            if cipher is None or len(raw) != _RAW_LENGTH:
+            cipher = self._ring.opening.get(raw[:_NONCE_AT])
+            if cipher is None:
                 return None
             content = cipher.decrypt(raw[_NONCE_AT:_BOX_AT], raw[_BOX_AT:], room_id)
         except (BadBase64, InvalidTag):

@@ -64,7 +64,8 @@ class Key:
 class KeyRing:
     """The current key and the older ones that still open.
 
-    Call `tend` about once a second. `current` and `find` never touch the disk.
+    Call `tend` about once a second; the rest never touches the disk. `current` seals; `opening` maps the id of every key that
+    still opens to its cipher. Both are replaced, never changed.
     """
 
     def __init__(self, data: Path, now_ms: int, entropy: Callable[[int], bytes] = os.urandom) -> None:
@@ -84,16 +85,7 @@ class KeyRing:
         self._settle(now_ms)
 
     def __repr__(self) -> str:
-        return f"KeyRing({self._path}, current={self.current.id.hex()}, keys={len(self._opening)})"
-
-    @property
-    def key_ids(self) -> tuple[bytes, ...]:
-        """Ids of every key that opens, oldest first."""
-        return tuple(self._opening)
-
-    def find(self, key_id: bytes) -> AESGCM | None:
-        """The cipher of a key that still opens, or None."""
-        return self._opening.get(key_id)
+        return f"KeyRing({self._path}, current={self.current.id.hex()}, keys={len(self.opening)})"
 
     def count(self, seals: int) -> None:
         """Notes that this process is about to seal `seals` more tickets with the current key."""
@@ -107,7 +99,7 @@ class KeyRing:
         """
         before = self.current.id
         self.reload(now_ms)
-        outdated = len(self._listed) > len(self._opening) or self._wants_rotation(self._listed, now_ms)
+        outdated = len(self._listed) > len(self.opening) or self._wants_rotation(self._listed, now_ms)
         if outdated and now_ms >= self._retry_ms:
             self._retry_ms = now_ms + RETRY_MS
             self._publish(now_ms, ACTIVATION_DELAY_MS, lambda keys: self._wants_rotation(keys, now_ms))
@@ -129,7 +121,7 @@ class KeyRing:
             self._settle(now_ms)
 
     def _settle(self, now_ms: int) -> None:
-        self._opening = {key.id: key.cipher for key in _still_valid(self._listed, now_ms)}
+        self.opening = {key.id: key.cipher for key in _still_valid(self._listed, now_ms)}
         current = _sealing(self._listed, now_ms)
         if current.id != self.current.id:
             self.current = current

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from greenroom.core.canonical import Target, canonical_target
+from greenroom.core.canonical import Target, canonical_target, matching_path
 from greenroom.model.room import Route
 
 T = TypeVar("T")
@@ -29,6 +29,7 @@ class RouteTable(Generic[T]):
 
     def find(self, host: str, path: str) -> T | None:
         """What covers this canonical host and path, or None."""
+        path = matching_path(path)
         found = self._below(host, path)
         return found if found is not None else self._below(ANY_HOST, path)
 
@@ -50,4 +51,4 @@ class RouteTable(Generic[T]):
 def route_prefix(path: str) -> str:
     """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix, which covers everything."""
     target = canonical_target(path.encode())
-    return (target.path if isinstance(target, Target) else path).rstrip("/")
+    return matching_path(target.path if isinstance(target, Target) else path).rstrip("/")

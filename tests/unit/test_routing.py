@@ -1,0 +1,71 @@
+"""Which room covers a request."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.core.routing import RouteTable
+from greenroom.model.room import Route
+
+
+def table(*routes, any_case=False):
+    return RouteTable((Route(host, path), any_case, f"{host}{path}") for host, path in routes)
+
+
+@pytest.mark.parametrize(
+    ("path", "covered"),
+    [("/shop", True), ("/shop/", True), ("/shop/x/y", True), ("/shopping", False), ("/", False), ("/Shop", False), ("/x/shop", False)],
+)
+def test_a_route_covers_its_path_and_what_is_below_it_on_segment_boundaries(path, covered):
+    assert (table(("a.example", "/shop")).find("a.example", path) is not None) == covered
+
+
+def test_a_closing_slash_in_the_route_changes_nothing():
+    found = table(("a.example", "/shop/"))
+    assert found.find("a.example", "/shop") == found.find("a.example", "/shop/x") == "a.example/shop/"
+
+
+def test_the_longest_path_wins():
+    found = table(("a.example", "/"), ("a.example", "/shop"), ("a.example", "/shop/sale"))
+    assert found.find("a.example", "/shop/sale/1") == "a.example/shop/sale"
+    assert found.find("a.example", "/shop/other") == "a.example/shop"
+    assert found.find("a.example", "/about") == "a.example/"
+
+
+def test_hosts_are_exact():
+    found = table(("a.example", "/"))
+    assert found.find("www.a.example", "/") is None
+    assert found.find("example", "/") is None
+
+
+def test_an_exact_host_goes_before_any_host_even_with_a_shorter_path():
+    found = table(("*", "/shop"), ("a.example", "/"))
+    assert found.find("a.example", "/shop") == "a.example/"
+    assert found.find("b.example", "/shop") == "*/shop"
+    assert found.find("b.example", "/") is None
+
+
+def test_a_case_insensitive_route_covers_any_case_and_the_others_stay_exact():
+    found = RouteTable([(Route("a.example", "/Sale"), True, "sale"), (Route("a.example", "/Shop"), False, "shop")])
+    assert found.find("a.example", "/sALE/x") == "sale"
+    assert found.find("a.example", "/shop") is None
+    assert found.find("a.example", "/Shop") == "shop"
+
+
+def test_an_encoded_spelling_of_a_covered_path_is_covered():
+    assert table(("a.example", "/c++")).find("a.example", "/c%2B%2B/x") is not None
+
+
+def test_percent_escapes_in_a_route_are_read_in_canonical_form():
+    found = table(("a.example", "/caf%c3%a9/%7eme"))
+    assert found.find("a.example", "/caf%C3%A9/~me") is not None
+
+
+segments = st.lists(st.sampled_from(["a", "b", "ab", "A"]), max_size=4)
+
+
+@given(st.lists(segments, max_size=6, unique_by=tuple), segments)
+def test_the_table_agrees_with_trying_every_route(routes, wanted):
+    found = table(*[("h", "/" + "/".join(parts)) for parts in routes]).find("h", "/" + "/".join(wanted))
+    fitting = [parts for parts in routes if wanted[: len(parts)] == parts]
+    assert found == (("h/" + "/".join(max(fitting, key=len))) if fitting else None)

@@ -2,7 +2,8 @@
 
 import re
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin
 
 from greenroom.errors import Problem
 
@@ -57,6 +58,15 @@ def check_value(pointer: str, value: Any, kind: type, rule: Spec) -> Problem | N
     if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
         return Problem(pointer, f"must match {rule.pattern}, not {_shown(value)}")
     return None
+
+
+def plain_type(annotation: Any) -> type:
+    """The one plain type behind an annotation: `int | None` is int, `tuple[Route, ...]` is tuple."""
+    origin = get_origin(annotation)
+    if isinstance(origin, type) and get_args(annotation):
+        members = [member for member in get_args(annotation) if member is not NoneType]
+        return origin if NoneType not in get_args(annotation) else plain_type(members[0])
+    return annotation if isinstance(annotation, type) else object
 
 
 _NAMES = {int: "a whole number", str: "a string", bool: "true or false", list: "a list", dict: "a table"}

@@ -3,15 +3,17 @@
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, get_origin
+from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import SPEC, check_value, spec, specs
+from greenroom.model.fields import SPEC, check_value, plain_type, spec, specs
 
 LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576
 HOST = r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
 METHODS = ("fifo", "random", "passthrough", "reject")
+TURNSTILE_MODES = ("off", "invisible", "visible_non_interactive", "visible_managed")
+TURNSTILE_ACTIONS = ("log", "infinite_queue")
 LANGUAGES = tuple(
     "en-US es-ES de-DE fr-FR it-IT ja-JP ko-KR pt-BR zh-CN zh-TW nl-NL pl-PL id-ID tr-TR ar-EG ru-RU fa-IR bg-BG hr-HR "
     "cs-CZ da-DK fi-FI lt-LT lv-LV ms-MY nb-NO ro-RO el-GR he-IL hi-IN hu-HU sr-BA sk-SK sl-SI sv-SE tl-PH th-TH uk-UA "
@@ -63,10 +65,8 @@ class Room:
     cookie_attributes: CookieAttributes = spec("how the ticket cookie is marked", CookieAttributes())
     cookie_suffix: str = spec("appended to the cookie name after `_`", "", pattern=r"[A-Za-z0-9_-]*", high=64)
     enabled_origin_commands: tuple[str, ...] = spec("commands obeyed in Cf-Waiting-Room-Command of an origin answer", (), high=1)
-    turnstile_mode: str = spec(
-        "kept for compatible configurations", "invisible", choices=("off", "invisible", "visible_non_interactive", "visible_managed")
-    )
-    turnstile_action: str = spec("kept for compatible configurations", "log", choices=("log", "infinite_queue"))
+    turnstile_mode: str = spec("kept for compatible configurations", "invisible", choices=TURNSTILE_MODES)
+    turnstile_action: str = spec("kept for compatible configurations", "log", choices=TURNSTILE_ACTIONS)
     case_insensitive_paths: bool = spec("match path prefixes without regard to case", False, extension=True)
     confirm_newcomers: bool = spec(
         "let a newcomer in only when the ticket came back, so requests without cookies can never use up the room", False, extension=True
@@ -112,7 +112,7 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
             if item.default is MISSING and item.default_factory is MISSING:
                 problems.append(Problem(at, f"is required: {described[item.name].help}"))
             continue
-        kind = _KINDS.get(item.name) or _plain(item.type)
+        kind = _KINDS.get(item.name) or plain_type(item.type)
         found = check_value(at, values[item.name], kind, item.metadata[SPEC])
         if found:
             problems.append(found)
@@ -121,11 +121,6 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
         problems.append(Problem(f"{pointer}enabled_origin_commands", "may only contain revoke"))
     problems += _route_problems(values, wrong, pointer) + _cookie_problems(values, wrong, pointer)
     return problems
-
-
-def _plain(annotation: Any) -> type:
-    origin = get_origin(annotation) or annotation
-    return origin if isinstance(origin, type) else object
 
 
 def _route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:

@@ -1,0 +1,118 @@
+"""A planned event of a room: other settings for a while, with a pre-queue before it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import SPEC, check_value, plain_type, spec
+from greenroom.model.room import LIMIT_MAX, METHODS, TEMPLATE_MAX, TURNSTILE_ACTIONS, TURNSTILE_MODES
+
+PREQUEUE_LEAST_MS = 300_000
+EVENT_LEAST_MS = 60_000
+EVENTS_PER_ROOM = 5
+
+OVERRIDES = (
+    "total_active_users",
+    "new_users_per_minute",
+    "session_duration",
+    "disable_session_renewal",
+    "queueing_method",
+    "custom_page_html",
+    "turnstile_mode",
+    "turnstile_action",
+)
+"""Settings of the room that an event may replace; null inherits whatever the room says at that moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event. Making one with anything wrong raises InvalidConfig with every problem.
+
+    Times are whole milliseconds of Unix time (the API speaks ISO 8601). Names, bounds and defaults as published by
+    Cloudflare; the API's own minimum of 200 for the two limits is checked by the API.
+    """
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    name: str = spec("unique name within the room", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
+    event_start_ms: int = spec("when the event begins", unit="ms", low=0)
+    event_end_ms: int = spec("when the event ends, at least a minute later", unit="ms", low=0)
+    prequeue_start_ms: int | None = spec(
+        "when the pre-queue opens, at least five minutes before the start", None, unit="ms", low=0, nullable=True
+    )
+    shuffle_at_event_start: bool = spec("draw the order of everybody in the pre-queue by lot at the start", False)
+    suspended: bool = spec("true: the event never applies", False)
+    description: str = spec("a note for operators", "", high=10_000)
+    total_active_users: int | None = spec("active visitors during the event", None, low=1, high=LIMIT_MAX, nullable=True)
+    new_users_per_minute: int | None = spec("admissions a minute during the event", None, low=1, high=LIMIT_MAX, nullable=True)
+    session_duration: int | None = spec("session length during the event", None, unit="minutes", low=1, high=30, nullable=True)
+    disable_session_renewal: bool | None = spec("fixed session length during the event", None, nullable=True)
+    queueing_method: str | None = spec("how the line is let in during the event", None, choices=METHODS, nullable=True)
+    custom_page_html: str | None = spec("template during the event", None, high=TEMPLATE_MAX, nullable=True)
+    turnstile_mode: str | None = spec("kept for compatible configurations", None, choices=TURNSTILE_MODES, nullable=True)
+    turnstile_action: str | None = spec("kept for compatible configurations", None, choices=TURNSTILE_ACTIONS, nullable=True)
+
+    def __post_init__(self) -> None:
+        problems = event_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        if problems:
+            raise InvalidConfig(problems)
+
+    @property
+    def opens_ms(self) -> int:
+        """When the event first changes anything: the pre-queue's opening, else the start."""
+        return self.event_start_ms if self.prequeue_start_ms is None else self.prequeue_start_ms
+
+
+def event_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of one event, each with its pointer."""
+    problems = []
+    for item in fields(Event):
+        at = f"{pointer}{item.name}"
+        if item.name not in values:
+            if item.default is MISSING:
+                problems.append(Problem(at, f"is required: {item.metadata[SPEC].help}"))
+            continue
+        found = check_value(at, values[item.name], plain_type(item.type), item.metadata[SPEC])
+        if found:
+            problems.append(found)
+    return problems or _timing_problems(values, pointer) + _together_problems(values, pointer)
+
+
+def _timing_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]:
+    problems = []
+    start, end, prequeue = values["event_start_ms"], values["event_end_ms"], values.get("prequeue_start_ms")
+    if end - start < EVENT_LEAST_MS:
+        problems.append(Problem(f"{pointer}event_end_ms", "must be at least one minute after the start"))
+    if prequeue is not None and start - prequeue < PREQUEUE_LEAST_MS:
+        problems.append(Problem(f"{pointer}prequeue_start_ms", "must be at least five minutes before the start"))
+    if values.get("shuffle_at_event_start") and prequeue is None:
+        problems.append(Problem(f"{pointer}shuffle_at_event_start", "needs prequeue_start_time"))
+    return problems
+
+
+def _together_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]:
+    pair = ("total_active_users", "new_users_per_minute")
+    given = [name for name in pair if values.get(name) is not None]
+    if len(given) != 1:
+        return []
+    missing = pair[1 - pair.index(given[0])]
+    return [Problem(f"{pointer}{missing}", f"must be given together with {given[0]}")]
+
+
+def calendar_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
+    """What is wrong with the events of one room taken together: too many, one name twice, overlapping spans."""
+    problems = []
+    if len(events) > EVENTS_PER_ROOM:
+        problems.append(Problem(pointer, f"must be at most {EVENTS_PER_ROOM} events in a room, not {len(events)}"))
+    names: set[str] = set()
+    for index, event in enumerate(events):
+        if event.name in names:
+            problems.append(Problem(f"{pointer}[{index}].name", f"{event.name!r} is the name of another event of this room"))
+        names.add(event.name)
+    ordered = sorted(events, key=lambda event: event.opens_ms)
+    for before, after in pairwise(ordered):
+        if after.opens_ms < before.event_end_ms:
+            at = f"{pointer}[{list(events).index(after)}]"
+            problems.append(Problem(at, f"{after.name!r} opens before {before.name!r} has ended; events of one room must not overlap"))
+    return problems

@@ -15,7 +15,7 @@ class Clock(Protocol):
 
 
 class Ledger(Protocol):
-    """One room's books in one data center (ADMISSION.md section 3).
+    """One room's books in one data center (docs/explanation/admission.md).
 
     Every operation answers through `then`, exactly once, at once or later (a distributed ledger sends the operations of one
     event-loop turn as one batch). An answer that cannot be given (store unreachable, disk full) is a WAITING outcome

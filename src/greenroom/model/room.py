@@ -41,8 +41,7 @@ class CookieAttributes:
 class Room:
     """One waiting room. Making one with anything wrong raises InvalidConfig with every problem.
 
-    Source of names, bounds and defaults: shared reference "waiting-room-api", section 2. The API's own minimum of 200 for
-    the two limits is checked by the API; here limits work from 1 upwards.
+    Names, bounds and defaults are as published by Cloudflare, but for the minimum of the two limits: 200 there, 1 here.
     """
 
     id: str = spec("opaque identifier, unique and stable: tickets are bound to it", "", read_only=True)
@@ -95,7 +94,7 @@ class Room:
 
     @property
     def renewal_age_ms(self) -> int:
-        """q of ADMISSION.md: a session renewed less than this ago is not renewed again."""
+        """q of the admission protocol: a session renewed less than this ago is not renewed again."""
         return min(5_000, max(1_000, self.session_ms // 60))
 
 

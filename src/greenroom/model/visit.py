@@ -15,7 +15,7 @@ TICKET_ID_BYTES = 12
 """96 random bits: a collision among 10^12 tickets is less likely than 10^-4."""
 
 PLACE_KEPT_MS = 300_000
-"""A waiting ticket is good for five minutes after its last check-in (visitor-behaviour section 3)."""
+"""A waiting ticket is good for five minutes after its last check-in (as published by Cloudflare)."""
 
 
 def make_key(arrival_ms: int, tie: int) -> int:

@@ -1,0 +1,134 @@
+"""Reads a request target into the one canonical form that is matched, gated and forwarded, or refuses it.
+
+Theory. A room is passed by unseen when greenroom and the origin read one target differently: one takes it for `/open`, the
+other for `/shop`. So there is exactly one form. What every server reads alike is normalised: dot segments, doubled slashes,
+needlessly encoded unreserved characters, the case of escapes, characters that no URL may contain raw but browsers send.
+What servers are known to read differently has no form at all and is refused: encoded slashes and backslashes, path parameters,
+controls, bytes that are no UTF-8, text that a second decoding would turn into any of these, `..` behind an empty segment.
+The law: canonical(canonical(x)) == canonical(x), and a target that is already canonical is returned unchanged.
+"""
+
+import re
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+TARGET_MAX = 8_192
+"""Longest request target in bytes: what nginx and most origins take by default; longer ones would only be refused there."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A request that goes no further: the status to answer with and the reason in words (safe to show, repeats no input)."""
+
+    status: int
+    reason: str
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A canonical target: `path` begins with `/` and is printable ASCII; `query` is what stands behind `?`, as it was sent."""
+
+    path: str
+    query: str
+
+
+_LITERAL = r"A-Za-z0-9_~!$&'()*+,=:@-"  # what stands for itself in a path, without the dot, which can make a dot segment
+_CANONICAL = re.compile(rf"((?:/[{_LITERAL}][.{_LITERAL}]*)*/?)(?:\?([!-\"$-~]*))?".encode())
+_QUERY = re.compile(rb"[!-\"$-~]*")
+_NEVER_RAW = re.compile(rb"[^!-\"$-\[\]-~]")  # controls, blank, `#`, backslash, DEL, non-ASCII
+_BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(rb"%([0-9A-F]{2})")
+_TWICE = re.compile(rb"%25([0-9A-Fa-f]{2})")
+_SEGMENT_END = re.compile(rb"/+")
+_SESSION_ID = re.compile(rb";jsessionid=[A-Za-z0-9._!~-]*\Z")
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_CONTROLS = frozenset([*range(0x20), 0x7F])
+_TO_ESCAPE = re.compile(rb"[\"<>\[\]^`{|}]")
+_NEVER_ESCAPED = {ord("/"): "slash", ord("\\"): "backslash", ord(";"): "semicolon", **dict.fromkeys(_CONTROLS, "control character")}
+_NEVER_TWICE = _UNRESERVED | frozenset(_NEVER_ESCAPED) | {ord("%")}
+_MATCHED_ALIKE = re.compile(r"%(2[146789ABC]|3[AD]|40)")
+
+
+def canonical_target(raw: bytes) -> Target | Refusal:
+    """The canonical form of an origin-form target (`/path?query`), or why there is none (400, or 414 beyond TARGET_MAX).
+
+    A bare `?` without a query is dropped. The query itself is passed as it was sent, or refused for what no URL may contain.
+    """
+    if len(raw) > TARGET_MAX:
+        return Refusal(414, f"the request target is longer than {TARGET_MAX} bytes")
+    plain = _CANONICAL.fullmatch(raw)
+    if plain:
+        path, query = plain.groups()
+        return Target(path.decode("ascii") or "/", query.decode("ascii") if query else "")
+    path, _, query = raw.partition(b"?")
+    if not _QUERY.fullmatch(query):
+        return Refusal(400, "the query contains a control character, blank, # or non-ASCII byte")
+    canonical = _canonical_path(path)
+    return canonical if isinstance(canonical, Refusal) else Target(canonical.decode("ascii"), query.decode("ascii"))
+
+
+def matching_path(path: str) -> str:
+    """A canonical path in the coarser form that prefixes are compared in: `%21` and `!` name one page at every origin.
+
+    Punctuation that RFC 3986 lets stand raw (`!$&'()*+,:=@`) is decoded. It is forwarded as it was sent, because a few
+    origins (S3 is one) tell `+` from `%2B`; but nobody may pass by a room at `/c++` by asking for `/c%2B%2B`.
+    """
+    return _MATCHED_ALIKE.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
+
+
+def _canonical_path(raw: bytes) -> bytes | Refusal:
+    if not raw.startswith(b"/"):
+        return Refusal(400, "the request target must begin with /")
+    if _NEVER_RAW.search(raw):
+        return Refusal(400, "the path contains a control character, blank, #, backslash or non-ASCII byte")
+    if _BROKEN_ESCAPE.search(raw):
+        return Refusal(400, "the path contains an incomplete percent-escape")
+    path = _TO_ESCAPE.sub(lambda found: b"%%%02X" % found[0][0], raw)
+    path = re.sub(rb"%[0-9A-Fa-f]{2}", _normal_escape, path)
+    wrong = _escape_problem(path)
+    if wrong:
+        return Refusal(400, wrong)
+    path = _SESSION_ID.sub(b"", path)
+    if b";" in path:
+        return Refusal(400, "the path contains a path parameter (;)")
+    return _without_dots(path)
+
+
+def _normal_escape(found: re.Match[bytes]) -> bytes:
+    value = int(found[0][1:], 16)
+    return bytes((value,)) if value in _UNRESERVED else found[0].upper()
+
+
+def _escape_problem(path: bytes) -> str:
+    """What no origin may be sent in an escape; looked for when unreserved characters are decoded, so that none can hide it."""
+    for escape in _ESCAPE.findall(path):
+        wrong = _NEVER_ESCAPED.get(int(escape, 16))
+        if wrong:
+            return f"the path contains an encoded {wrong}"
+    if any(int(escape, 16) in _NEVER_TWICE for escape in _TWICE.findall(path)):
+        return "the path contains a doubly encoded character"
+    try:
+        text = unquote_to_bytes(path).decode("utf-8")
+    except UnicodeDecodeError:
+        return "the path is not valid UTF-8"
+    return "the path contains an encoded control character" if any("\x80" <= char <= "\x9f" for char in text) else ""
+
+
+def _without_dots(path: bytes) -> bytes | Refusal:
+    """Dot segments resolved and doubled slashes merged.
+
+    RFC 3986 lets `..` remove an empty segment, servers that merge slashes first let it remove the one before: refused.
+    """
+    segments = path.split(b"/")[1:]
+    kept: list[bytes] = []
+    for segment in segments:
+        if segment == b"..":
+            if not kept:
+                return Refusal(400, "the path leaves the root")
+            if kept.pop() == b"":
+                return Refusal(400, "the path contains .. behind an empty segment")
+        elif segment != b".":
+            kept.append(segment)
+    if segments[-1] in (b".", b".."):
+        kept.append(b"")
+    return _SEGMENT_END.sub(b"/", b"/" + b"/".join(kept))

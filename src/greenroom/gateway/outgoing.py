@@ -1,0 +1,47 @@
+"""Writes the head that the origin is sent, from the understood facts only: nothing is copied that was not read.
+
+Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-*, TE, Trailer, Upgrade), our own cookies,
+Expect (answered here), forwarding headers (written anew, so an origin may believe them) and headers that override the path (some
+frameworks obey them, and would serve another page than the one that was matched). Header names are in lower case.
+"""
+
+from collections.abc import Set
+
+from greenroom.gateway.forwarded import forwarding_lines
+from greenroom.gateway.head import Peer, RequestHead
+
+_DROPPED = frozenset(
+    b"close connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy proxy-authenticate proxy-authorization "
+    b"proxy-connection te trailer transfer-encoding upgrade x-forwarded-by x-forwarded-for x-forwarded-host x-forwarded-port "
+    b"x-forwarded-prefix x-forwarded-proto x-forwarded-protocol x-forwarded-scheme x-forwarded-server x-forwarded-ssl x-forwarded-uri "
+    b"x-original-uri x-original-url x-real-ip x-rewrite-url".split()
+)
+
+
+def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
+    """The complete head for the origin, up to and including the empty line, always in HTTP/1.1.
+
+    `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies` are cut out.
+    """
+    arrival = head.arrival
+    host = head.authority
+    lines = [b"%b %b HTTP/1.1\r\nhost: %b" % (head.method, head.target, authority or host)]
+    dropped = _DROPPED if _DROPPED.issuperset(head.hops) else _DROPPED.union(head.hops)
+    lines += [name + b": " + value for name, value in arrival.headers if name not in dropped]
+    lines += [b"cookie: " + kept for name, value in arrival.headers if name == b"cookie" and (kept := without_cookies(value, own_cookies))]
+    if head.content_length is not None:
+        lines.append(b"content-length: %d" % head.content_length)
+    elif head.chunked:
+        lines.append(b"transfer-encoding: chunked")
+    if head.upgrade:
+        lines.append(b"connection: Upgrade\r\nupgrade: " + head.upgrade)
+    visitor = forwarding_lines(arrival.client, arrival.scheme) if peer.trusted else peer.forwarding
+    lines.append(b'%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (visitor, host, host))
+    return b"\r\n".join(lines)
+
+
+def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
+    """A Cookie header without the cookies of these names, what is left byte for byte; empty when nothing is left."""
+    parts = value.split(b";")
+    kept = [part for part in parts if part.partition(b"=")[0].strip() not in own]
+    return value if len(kept) == len(parts) else b";".join(kept).strip()

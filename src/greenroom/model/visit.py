@@ -124,6 +124,7 @@ class Held(msgspec.Struct, frozen=True):
     position: int = 0  # 0 = not in line (yet)
     ahead: int = 0
     waiting: int = 0
+    joined_ms: int = 0  # when this visitor first came (arrival_ms_of the ticket's key); 0 = not said
     in_line: bool = False  # the ticket came back: the place is real
     storage_failed: bool = False  # admissions stopped because nothing can be written down
     event_active: bool = False

@@ -11,10 +11,10 @@ from greenroom.gateway.forwarded import forwarding_lines
 from greenroom.gateway.head import Peer, RequestHead
 
 _DROPPED = frozenset(
-    b"close connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy proxy-authenticate proxy-authorization "
-    b"proxy-connection te trailer transfer-encoding upgrade x-forwarded-by x-forwarded-for x-forwarded-host x-forwarded-port "
-    b"x-forwarded-prefix x-forwarded-proto x-forwarded-protocol x-forwarded-scheme x-forwarded-server x-forwarded-ssl x-forwarded-uri "
-    b"x-original-uri x-original-url x-real-ip x-rewrite-url".split()
+    b"connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy proxy-authenticate "
+    b"proxy-authorization proxy-connection te trailer transfer-encoding upgrade x-forwarded-by x-forwarded-for x-forwarded-host "
+    b"x-forwarded-port x-forwarded-prefix x-forwarded-proto x-forwarded-protocol x-forwarded-scheme x-forwarded-server "
+    b"x-forwarded-ssl x-forwarded-uri x-original-uri x-original-url x-real-ip x-rewrite-url close".split()  # close: in Connection
 )
 
 

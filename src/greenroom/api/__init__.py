@@ -1,0 +1,1 @@
+"""What the control listener answers: health, metrics and the state of the rooms."""

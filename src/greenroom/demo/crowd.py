@@ -1,0 +1,108 @@
+"""A synthetic crowd: visitors who come, wait as their browser is told to, look around in the shop, buy and go."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+
+from greenroom.demo.browser import Browser, Page
+from greenroom.demo.products import PRODUCTS
+
+CROWD_MAX = 500
+"""More than one small process should play besides its real work."""
+
+CROWD_NORMAL = 20
+"""Enough to fill the demo's room and leave a line of about a minute and a half."""
+
+ARRIVAL_S = 0.25
+"""Between two arrivals while the crowd grows."""
+
+PATIENCE_S = (240.0, 900.0)
+LOOKS = (2, 5)
+LOOK_S = (2.0, 7.0)
+
+
+class Crowd:
+    """Keeps `size` visitors around; whoever leaves is followed by somebody new. Size 0 sends everybody home."""
+
+    def __init__(self, new_browser: Callable[[], Browser], chance: random.Random) -> None:
+        self.size = 0
+        self.counts: Counter[str] = Counter(let_in=0, bought=0, gave_up=0, failed=0)
+        self._new_browser = new_browser
+        self._chance = chance
+        self._visits: dict[asyncio.Task[None], str] = {}
+
+    def resize(self, size: int) -> None:
+        """How many to keep around, 0 to CROWD_MAX; anything outside is brought inside."""
+        self.size = max(0, min(CROWD_MAX, size))
+
+    def doing(self, what: str) -> int:
+        """How many are `waiting` or `shopping` now."""
+        return sum(state == what for state in self._visits.values())
+
+    async def run(self) -> None:
+        """Until cancelled; then everybody leaves."""
+        try:
+            while True:
+                self._bring_to_size()
+                await asyncio.sleep(ARRIVAL_S)
+        finally:
+            visits = list(self._visits)
+            for visit in visits:
+                visit.cancel()
+            await asyncio.gather(*visits, return_exceptions=True)
+
+    def _bring_to_size(self) -> None:
+        for visit in list(self._visits)[self.size :]:
+            visit.cancel()
+        if len(self._visits) < self.size:
+            visit = asyncio.create_task(self._visit())
+            self._visits[visit] = "arriving"
+            visit.add_done_callback(self._gone)
+
+    def _gone(self, visit: asyncio.Task[None]) -> None:
+        del self._visits[visit]
+        if not visit.cancelled() and visit.exception() is not None:
+            self.counts["failed"] += 1
+
+    def _now(self, what: str) -> None:
+        task = asyncio.current_task()
+        if task in self._visits:
+            self._visits[task] = what
+
+    async def _visit(self) -> None:
+        browser = self._new_browser()
+        if await self._wait(browser):
+            self.counts["let_in"] += 1
+            self._now("shopping")
+            await self._shop(browser)
+
+    async def _wait(self, browser: Browser) -> bool:
+        """Whether this visitor got in before losing patience."""
+        patience_s = self._chance.uniform(*PATIENCE_S)
+        page = await browser.load("/")
+        while page.refresh_s is not None:
+            self._now("waiting")
+            patience_s -= page.refresh_s
+            if patience_s < 0:
+                self.counts["gave_up"] += 1
+                return False
+            await asyncio.sleep(page.refresh_s)
+            page = await browser.load("/")
+        return page.status == 200
+
+    async def _shop(self, browser: Browser) -> None:
+        slug = ""
+        for _ in range(self._chance.randint(*LOOKS)):
+            await asyncio.sleep(self._chance.uniform(*LOOK_S))
+            slug = self._chance.choice(PRODUCTS).slug
+            if _held(await browser.load(f"/products/{slug}")):
+                return
+        await browser.load(f"/basket?add={slug}", "POST")
+        await asyncio.sleep(self._chance.uniform(*LOOK_S))
+        if not _held(await browser.load("/checkout", "POST")):
+            self.counts["bought"] += 1
+
+
+def _held(page: Page) -> bool:
+    return page.refresh_s is not None

@@ -1,0 +1,57 @@
+"""Logs: one line per event on standard error, for people or for machines, and never a visitor's secret in it.
+
+Everything that logs through the standard library (uvicorn, asyncio, watchfiles) comes out the same way.
+"""
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from greenroom.runtime.settings import Log
+
+SECRET_KEYS = frozenset({"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"})
+"""Never written, whoever passes them: with a ticket a place in line or a session can be taken over."""
+
+QUIET = {"watchfiles": logging.WARNING, "uvicorn.error": logging.WARNING, "asyncio": logging.WARNING}
+"""Libraries whose everyday messages tell an operator nothing."""
+
+
+def set_up_logs(log: Log) -> None:
+    """Sends all logging to standard error in the wanted form; may be called again when the settings change."""
+    shared: list[Any] = [
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        without_secrets,
+    ]
+    renderer: list[Any] = (
+        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        if log.format == "json"
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)]
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer]
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(log.level.upper())
+    for name, level in QUIET.items():
+        logging.getLogger(name).setLevel(max(level, root.level))
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Drops the values that must not be written down."""
+    for key in SECRET_KEYS & event.keys():
+        event[key] = "(not logged)"
+    return event

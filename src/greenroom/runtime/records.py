@@ -1,0 +1,54 @@
+"""Turns tables of a configuration file into described records, collecting everything that is wrong on the way."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from typing import Any, TypeVar, cast, get_origin
+
+from greenroom.errors import Problem
+from greenroom.model.fields import check_value, specs
+from greenroom.runtime.toml_lines import step
+
+Record = TypeVar("Record")
+
+
+def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = "") -> list[Problem]:
+    """A problem for each key that nobody reads, with the key that was probably meant."""
+    names = list(known)
+    problems = []
+    for key in raw:
+        if key not in names:
+            near = get_close_matches(key.lower().replace("-", "_"), names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(names)}"
+            problems.append(Problem(step(pointer, key), f"is not a key of this table; {hint}"))
+    return problems
+
+
+def read_record(kind: type[Record], raw: Any, pointer: str, problems: list[Problem]) -> Record | None:
+    """One table as a record of `kind`; None (and at least one problem) when something is wrong with it."""
+    if not isinstance(raw, dict):
+        problems.append(Problem(pointer, f"must be a table, not {raw!r}"))
+        return None
+    described = specs(kind)
+    found = unknown_keys(raw, described, pointer)
+    values = {}
+    for item in fields(cast(Any, kind)):
+        at = step(pointer, item.name)
+        if item.name not in raw:
+            if item.default is MISSING and item.default_factory is MISSING:
+                found.append(Problem(at, f"is required: {described[item.name].help}"))
+            continue
+        problem = check_value(at, raw[item.name], _written(item.type), described[item.name])
+        if problem:
+            found.append(problem)
+        else:
+            value = raw[item.name]
+            values[item.name] = tuple(value) if isinstance(value, list) else value
+    problems += found
+    return None if found else kind(**values)
+
+
+def _written(annotation: Any) -> type:
+    """The type in which TOML writes a field of this annotation."""
+    kind = get_origin(annotation) or annotation
+    return list if kind is tuple else kind

@@ -1,0 +1,210 @@
+"""Reads the `[[rooms]]` of a configuration: each room by itself, then what rooms must not do to each other."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from greenroom.core.cookie_scope import cookie_scope, scope_clashes
+from greenroom.core.routing import route_prefix
+from greenroom.errors import Problem
+from greenroom.model.fields import check_value, spec, specs
+from greenroom.model.room import TEMPLATE_MAX, CookieAttributes, Room, Route, room_problems
+from greenroom.pages.template import template_problems
+from greenroom.runtime.records import read_record, unknown_keys
+from greenroom.runtime.toml_lines import step
+
+ID_PATTERN = r"[A-Za-z0-9_-]+"
+CASELESS = ("queueing_method",)
+"""Enumerations that the published API accepts in any case."""
+
+FILE_KEY = "custom_page_file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """Keys of a room in a file that are not fields of the room itself."""
+
+    custom_page_file: str = spec(
+        "file with the Mustache template, instead of custom_page_html; taken from the directory of the file", "", low=1, high=4096
+    )
+    id: str = spec("stable identifier that tickets are bound to; default: made from the name", "", low=1, high=64, pattern=ID_PATTERN)
+
+
+KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra)]))
+
+
+@dataclass(slots=True)
+class RoomsRead:
+    """What became of the `[[rooms]]`: the good ones, the template files that were read, and every problem."""
+
+    rooms: list[Room] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def room_id(name: str) -> str:
+    """The id of a room that was not given one: depends on the name only, so tickets survive restarts and reordering."""
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int]) -> RoomsRead:
+    """All rooms; `text_line` says on which line the text of a string value begins (0 when unknown)."""
+    read = RoomsRead()
+    if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
+        read.problems.append(Problem("rooms", "must be written as [[rooms]] tables"))
+        return read
+    entries = []
+    for index, entry in enumerate(raw):
+        pointer = step("rooms", index)
+        values, problems = _room_values(entry, pointer, folder, read.files, text_line)
+        entries.append((pointer, values))
+        read.problems += problems
+        if not problems:
+            read.rooms.append(Room(**{"id": room_id(values["name"]), **values}))
+    read.problems += _names_twice(entries) + _ids_twice(entries) + _routes_twice(entries)
+    if len(read.rooms) == len(raw):
+        read.problems += scope_clashes(read.rooms)
+        read.notes += [f"room {room.name}: {note}" for room in read.rooms for note in _cookie_notes(room)]
+    return read
+
+
+def _room_values(
+    raw: dict[str, Any], pointer: str, folder: Path, files: list[Path], text_line: Callable[[str], int]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Plain values of one room, ready for Room(...) when there are no problems."""
+    problems = unknown_keys(raw, KEYS, pointer)
+    values = {key: value for key, value in raw.items() if key in KEYS and key != FILE_KEY}
+    for key in CASELESS:
+        if isinstance(values.get(key), str):
+            values[key] = values[key].lower()
+    for key, rule in specs(Extra).items():
+        wrong = check_value(step(pointer, key), raw[key], str, rule) if key in raw else None
+        if wrong:
+            problems.append(wrong)
+    _read_lists(values, pointer, problems)
+    problems += [found for found in room_problems(values, f"{pointer}.") if not _already(found, problems)]
+    if FILE_KEY in raw and isinstance(raw[FILE_KEY], str) and raw[FILE_KEY]:
+        problems += _page_from_file(raw, values, pointer, folder, files)
+    elif isinstance(values.get("custom_page_html"), str) and values["custom_page_html"]:
+        at = step(pointer, "custom_page_html")
+        problems += [
+            Problem(at, found.reason, _template_line(text_line(at), found.line))
+            for found in template_problems(values["custom_page_html"], at)
+        ]
+    return values, problems
+
+
+def _cookie_notes(room: Room) -> list[str]:
+    problem = cookie_scope(room.routes, room.case_insensitive_paths).problem
+    return [problem.reason] if problem else []
+
+
+def _already(found: Problem, problems: list[Problem]) -> bool:
+    return any(found.pointer == other.pointer for other in problems)
+
+
+def _template_line(first: int, within: int) -> int:
+    return first + max(0, within - 1) if first else 0
+
+
+def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -> None:
+    """Turns what TOML writes as lists and tables into what a Room holds; what is not one is reported and left out."""
+    lists = ("additional_routes", "enabled_origin_commands")
+    wrong = [key for key in lists if not isinstance(values.get(key, []), list)]
+    problems += [Problem(step(pointer, key), f"must be a list, not {values.pop(key)!r}") for key in wrong]
+    if "enabled_origin_commands" in values:
+        values["enabled_origin_commands"] = tuple(map(str, values["enabled_origin_commands"]))
+    if "additional_routes" in values:
+        at = step(pointer, "additional_routes")
+        values["additional_routes"] = tuple(_route(entry, step(at, i), problems) for i, entry in enumerate(values["additional_routes"]))
+    if "cookie_attributes" in values:
+        attributes = read_record(CookieAttributes, values.pop("cookie_attributes"), step(pointer, "cookie_attributes"), problems)
+        if attributes:
+            values["cookie_attributes"] = attributes
+
+
+def _route(raw: Any, pointer: str, problems: list[Problem]) -> Any:
+    """A Route when it is written as a table; anything else is left as it is, for the room's own rules to refuse."""
+    if not isinstance(raw, dict):
+        return raw
+    problems += unknown_keys(raw, [item.name for item in fields(Route)], pointer)
+    return Route(raw.get("host", ""), raw.get("path", "/"))
+
+
+def _page_from_file(raw: dict[str, Any], values: dict[str, Any], pointer: str, folder: Path, files: list[Path]) -> list[Problem]:
+    at = step(pointer, FILE_KEY)
+    path = folder / raw[FILE_KEY]
+    files.append(path)
+    if values.get("custom_page_html"):
+        return [Problem(at, "cannot be used together with custom_page_html")]
+    text = read_text(path, at, TEMPLATE_MAX)
+    if isinstance(text, Problem):
+        return [text]
+    values["custom_page_html"] = text
+    return [Problem(at, f"{path} line {found.line}: {found.reason}") for found in template_problems(text, at)]
+
+
+def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
+    """A UTF-8 file of at most `size_max` bytes, or what is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(size_max + 1)
+    except OSError as error:
+        return Problem(pointer, f"cannot read {path}: {error.strerror or error}")
+    if len(content) > size_max:
+        return Problem(pointer, f"{path} is larger than {size_max} bytes")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        return Problem(pointer, f"{path} is not UTF-8 at byte {error.start}")
+
+
+def _names_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
+    first: dict[str, str] = {}
+    return [
+        Problem(step(pointer, "name"), f"{name!r}: there is already a room of this name ({first[name]})")
+        for pointer, values in entries
+        if isinstance(name := values.get("name"), str) and first.setdefault(name, pointer) != pointer
+    ]
+
+
+def _ids_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
+    """Also an id that was written down and is the one made from another room's name; rooms of one name are reported as such."""
+    first: dict[str, tuple[str, str]] = {}
+    problems = []
+    for pointer, values in entries:
+        name, given = values.get("name"), values.get("id")
+        if isinstance(name, str) and isinstance(given, str | None):
+            found = given or room_id(name)
+            other, other_name = first.setdefault(found, (pointer, name))
+            if other_name != name:
+                problems.append(Problem(step(pointer, "id"), f"{found}: {other} has this id already"))
+    return problems
+
+
+def _routes_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
+    """Every host and path belongs to one room; paths that differ only in case clash when either room ignores case."""
+    seen: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
+    problems = []
+    for pointer, values in entries:
+        any_case = values.get("case_insensitive_paths") is True
+        for at, host, path in _routes(pointer, values):
+            prefix = route_prefix(path)
+            others = seen.setdefault((host, prefix.lower()), [])
+            clash = next((other for other, theirs, folded in others if theirs == prefix or any_case or folded), "")
+            if clash:
+                problems.append(Problem(at, f"{host}{path} is already covered by {clash}"))
+            others.append((at, prefix, any_case))
+    return problems
+
+
+def _routes(pointer: str, values: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """(pointer, host, path) of every route that is written well enough to compare."""
+    found = [(step(pointer, "path"), values.get("host"), values.get("path", "/"))]
+    for index, route in enumerate(values.get("additional_routes", ())):
+        if isinstance(route, Route):
+            found.append((step(step(pointer, "additional_routes"), index), route.host, route.path))
+    return [(at, host, path) for at, host, path in found if isinstance(host, str) and isinstance(path, str) and path.startswith("/")]

@@ -1,0 +1,100 @@
+"""How this process runs, as the operator writes it: every key of the configuration file outside the rooms, with its bounds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.gateway.limits import Limits
+from greenroom.gateway.origin import Origin
+from greenroom.model.fields import spec
+from greenroom.model.room import Room
+
+ORIGINS_MAX = 1_000
+ROOMS_MAX = 1_000
+"""More than anybody runs in one process; keeps a generated file gone wrong from eating the memory."""
+
+
+class Address(NamedTuple):
+    """Where to listen. Port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """The keys at the top of the file, as written."""
+
+    listen: str = spec("address and port for visitors", "127.0.0.1:8080", high=300)
+    control: str = spec("address and port of the control listener (/metrics, /healthz, /readyz, /status)", "127.0.0.1:8081", high=300)
+    data: str = spec(
+        "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or `~/.local/state/greenroom`; "
+        "a relative path is taken from the directory of the file",
+        "",
+        high=4096,
+    )
+    always_use_https: bool = spec("visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False)
+    trusted_proxies: tuple[str, ...] = spec(
+        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are believed", (), high=1_000
+    )
+    trust_forwarded_host: bool = spec("believe X-Forwarded-Host of trusted proxies too; only if yours always set it", False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginEntry:
+    """An origin written as a table; a plain string is the table with only `url`."""
+
+    url: str = spec("`http://host[:port]` or `https://host[:port]`; requests keep their own path", low=1, high=2048)
+    host_header: str = spec("Host header that the origin gets; empty passes on the one the visitor sent", "", high=255)
+    verify: bool = spec("https: check the origin's certificate", True)
+    ca_file: str = spec("https: PEM file with the authorities to trust instead of the system's", "", high=4096)
+    server_name: str = spec("https: name to check the certificate against, instead of the host of the URL", "", high=253)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """`[tls]`: serve visitors over HTTPS. Paths are taken from the directory of the file."""
+
+    cert: str = spec("PEM file with the certificate and its chain", low=1, high=4096)
+    key: str = spec("PEM file with the private key", low=1, high=4096)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """`[log]`: what is written to standard error."""
+
+    format: str = spec("console for people, json for machines", "console", choices=("console", "json"))
+    level: str = spec("the least severe message that is written", "info", choices=("debug", "info", "warning", "error"))
+    access: bool = spec("write one line for every request", False)
+    queries: bool = spec("write query strings too; they may hold secrets of your visitors", False)
+
+
+SECTIONS: dict[str, type] = {"tls": Tls, "limits": Limits, "log": Log}
+"""Tables of the file that are one record each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A whole configuration that has been checked; `read_config` is the only maker."""
+
+    rooms: tuple[Room, ...]
+    listen: Address
+    control: Address
+    data: Path
+    origin: Origin | None = None
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    always_use_https: bool = False
+    forwarded: ForwardedPolicy = field(default_factory=ForwardedPolicy)
+    tls: Tls | None = None
+    limits: Limits = field(default_factory=Limits)
+    log: Log = field(default_factory=Log)
+    path: Path | None = None
+    files: tuple[Path, ...] = ()
+    """Every file that was read to make it, the configuration file first; the reloader watches them."""
+    notes: tuple[str, ...] = ()
+    """Things that are allowed but that an operator may want to know."""

@@ -18,7 +18,7 @@ LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
 
 
 def rooms_in_the_source() -> set[str]:
-    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    packages = {path.parent.name for path in SOURCE.glob("*/*.py")}
     return packages | {path.stem for path in SOURCE.glob("*.py") if path.stem != "__init__"}
 
 

@@ -1,0 +1,156 @@
+"""Writes docs/reference from the tables in the source, so that it cannot say anything else. Run: .venv/bin/python docs/generate.py"""
+
+import types
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import typer
+from greenroom.cli import app
+
+from greenroom.gateway.counts import Counts
+from greenroom.model.fields import Spec, plain_type, specs
+from greenroom.model.room import CookieAttributes, Room
+from greenroom.pages.variables import EXTENSIONS, VARIABLES
+from greenroom.runtime.room_entries import Extra
+from greenroom.runtime.settings import SECTIONS, OriginEntry, Server
+
+REFERENCE = Path(__file__).parent / "reference"
+NAMES = {bool: "boolean", int: "whole number", str: "text", tuple: "list", CookieAttributes: "table", types.UnionType: "text"}
+NOTE = "<!-- Written by docs/generate.py from the source: change the tables there. -->\n\n"
+MANY = 12
+"""More choices than this make a table unreadable; they are listed below it."""
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head), *([cell(value) for value in row] for row in rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def allowed(rule: Spec) -> str:
+    if len(rule.choices) > MANY:
+        return f"one of {len(rule.choices)}, below"
+    if rule.choices:
+        return ", ".join(f"`{choice}`" for choice in rule.choices)
+    unit = f" {rule.unit}" if rule.unit else ""
+    parts = []
+    if rule.low is not None and rule.high is not None:
+        parts.append(f"{rule.low:,} to {rule.high:,}{unit}")
+    elif rule.low is not None:
+        parts.append(f"from {rule.low:,}{unit}")
+    elif rule.high is not None:
+        parts.append(f"to {rule.high:,}{unit}")
+    elif unit:
+        parts.append(rule.unit)
+    if rule.pattern:
+        parts.append(f"`{rule.pattern}`")
+    return "; ".join(parts)
+
+
+def default(item: Any) -> str:
+    if item.default_factory is not MISSING:
+        return "empty"
+    if item.default is MISSING:
+        return "**required**"
+    if isinstance(item.default, bool):
+        return f"`{str(item.default).lower()}`"
+    if isinstance(item.default, int):
+        return f"{item.default:,}"
+    if isinstance(item.default, CookieAttributes):
+        return "both `auto`"
+    return f"`{item.default}`" if item.default else "empty"
+
+
+def keys(record: type, without: Iterable[str] = ()) -> str:
+    """The table of one record's keys, as they are written in a file."""
+    described = specs(record)
+    rows = []
+    for item in fields(record):
+        if item.name in without or item.name not in described:
+            continue
+        rule = described[item.name]
+        kind = plain_type(item.type)
+        shown = rule if kind in (int, str, tuple) else Spec(rule.help)
+        if kind is str and not rule.choices and not rule.pattern:
+            shown = Spec(rule.help, high=rule.high, unit="characters") if rule.high else Spec(rule.help)
+        mark = " *(ours)*" if rule.extension else ""
+        rows.append((f"`{item.name}`", NAMES.get(kind, kind.__name__), allowed(shown), default(item), rule.help + mark))
+    return table(("key", "type", "allowed", "default", "meaning"), rows)
+
+
+def configuration() -> str:
+    described = specs(Room)
+    lists = [(name, rule.choices) for name, rule in described.items() if len(rule.choices) > MANY]
+    parts = [
+        "# The configuration file\n\n" + NOTE,
+        "One TOML file. `greenroom check FILE` finds everything that is wrong with it. Keys stand at the top of the file, in the\n"
+        "tables below, or in one `[[rooms]]` table for each room. Relative paths start at the directory of the file.\n\n",
+        "## At the top\n\n" + keys(Server),
+        "\n`origin` (text, or a table as below) names where requests go; `[origins]` has such an entry for each host that goes\n"
+        "elsewhere.\n",
+        "\n### An origin as a table\n\n" + keys(OriginEntry),
+    ]
+    for name, record in SECTIONS.items():
+        parts.append(f"\n## `[{name}]`\n\n{(record.__doc__ or '').strip()}\n\n{keys(record)}")
+    parts.append(
+        "\n## `[[rooms]]`\n\nNames, bounds and defaults are those of Cloudflare Waiting Room, but for the rows marked *ours*, and for the\n"
+        "two limits, which begin at 1 here.\n\n" + keys(Room, without=["id"])
+    )
+    parts.append("\nIn a file there are also:\n\n" + keys(Extra))
+    parts.append(
+        "\n`additional_routes` is a list of tables with `host` and `path`.\n\n### `cookie_attributes`\n\n" + keys(CookieAttributes)
+    )
+    for name, choices in lists:
+        parts.append(f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n")
+    return "".join(parts)
+
+
+def variables() -> str:
+    published = ((f"`{row.name}`", row.kind, "page" if row.template_only else "page, JSON", row.help) for row in VARIABLES)
+    ours = ((f"`{row.template_name}`", f"`{row.name}`", row.kind, row.help) for row in EXTENSIONS)
+    return (
+        f"# Variables of the waiting page\n\n{NOTE}What a custom page (`custom_page_html`, in Mustache) and the JSON answer can say.\n\n"
+        "## Published by Cloudflare\n\nIn JSON they stand in the object `cfWaitingRoom`, in this order.\n\n"
+        + table(("name", "type", "in", "meaning"), published)
+        + "\n## Ours\n\nIn JSON they stand beside it, in the object `greenroom`.\n\n"
+        + table(("in a page", "in JSON", "type", "meaning"), ours)
+    )
+
+
+def commands() -> str:
+    group = typer.main.get_command(app)
+    parts = [f"# Commands\n\n{NOTE}"]
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        parts.append(f"## `greenroom {name}`\n\n{(command.help or '').strip()}\n\n")
+        rows = []
+        for option in command.params:
+            if option.name == "help":
+                continue
+            shown = "" if option.default in (None, "", ()) or option.is_flag else f"`{option.default}`"
+            written = option.human_readable_name if option.param_type_name == "argument" else ", ".join(option.opts)
+            rows.append((f"`{written}`", "**required**" if option.required else shown, option.help or ""))
+        parts.append(table(("option", "default", "meaning"), rows) + "\n")
+    return "".join(parts).rstrip() + "\n"
+
+
+def counts() -> str:
+    rows = ((f"`{name}`", "gauge" if gauge else "counter", meaning) for name, meaning, gauge, _ in Counts().described())
+    return f"# What the gateway counts\n\n{NOTE}" + table(("name", "kind", "meaning"), rows)
+
+
+PAGES = {"commands.md": commands, "configuration.md": configuration, "variables.md": variables, "counts.md": counts}
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (REFERENCE / name).write_text(page())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""The reference is written from the tables in the source and is never older than they are."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+_spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+assert _spec is not None
+assert _spec.loader is not None
+generate = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(generate)
+
+
+@pytest.mark.parametrize("name", generate.PAGES)
+def test_the_reference_says_what_the_source_says(name: str) -> None:
+    assert (DOCS / "reference" / name).read_text() == generate.PAGES[name](), "run .venv/bin/python docs/generate.py"
+
+
+def test_no_page_of_the_reference_is_left_over() -> None:
+    assert {path.name for path in (DOCS / "reference").iterdir()} == {*generate.PAGES, "README.md"}

@@ -1,0 +1,44 @@
+"""The configuration files and pages that the documents show really work."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from greenroom.errors import InvalidConfig
+from greenroom.model.room import Room
+from greenroom.pages.template import template_problems
+from greenroom.runtime.config import read_config
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ROOM = '[[rooms]]\nname = "a"\nhost = "a.example.com"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'
+ORIGIN = 'origin = "http://127.0.0.1:3000"\ndata = "."\n'
+
+
+def blocks(language: str) -> list:
+    found = []
+    for path in DOCUMENTS:
+        for index, text in enumerate(re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)):
+            found.append(pytest.param(text, id=f"{path.relative_to(ROOT)}:{index}"))
+    return found
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_a_configuration_in_the_documents_is_correct(text: str, tmp_path: Path) -> None:
+    """A piece without an origin or without a room gets one; the rest stands as it is written."""
+    whole = (text if "origin" in text else ORIGIN + text) + ("" if "[[rooms]]" in text else ROOM)
+    (tmp_path / "waiting.html").write_text("wait")
+    read_config(whole, tmp_path / "greenroom.toml", {"data": str(tmp_path)})
+
+
+def test_a_wrong_configuration_would_be_found(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig):
+        read_config(ORIGIN + ROOM.replace("host", "hots"), tmp_path / "greenroom.toml")
+
+
+@pytest.mark.parametrize("text", blocks("html"))
+def test_a_page_in_the_documents_is_a_good_template(text: str) -> None:
+    assert "{{" in text
+    assert template_problems(text, "page") == []
+    Room(name="a", host="a.example.com", total_active_users=1, new_users_per_minute=1, custom_page_html=text)

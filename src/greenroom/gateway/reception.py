@@ -6,7 +6,7 @@ page's. One rule stands above the rest: whatever goes wrong in here, the visitor
 
 from collections.abc import Callable
 
-from greenroom.core.admissible import may_take_place, speculative
+from greenroom.core.admissible import UPDATE_HEADER, may_take_place, speculative
 from greenroom.core.decide import Decision, Question, decide, rank
 from greenroom.gateway.cookies import ticket_values
 from greenroom.gateway.replies import LEFT, OUTAGE, UPDATE_LET_IN, held_head, left_page_answer, placeless_answer
@@ -23,15 +23,15 @@ from greenroom.model.visit import (
     Reply,
     Standing,
     Ticket,
+    arrival_ms_of,
     make_key,
 )
 from greenroom.ports import Clock
 
-UPDATE_HEADER = b"greenroom-update"
-"""Sent by the built-in page: any value asks for JSON and is never forwarded; `leave` gives up the place."""
-
 PASS = Forward()
+LEAVE_VALUE = b"leave"
 LEAVE_QUERY = "greenroom=leave"
+"""How the built-in page gives up a place: the update header with this value, or without JavaScript a form with this query."""
 
 Then = Callable[[Reply], None]
 
@@ -169,6 +169,7 @@ class Reception:
             position=outcome.position,
             ahead=outcome.ahead,
             waiting=outcome.waiting,
+            joined_ms=arrival_ms_of(ticket.key),
             in_line=outcome.position > 0,
             storage_failed=outcome.storage_failed,
         )
@@ -187,11 +188,11 @@ def _gives_up(arrival: Arrival) -> bool:
     """Whether the visitor asks to leave the line; only a same-site POST may, so no other page can throw anybody out."""
     if arrival.method != "POST" or arrival.header(b"sec-fetch-site") not in (None, b"same-origin"):
         return False
-    return arrival.header(UPDATE_HEADER) == b"leave" or arrival.query == LEAVE_QUERY
+    return arrival.header(UPDATE_HEADER) == LEAVE_VALUE or arrival.query == LEAVE_QUERY
 
 
 def _left(compiled: CompiledRoom, arrival: Arrival) -> Answer:
     cookie = compiled.cookies.expire()
     if arrival.header(UPDATE_HEADER) is not None:
         return Answer(200, held_head(compiled.page.json_head, cookie, 0, 200), LEFT)
-    return left_page_answer(compiled.page, cookie)
+    return left_page_answer(compiled.room, cookie)

@@ -2,7 +2,7 @@
 
 from greenroom.model.room import Room
 from greenroom.model.visit import Answer
-from greenroom.pages import Page, left_page
+from greenroom.pages import BUILT_IN_HEAD, UNCACHEABLE, left_page
 
 UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 LEFT = b'{"greenroom":{"left":true}}'
@@ -10,7 +10,7 @@ LEFT = b'{"greenroom":{"left":true}}'
 OUTAGE_RETRY_S = 10
 PLACELESS_RETRY_S = 20
 
-_PLAIN = b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: private, no-store\r\nVary: Accept, Cookie\r\nX-Robots-Tag: noindex\r\n"
+_PLAIN = b"Content-Type: text/plain; charset=utf-8\r\n" + UNCACHEABLE + b"X-Robots-Tag: noindex\r\n"
 
 OUTAGE = Answer(
     503,
@@ -39,6 +39,6 @@ def placeless_answer(room: Room, speculative: bool) -> Answer:
     return Answer(status, head, b"There is a waiting room in front of this. Open the page itself to take a place in line.\n")
 
 
-def left_page_answer(page: Page, cookie: bytes) -> Answer:
+def left_page_answer(room: Room, cookie: bytes) -> Answer:
     """The goodbye for a visitor without JavaScript; no Refresh, or it would take a new place."""
-    return Answer(200, held_head(page.html_head, cookie, 0, 200), left_page())
+    return Answer(200, held_head(BUILT_IN_HEAD, cookie, 0, 200), left_page(room.default_template_language))

@@ -8,7 +8,9 @@ from typing import Any
 
 import typer
 from greenroom.cli import app
+from prometheus_client.core import GaugeMetricFamily
 
+from greenroom.control.metrics import METRICS, gateway_rows
 from greenroom.gateway.counts import Counts
 from greenroom.model.fields import Spec, plain_type, specs
 from greenroom.model.room import CookieAttributes, Room
@@ -45,7 +47,7 @@ def allowed(rule: Spec) -> str:
     elif rule.low is not None:
         parts.append(f"from {rule.low:,}{unit}")
     elif rule.high is not None:
-        parts.append(f"to {rule.high:,}{unit}")
+        parts.append(f"up to {rule.high:,}{unit}")
     elif unit:
         parts.append(rule.unit)
     if rule.pattern:
@@ -79,6 +81,8 @@ def keys(record: type, without: Iterable[str] = ()) -> str:
         shown = rule if kind in (int, str, tuple) else Spec(rule.help)
         if kind is str and not rule.choices and not rule.pattern:
             shown = Spec(rule.help, high=rule.high, unit="characters") if rule.high else Spec(rule.help)
+        if kind is tuple:
+            shown = Spec(rule.help, high=rule.high, unit="entries")
         mark = " *(ours)*" if rule.extension else ""
         rows.append((f"`{item.name}`", NAMES.get(kind, kind.__name__), allowed(shown), default(item), rule.help + mark))
     return table(("key", "type", "allowed", "default", "meaning"), rows)
@@ -97,7 +101,7 @@ def configuration() -> str:
         "\n### An origin as a table\n\n" + keys(OriginEntry),
     ]
     for name, record in SECTIONS.items():
-        parts.append(f"\n## `[{name}]`\n\n{(record.__doc__ or '').strip()}\n\n{keys(record)}")
+        parts.append(f"\n## `[{name}]`\n\n{keys(record)}")
     parts.append(
         "\n## `[[rooms]]`\n\nNames, bounds and defaults are those of Cloudflare Waiting Room, but for the rows marked *ours*, and for the\n"
         "two limits, which begin at 1 here.\n\n" + keys(Room, without=["id"])
@@ -139,12 +143,18 @@ def commands() -> str:
     return "".join(parts).rstrip() + "\n"
 
 
-def counts() -> str:
-    rows = ((f"`{name}`", "gauge" if gauge else "counter", meaning) for name, meaning, gauge, _ in Counts().described())
-    return f"# What the gateway counts\n\n{NOTE}" + table(("name", "kind", "meaning"), rows)
+def metrics() -> str:
+    counts = [(name, meaning, gauge) for name, meaning, gauge, _ in Counts().described()]
+    gateway = gateway_rows([count[:2] for count in counts], frozenset(name for name, _, gauge in counts if gauge))
+    rows = []
+    for row in (*METRICS, *gateway):
+        labels = ", ".join(f"`{label}`" for label in row.labels)
+        rows.append((f"`{row.name}`", "gauge" if row.kind is GaugeMetricFamily else "counter", labels, row.help))
+    head = "What `/metrics` on the control listener says, for Prometheus. The usual `process_*` metrics come with it.\n\n"
+    return "# Metrics\n\n" + NOTE + head + table(("name", "kind", "labels", "meaning"), rows)
 
 
-PAGES = {"commands.md": commands, "configuration.md": configuration, "variables.md": variables, "counts.md": counts}
+PAGES = {"commands.md": commands, "configuration.md": configuration, "variables.md": variables, "metrics.md": metrics}
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ class KeyRing:
         """
         self._path = data / KEY_FILE
         self._entropy = entropy
-        self._seals = 0
+        self.seals = 0
         self._retry_ms = 0
         self._listed: tuple[Key, ...] = ()
         if not os.path.lexists(self._path):
@@ -89,7 +89,7 @@ class KeyRing:
 
     def count(self, seals: int) -> None:
         """Notes that this process is about to seal `seals` more tickets with the current key."""
-        self._seals += seals
+        self.seals += seals
 
     def tend(self, now_ms: int) -> bool:
         """Reads the file again when another process changed it, activates, rotates and drops keys; True when `current` changed.
@@ -125,11 +125,11 @@ class KeyRing:
         current = _sealing(self._listed, now_ms)
         if current.id != self.current.id:
             self.current = current
-            self._seals = 0
+            self.seals = 0
 
     def _wants_rotation(self, keys: tuple[Key, ...], now_ms: int) -> bool:
         newest = keys[-1]
-        if newest.id == self.current.id and self._seals >= SEALS_MAX:
+        if newest.id == self.current.id and self.seals >= SEALS_MAX:
             return True
         return now_ms - newest.active_ms >= KEY_AGE_MAX_MS
 

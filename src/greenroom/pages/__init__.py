@@ -1,1 +1,25 @@
-"""The waiting page: the published variables, custom Mustache pages, JSON and the built-in page."""
+"""The waiting page: what a held visitor sees, as HTML and as JSON."""
+
+from greenroom.pages.page import (
+    BUILT_IN_HEAD,
+    CUSTOM_HEAD,
+    JSON_HEAD,
+    UNCACHEABLE,
+    Page,
+    compile_page,
+    left_page,
+    origin_error_page,
+)
+from greenroom.pages.template import template_problems
+
+__all__ = [
+    "BUILT_IN_HEAD",
+    "CUSTOM_HEAD",
+    "JSON_HEAD",
+    "UNCACHEABLE",
+    "Page",
+    "compile_page",
+    "left_page",
+    "origin_error_page",
+    "template_problems",
+]

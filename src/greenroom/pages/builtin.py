@@ -1,0 +1,236 @@
+"""The built-in page: compiled once per language into segments, so that showing it to one visitor is a copy and a few numbers.
+
+The same segments with the same words make the page and the `words` of its updates; the script only puts them in place.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from importlib import resources
+
+import msgspec
+
+from greenroom.model.visit import Held
+from greenroom.pages.language import VIEWS, Language, language
+from greenroom.pages.variables import LAST_MS, Facts, iso, iso_second
+
+Read = Callable[[Facts], str]
+
+_HOLE = re.compile(r"\{([a-z_]+)\}")
+_HIDDEN = b" hidden"
+_STRING = re.compile(r'("[^"\n]*")')
+_BLANKS_IN_CSS = re.compile(r"\s*([{};,>~])\s*|(?<=:)[ \n]+")
+_BLANKS_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
+_ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    "%3Cpath d='M3 16V7a5 5 0 0 1 10 0v9z' fill='%232a9d78'/%3E%3C/svg%3E"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What one view shows: the one big thing (a slot), the rows below, the bar, and whether there is a place to keep or leave."""
+
+    hero: str = ""
+    rows: tuple[str, ...] = ()
+    bar: bool = False
+    stays: bool = True
+
+
+LAYOUTS: dict[str, Layout] = {
+    "fifo": Layout("position", ("ahead", "wait"), bar=True),
+    "random": Layout("span", ("chance", "waiting"), bar=True),
+    "placing": Layout(bar=True),
+    "paused": Layout("position", ("ahead",)),
+    "prequeue": Layout("start", ("position", "ahead")),
+    "shuffle": Layout("start", ("waiting",)),
+    "trouble": Layout("position", ("ahead",)),
+    "full": Layout("", ("waiting",)),
+    "closed": Layout(stays=False),
+}
+
+ROWS = ("position", "ahead", "wait", "chance", "waiting")
+WORDS = ("title", "heading", "lead", "label", "next")
+
+
+def view_of(held: Held) -> str:
+    """Which of the VIEWS fits. queue_all beats the event, the event beats the method; a wait for no reason we know is a line."""
+    if held.queue_all:
+        return "paused"
+    if held.event_prequeueing:
+        return "shuffle" if held.shuffle_at_event_start else "prequeue"
+    if held.method == "reject":
+        return "closed"
+    if held.storage_failed:
+        return "trouble"
+    if not held.in_line:
+        return "full" if held.queue_full else "placing"
+    return "random" if held.method == "random" else "fifo"
+
+
+class BuiltIn:
+    """The built-in page in one language."""
+
+    def __init__(self, words: Language) -> None:
+        slots = _slots(words)
+        self._pages = {view: _Filled(_pieces(_source("page.html"), view, words), slots) for view in VIEWS}
+        self._words = {view: _Filled(_pieces(_words_json(view), view, words), slots) for view in VIEWS}
+
+    def html(self, facts: Facts) -> bytes:
+        """The whole page."""
+        return self._pages[view_of(facts.held)].fill(facts)
+
+    def words(self, facts: Facts) -> bytes:
+        """What the page's script puts in place, as a JSON object."""
+        return self._words[view_of(facts.held)].fill(facts)
+
+
+class _Filled:
+    """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text is empty."""
+
+    __slots__ = ("_pieces", "_reads")
+
+    def __init__(self, pieces: list[str | None], slots: Mapping[str, Read]) -> None:
+        """`pieces` alternate: fixed text, then the name of a hole, and so on."""
+        self._pieces = [b"" if index % 2 else (piece or "").encode() for index, piece in enumerate(pieces)]
+        shown: dict[str, list[int]] = {}
+        hidden: dict[str, list[int]] = {}
+        for index, name in enumerate(pieces):
+            if index % 2 and name:
+                holes = hidden if name.endswith("_hidden") else shown
+                holes.setdefault(name.removesuffix("_hidden"), []).append(index)
+        names = dict.fromkeys([*shown, *hidden])
+        self._reads = tuple((slots[name], tuple(shown.get(name, ())), tuple(hidden.get(name, ()))) for name in names)
+
+    def fill(self, facts: Facts) -> bytes:
+        pieces = self._pieces.copy()
+        for read, shown, hidden in self._reads:
+            text = read(facts)
+            if text:
+                filled = text.encode()
+                for index in shown:
+                    pieces[index] = filled
+            else:
+                for index in hidden:
+                    pieces[index] = _HIDDEN
+        return b"".join(pieces)
+
+
+def _slots(words: Language) -> dict[str, Read]:
+    """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
+    number = words.number
+
+    def place(f: Facts) -> str:
+        return number(f.held.position) if f.held.position > 0 else ""
+
+    return {
+        "position": place,
+        "ahead": lambda f: number(f.held.ahead) if f.held.position > 0 else "",
+        "wait": lambda f: words.wait(f.minutes) if f.known else words.unknown,
+        "span": lambda f: words.span(f.p25, f.p75) if f.known else words.unknown,
+        "chance": words.chance,
+        "waiting": lambda f: number(f.held.waiting) if f.held.waiting > 0 else "",
+        "start": lambda f: words.time(f.start_minutes),
+        "next_try": lambda f: str(f.held.next_try_s),
+        "joined": lambda f: str(f.held.joined_ms),
+        "value": lambda f: f' value="{f.progress}"' if f.progress >= 0 else "",
+        "updated": lambda f: iso(f.held.last_updated_ms),
+        "clock": lambda f: iso_second(min(max(0, f.held.last_updated_ms), LAST_MS) // 1000)[11:],
+    }
+
+
+def _pieces(source: str, view: str, words: Language) -> list[str | None]:
+    """The source with all that is fixed put in, as alternating text and names of holes."""
+    layout = LAYOUTS[view]
+    pieces: list[str | None] = [""]
+
+    def add(text: str) -> None:
+        for index, part in enumerate(_HOLE.split(text)):
+            if index % 2 == 0:
+                pieces[-1] = (pieces[-1] or "") + part
+            elif part in fixed:
+                pieces[-1] = (pieces[-1] or "") + fixed[part]
+            elif part in texts:
+                add(texts[part])
+            else:
+                pieces.extend((part, ""))
+
+    fixed = _fixed(view, layout, words)
+    texts = {name: words.views[view].get(name, "") for name in WORDS}
+    texts["clock_text"] = words.clock
+    texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
+    texts["hero_hidden"] = texts["label_hidden"] = f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
+    for row in ROWS:
+        texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
+        texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
+    add(source)
+    return pieces
+
+
+def _fixed(view: str, layout: Layout, words: Language) -> dict[str, str]:
+    """What is the same for every visitor who sees this view; nothing in it is looked at for holes."""
+    script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in words.script.items())
+    return {
+        "tag": words.tag,
+        "dir": words.dir,
+        "view": view,
+        "icon": _ICON,
+        "css": _source("page.css"),
+        "js": _source("page.js"),
+        "script": script,
+        "bar": "true" if layout.bar else "false",
+        "stays": "true" if layout.stays else "false",
+        "way_hidden": "" if layout.bar else " hidden",
+        "stays_hidden": "" if layout.stays else " hidden",
+        "again_hidden": " hidden" if layout.stays else "",
+        **{f"l_{name}": text for name, text in words.labels.items()},
+    }
+
+
+def _words_json(view: str) -> str:
+    shown = {"view": view, **{name: f"{{{name}}}" for name in (*WORDS, "hero")}, **{row: f"{{row_{row}}}" for row in ROWS}}
+    return msgspec.json.encode(shown).decode()[:-1] + ',"bar":{bar},"stays":{stays}}'
+
+
+@lru_cache(None)
+def _source(name: str) -> str:
+    """A file of the page, made small: it is sent to everybody who waits.
+
+    Comments stand on lines of their own. Around signs that need no blanks, blanks and line breaks go, except in strings; the
+    script ends every statement with a semicolon, so that no line break matters.
+    """
+    text = (resources.files(__package__) / "builtin" / name).read_text("utf-8")
+    lines = (line.strip() for line in text.splitlines())
+    kept = "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
+    if name.endswith(".html"):
+        return kept
+    signs = _BLANKS_IN_CSS if name.endswith(".css") else _BLANKS_IN_JS
+    return "".join(part if index % 2 else signs.sub(lambda found: found[1] or "", part) for index, part in enumerate(_STRING.split(kept)))
+
+
+@lru_cache(64)
+def built_in(tag: str) -> BuiltIn:
+    """The built-in page in the language of this tag."""
+    return BuiltIn(language(tag))
+
+
+@lru_cache(64)
+def alone(name: str, tag: str, href: str) -> bytes:
+    """A page that stands alone, `left`, `unreachable` or `slow`: the same look, one link, no script."""
+    words = language(tag)
+    fixed = {"tag": words.tag, "dir": words.dir, "icon": _ICON, "css": _source("page.css"), "href": href, **words.alone[name]}
+    return _HOLE.sub(lambda hole: fixed[hole[1]], _source("alone.html")).encode()
+
+
+def _hash(name: str) -> str:
+    return b64encode(sha256(_source(name).encode()).digest()).decode()
+
+
+CONTENT_SECURITY_POLICY = (
+    f"default-src 'none'; script-src 'sha256-{_hash('page.js')}'; style-src 'sha256-{_hash('page.css')}'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'"
+)
+"""For every built-in page. Framing is not forbidden: embedding a waiting room is a published use."""

@@ -1,0 +1,122 @@
+"""The words of the built-in page: one file per language, and how numbers and times are said in it."""
+
+import re
+import tomllib
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from greenroom.pages.variables import Facts, chance_per_try
+
+FALLBACK = "en-US"
+"""Spoken where a language has no file yet."""
+
+SAID_MAX = 4_096
+"""Times kept ready in words, per language: more than the minutes of two days."""
+
+HOUR, DAY = 60, 1_440
+COARSE_MINUTES = 5
+"""From an hour on a wait is said in steps of five minutes: nobody plans by the minute then."""
+
+SLIGHTEST = 1_000
+
+_FORBIDDEN = re.compile(r'[<>&"\\\x00-\x1f\x7f]')
+
+PLURALS: dict[str, Callable[[int], str]] = {
+    "one-other": lambda n: "one" if n == 1 else "other",
+}
+"""Which form of a counted word a number takes, by the rule that the language file names."""
+
+VIEWS = ("fifo", "random", "placing", "paused", "prequeue", "shuffle", "trouble", "full", "closed")
+"""What can be the matter with a held visitor; each has its own words."""
+
+
+def available() -> tuple[str, ...]:
+    """Languages that have a file."""
+    folder = resources.files(__package__) / "languages"
+    return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
+
+
+@lru_cache(64)
+def language(tag: str) -> "Language":
+    """The language of this tag, or FALLBACK while nobody has written it."""
+    known = tag if tag in available() else FALLBACK
+    source = (resources.files(__package__) / "languages" / f"{known}.toml").read_text("utf-8")
+    return Language(tomllib.loads(source))
+
+
+class Language:
+    """One language file. Its texts need no escaping in HTML, attributes or JSON: characters that would are refused here."""
+
+    def __init__(self, words: dict[str, Any]) -> None:
+        """Raises ValueError when a text contains a character that would have to be escaped."""
+        _refuse_markup(words)
+        self.tag: str = words["tag"]
+        self.dir: str = words["dir"]
+        self.labels: dict[str, str] = words["labels"]
+        self.script: dict[str, str] = words["script"]
+        self.views: dict[str, dict[str, str]] = words["views"]
+        self.alone: dict[str, dict[str, str]] = words["alone"]
+        self._time: dict[str, Any] = words["time"]
+        self._chance: dict[str, str] = words["chance"]
+        self.clock: str = words["time"]["clock"]
+        self._thousands: str = words["thousands"]
+        self._plural = PLURALS[words["plural"]]
+        self.wait = lru_cache(SAID_MAX)(self._wait)
+        self.span = lru_cache(SAID_MAX)(self._span)
+
+    def number(self, number: int) -> str:
+        """`1,234`."""
+        plain = f"{number:,}"
+        return plain if self._thousands == "," else plain.replace(",", self._thousands)
+
+    def time(self, minutes: int) -> str:
+        """`1 minute`, `12 minutes`, `2 hours`, `2 hours 5 minutes`, `more than a day`; no time is `any moment now`."""
+        if minutes <= 0:
+            return str(self._time["now"])
+        if minutes < HOUR:
+            return self._counted("minutes", minutes)
+        coarse = -(-minutes // COARSE_MINUTES) * COARSE_MINUTES
+        if coarse > DAY:
+            return str(self._time["over_a_day"])
+        hours = self._counted("hours", coarse // HOUR)
+        rest = self._counted("minutes", coarse % HOUR)
+        return str(self._time["hours_minutes"]).format(hours=hours, minutes=rest) if coarse % HOUR else hours
+
+    def chance(self, facts: Facts) -> str:
+        """`about 1 in 12` for one try in a random room; empty when nothing is known."""
+        chance = chance_per_try(facts.held)
+        if chance <= 0:
+            return ""
+        n = round(1 / chance)
+        if n > SLIGHTEST:
+            return self._chance["slight"]
+        return self._chance["of"].format(n=n) if n > 1 else self._chance["certain"]
+
+    @property
+    def unknown(self) -> str:
+        """What is said when there is no estimate."""
+        return str(self._time["unknown"])
+
+    def _wait(self, minutes: int) -> str:
+        said = self.time(minutes)
+        return said if minutes <= 0 or minutes > DAY else str(self._time["about"]).format(time=said)
+
+    def _span(self, low: int, high: int) -> str:
+        """`5 to 15 minutes`, `45 minutes to 2 hours`; one time when both sound the same."""
+        if self.time(low) == self.time(high) or low <= 0:
+            return self.wait(high)
+        first = self.number(low) if high < HOUR else self.time(low)
+        return str(self._time["range"]).format(low=first, high=self.time(high))
+
+    def _counted(self, unit: str, number: int) -> str:
+        return str(self._time[unit][self._plural(number)]).format(n=self.number(number))
+
+
+def _refuse_markup(words: Any) -> None:
+    for word in words.values():
+        if isinstance(word, dict):
+            _refuse_markup(word)
+        elif _FORBIDDEN.search(word):
+            raise ValueError(f"a text of a language file contains a character that is not allowed: {word!r}")

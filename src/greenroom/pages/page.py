@@ -1,0 +1,77 @@
+"""What a room shows to visitors it holds: compiled once when the configuration changes, then a few microseconds each."""
+
+import msgspec
+
+from greenroom.model.room import Room
+from greenroom.model.visit import Held
+from greenroom.pages.builtin import CONTENT_SECURITY_POLICY, BuiltIn, alone, built_in
+from greenroom.pages.language import FALLBACK
+from greenroom.pages.template import Template, parse
+from greenroom.pages.variables import facts_of, ours, published
+
+UNCACHEABLE = b"Cache-Control: private, no-store\r\nVary: Accept, Cookie, Greenroom-Update\r\n"
+"""Every answer here belongs to one visitor and one moment; the three headers decide which answer it is."""
+
+_COMMON = UNCACHEABLE + b"X-Robots-Tag: noindex\r\nX-Content-Type-Options: nosniff\r\n"
+
+JSON_HEAD = b"Content-Type: application/json\r\n" + _COMMON
+
+BUILT_IN_HEAD = (
+    b"Content-Type: text/html; charset=utf-8\r\n"
+    + _COMMON
+    + b"Referrer-Policy: same-origin\r\nContent-Security-Policy: "
+    + CONTENT_SECURITY_POLICY.encode()
+    + b"\r\n"
+)
+"""For the built-in page, the goodbye and the two pages for a silent origin."""
+
+CUSTOM_HEAD = b"Content-Type: text/html; charset=utf-8\r\n" + _COMMON
+"""A custom page loads what it likes and embeds what it likes, so no policy of ours stands in its way."""
+
+ORIGIN_ERRORS = {502: "unreachable", 504: "slow"}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Page:
+    """One room's page. The caller adds Refresh, Retry-After and Set-Cookie behind the ready header lines."""
+
+    __slots__ = ("_built_in", "_template", "html_head", "json_head")
+
+    def __init__(self, pages: BuiltIn, template: Template | None) -> None:
+        self._built_in = pages
+        self._template = template
+        self.html_head = CUSTOM_HEAD if template else BUILT_IN_HEAD
+        self.json_head = JSON_HEAD
+
+    @property
+    def custom(self) -> bool:
+        """Whether the operator's own template is shown."""
+        return self._template is not None
+
+    def html(self, held: Held) -> bytes:
+        """The page for one visitor, UTF-8."""
+        facts = facts_of(held)
+        return self._template.render(facts) if self._template else self._built_in.html(facts)
+
+    def json(self, held: Held) -> bytes:
+        """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: what is published, exactly, and our own beside it."""
+        facts = facts_of(held)
+        shown = _encode({"cfWaitingRoom": published(facts), "greenroom": ours(facts)})
+        return b'%b,"words":%b}}' % (shown[:-2], self._built_in.words(facts))
+
+
+def compile_page(room: Room) -> Page:
+    """The page of one room. A template that cannot be used (see template_problems) gives the built-in page, never an error."""
+    template = parse(room.custom_page_html) if room.custom_page_html else None
+    return Page(built_in(room.default_template_language), template if isinstance(template, Template) else None)
+
+
+def left_page(language: str = FALLBACK) -> bytes:
+    """The goodbye to a visitor without JavaScript who left the line. Send it with BUILT_IN_HEAD and no Refresh."""
+    return alone("left", language, "?")
+
+
+def origin_error_page(status: int, language: str = FALLBACK) -> bytes:
+    """For a let-in visitor whose origin is unreachable (502) or too slow (504). Send it with BUILT_IN_HEAD and a Refresh."""
+    return alone(ORIGIN_ERRORS[status], language, "")

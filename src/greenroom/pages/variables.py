@@ -1,0 +1,216 @@
+"""The variables a held visitor's page and JSON may use: the published ones, exactly, and our own beside them, one row each.
+
+Rounding, the same everywhere: seconds are rounded to the millisecond and then UP to whole minutes, so nobody is promised
+less than the estimate; a wait of no time is 0 minutes. Estimates that are not finite count as unknown, negative ones as 0.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from greenroom.model.visit import Estimate, Held
+
+WAIT_MINUTES_MAX = 525_600
+"""A year: a longer wait says nothing more, and a runaway estimate must not print hundreds of digits."""
+
+LAST_MS = 253_402_300_799_999
+"""The end of the year 9999: later times have no ISO 8601 form with four digits for the year."""
+
+SECONDS_KEPT = 4_096
+"""Written-out seconds kept ready: everybody who waits was last updated within the last minute or so."""
+
+PROGRESS_MAX = 99
+"""Only being let in completes the bar."""
+
+Value = bool | int | str
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What is worked out once for one held visitor. Minutes are rounded as the module says; `p25` and `p75` are 0 unless random."""
+
+    held: Held
+    known: bool
+    minutes: int
+    p25: int
+    p50: int
+    p75: int
+    start_minutes: int
+    end_minutes: int
+    progress: int  # -1 = unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable: its name, type, meaning, and how it is read from the facts."""
+
+    name: str
+    kind: Literal["boolean", "integer", "string"]
+    read: Callable[[Facts], Value]
+    help: str
+    template_only: bool = False
+
+    @property
+    def template_name(self) -> str:
+        """What templates call one of our own variables: flat, with our prefix, because dotted lookups are refused."""
+        return f"greenroom{self.name[0].upper()}{self.name[1:]}"
+
+
+def facts_of(held: Held) -> Facts:
+    """The facts of one held visitor. Under queue_all no wait is known, whatever the estimate says."""
+    estimate = usable_estimate(held)
+    minutes = p25 = p50 = p75 = 0
+    progress = -1
+    if estimate is not None:
+        minutes = _minutes(estimate.p50_s)
+        if held.method == "random":
+            p25, p50, p75 = _minutes(estimate.p25_s), minutes, _minutes(estimate.p75_s)
+        elif held.joined_ms and held.in_line:
+            progress = _progress(max(0, held.now_ms - held.joined_ms) / 1000, max(0.0, estimate.p50_s))
+    start = _minutes((held.event_start_ms - held.now_ms) / 1000) if held.event_prequeueing else 0
+    end = _minutes((held.event_end_ms - held.now_ms) / 1000) if held.event_active else 0
+    return Facts(held, estimate is not None, minutes, p25, p50, p75, start, end, progress)
+
+
+def usable_estimate(held: Held) -> Estimate | None:
+    """The estimate, unless nothing is known: none given, queue_all, or not finite."""
+    estimate = held.estimate
+    if estimate is None or held.queue_all or not math.isfinite(estimate.p25_s + estimate.p50_s + estimate.p75_s):
+        return None
+    return estimate
+
+
+def _progress(waited_s: float, remaining_s: float) -> int:
+    whole_s = waited_s + remaining_s
+    return min(PROGRESS_MAX, int(100 * waited_s / whole_s)) if whole_s else PROGRESS_MAX
+
+
+def chance_per_try(held: Held) -> float:
+    """How likely one try in a random room is to get in, from the median wait; 0 when nothing is known."""
+    estimate = usable_estimate(held)
+    if estimate is None or held.refresh_s <= 0:
+        return 0.0
+    return float(1 - 0.5 ** (held.refresh_s / max(estimate.p50_s, 0.001)))
+
+
+def _minutes(seconds: float) -> int:
+    milliseconds = int(seconds * 1000 + 0.5)
+    return min(WAIT_MINUTES_MAX, -(-milliseconds // 60_000)) if milliseconds > 0 else 0
+
+
+def iso(unix_ms: int) -> str:
+    """ISO 8601 with milliseconds and Z; times outside 1970 to 9999 are moved to the nearer end."""
+    if not 0 <= unix_ms <= LAST_MS:
+        unix_ms = 0 if unix_ms < 0 else LAST_MS
+    return f"{iso_second(unix_ms // 1000)}.{unix_ms % 1000:03d}Z"
+
+
+@lru_cache(SECONDS_KEPT)
+def iso_second(unix_s: int) -> str:
+    """ISO 8601 up to the second, without a zone."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def in_english(minutes: int) -> str:
+    """`0 minutes`, `1 minute`, `10 minutes`, `1 hour`, `2 hours and 5 minutes`: the three *Formatted variables, always English."""
+    hours, rest = divmod(minutes, 60)
+    if not hours:
+        return _counted(rest, "minute")
+    return f"{_counted(hours, 'hour')} and {_counted(rest, 'minute')}" if rest else _counted(hours, "hour")
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+
+
+def _wait_formatted(facts: Facts) -> str:
+    if not facts.known:
+        return "unavailable"
+    if facts.held.method == "random" and facts.p25 != facts.p75:
+        return f"{in_english(facts.p25)} to {in_english(facts.p75)}"
+    return in_english(facts.minutes)
+
+
+def _start_formatted(facts: Facts) -> str:
+    return in_english(facts.start_minutes) if facts.held.event_prequeueing else "unavailable"
+
+
+def _end_formatted(facts: Facts) -> str:
+    return in_english(facts.end_minutes) if facts.held.event_active else "unavailable"
+
+
+_V = Variable
+
+VARIABLES: tuple[Variable, ...] = (
+    _V("inWaitingRoom", "boolean", lambda _: True, "always true while held"),
+    _V("waitTimeKnown", "boolean", lambda f: f.known, "whether there is an estimate; false under queue_all"),
+    _V("waitTime", "integer", lambda f: f.minutes, "estimated wait in minutes, rounded up; 0 when unknown; random: the 50th percentile"),
+    _V("waitTime25Percentile", "integer", lambda f: f.p25, "random: minutes within which a quarter of the visitors get in; else 0"),
+    _V("waitTime50Percentile", "integer", lambda f: f.p50, "random: minutes within which half of the visitors get in; else 0"),
+    _V("waitTime75Percentile", "integer", lambda f: f.p75, "random: minutes within which three quarters get in; else 0"),
+    _V("waitTimeFormatted", "string", _wait_formatted, "in English: `10 minutes`, random `5 minutes to 15 minutes`, `unavailable`"),
+    _V("queueIsFull", "boolean", lambda f: f.held.queue_full, "no more people can join the line now"),
+    _V("queueAll", "boolean", lambda f: f.held.queue_all, "everybody who is new is held"),
+    _V("lastUpdated", "string", lambda f: iso(f.held.last_updated_ms), "when a try last counted, ISO 8601 with milliseconds, UTC"),
+    _V("refreshIntervalSeconds", "integer", lambda f: f.held.refresh_s, "seconds from lastUpdated to the next try; 0 when there is none"),
+    _V("queueingMethod", "string", lambda f: f.held.method, "`fifo`, `random`, `passthrough` or `reject`"),
+    _V("isFIFOQueue", "boolean", lambda f: f.held.method == "fifo", "queueingMethod is fifo"),
+    _V("isRandomQueue", "boolean", lambda f: f.held.method == "random", "queueingMethod is random"),
+    _V("isPassthroughQueue", "boolean", lambda f: f.held.method == "passthrough", "queueingMethod is passthrough"),
+    _V("isRejectQueue", "boolean", lambda f: f.held.method == "reject", "queueingMethod is reject"),
+    _V("isEventActive", "boolean", lambda f: f.held.event_active, "an event runs, from the start of its prequeue to its end"),
+    _V("isEventPrequeueing", "boolean", lambda f: f.held.event_prequeueing, "people gather before an event starts"),
+    _V("timeUntilEventStart", "integer", lambda f: f.start_minutes, "minutes, rounded up, while prequeueing; else 0"),
+    _V("timeUntilEventStartFormatted", "string", _start_formatted, "the same in English; else `unavailable`"),
+    _V("timeUntilEventEnd", "integer", lambda f: f.end_minutes, "minutes, rounded up, while an event is active; else 0"),
+    _V("timeUntilEventEndFormatted", "string", _end_formatted, "the same in English; else `unavailable`"),
+    _V(
+        "shuffleAtEventStart",
+        "boolean",
+        lambda f: f.held.event_active and f.held.shuffle_at_event_start,
+        "the places of the prequeue are drawn at random at the start",
+    ),
+    _V("turnstile", "string", lambda f: f.held.turnstile, "HTML of a challenge, or empty; write `{{{turnstile}}}`"),
+    _V("infiniteQueue", "boolean", lambda f: f.held.infinite_queue, "this is the false line that never ends"),
+    _V("waitTimeHours", "integer", lambda f: f.minutes // 60, "whole hours of waitTime", template_only=True),
+    _V("waitTimeHourMinutes", "integer", lambda f: f.minutes % 60, "minutes of waitTime beyond the whole hours", template_only=True),
+)
+"""What Cloudflare publishes, in the published order."""
+
+EXTENSIONS: tuple[Variable, ...] = (
+    _V("inLine", "boolean", lambda f: f.held.in_line, "the ticket came back, so the place is real"),
+    _V("position", "integer", lambda f: f.held.position, "place in line, 1 is next; 0 when there is none (yet)"),
+    _V("peopleAhead", "integer", lambda f: f.held.ahead, "people in line before this visitor"),
+    _V("peopleWaiting", "integer", lambda f: f.held.waiting, "people in line altogether"),
+    _V("progressKnown", "boolean", lambda f: f.progress >= 0, "whether `progress` says anything (fifo, in line, wait known)"),
+    _V("progress", "integer", lambda f: max(0, f.progress), "time waited in per cent of the whole wait as estimated now, 0 to 99"),
+    _V(
+        "joinedAt",
+        "string",
+        lambda f: iso(f.held.joined_ms) if f.held.joined_ms else "",
+        "when this visitor first came, ISO 8601; empty when unknown",
+    ),
+    _V("nextTrySeconds", "integer", lambda f: f.held.next_try_s, "seconds from now to the next try; 0 when there is none"),
+    _V("admissionsPaused", "boolean", lambda f: f.held.storage_failed, "nobody is let in, because it could not be written down"),
+)
+"""Ours. In JSON they stand in a sibling object `greenroom`; templates use `template_name`."""
+
+TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} | {row.template_name: row for row in EXTENSIONS}
+"""Every name a custom page may use."""
+
+_PUBLISHED = tuple((row.name, row.read) for row in VARIABLES if not row.template_only)
+_OURS = tuple((row.name, row.read) for row in EXTENSIONS)
+
+
+def published(facts: Facts) -> dict[str, Value]:
+    """`cfWaitingRoom`: exactly the published names, in the published order."""
+    return {name: read(facts) for name, read in _PUBLISHED}
+
+
+def ours(facts: Facts) -> dict[str, Value]:
+    """`greenroom`: our own variables."""
+    return {name: read(facts) for name, read in _OURS}

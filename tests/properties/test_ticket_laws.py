@@ -58,7 +58,9 @@ def test_whatever_anybody_changes_is_nothing(ticket: Ticket, data: st.DataObject
     sealed = SEALER.seal(ticket, b"room")
     begin = data.draw(st.integers(0, SEALED_LENGTH))
     end = data.draw(st.integers(begin, SEALED_LENGTH))
-    changed = sealed[:begin] + data.draw(st.binary(max_size=20) | st.lists(st.sampled_from(ALPHABET), max_size=20).map(bytes)) + sealed[end:]
+    changed = (
+        sealed[:begin] + data.draw(st.binary(max_size=20) | st.lists(st.sampled_from(ALPHABET), max_size=20).map(bytes)) + sealed[end:]
+    )
     assert SEALER.open(changed, b"room", NOW) == (ticket if changed == sealed else None)
 
 

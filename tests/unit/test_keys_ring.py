@@ -67,7 +67,9 @@ def test_a_restart_opens_what_was_sealed_before(tmp_path: Path) -> None:
 def test_a_file_that_others_can_touch_stops_the_start(tmp_path: Path, mode: int) -> None:
     KeyRing(tmp_path, NOW)
     (tmp_path / "keys.json").chmod(mode)
-    with pytest.raises(InvalidConfig, match=f"keys.json: holds secrets and must not be open to others: its mode is {mode:04o}, do chmod 600"):
+    with pytest.raises(
+        InvalidConfig, match=f"keys.json: holds secrets and must not be open to others: its mode is {mode:04o}, do chmod 600"
+    ):
         KeyRing(tmp_path, NOW)
 
 

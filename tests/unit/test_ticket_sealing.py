@@ -133,7 +133,14 @@ def test_another_version_is_nothing(sealer: Sealer, monkeypatch: pytest.MonkeyPa
         (ticket(accepted_ms=1), ticket(accepted_ms=0)),
         (ticket(refresh_ms=REFRESH_MAX_MS + 1), ticket(refresh_ms=REFRESH_MAX_MS)),
     ],
-    ids=["checked in the future", "accepted in the future", "arrived in the future", "accepted before arrival", "accepted in 1970", "refresh"],
+    ids=[
+        "checked in the future",
+        "accepted in the future",
+        "arrived in the future",
+        "accepted before arrival",
+        "accepted in 1970",
+        "refresh",
+    ],
 )
 def test_what_cannot_be_true_is_nothing(sealer: Sealer, impossible: Ticket, barely: Ticket) -> None:
     assert sealer.open(sealer.seal(impossible, ROOM), ROOM, NOW) is None

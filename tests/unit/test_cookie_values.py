@@ -1,0 +1,104 @@
+"""Finding the ticket among whatever a browser, or an attacker, sends."""
+
+import re
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from greenroom.gateway.cookies import CANDIDATES_MAX, VALUE_MAX, ticket_values
+
+NAME = b"__cfwaitingroom"
+
+
+def values(*cookies: bytes, name: bytes = NAME) -> list[bytes]:
+    return ticket_values(tuple((b"cookie", cookie) for cookie in cookies), name)
+
+
+@pytest.mark.parametrize(
+    ("cookie", "found"),
+    [
+        (b"__cfwaitingroom=abc", [b"abc"]),
+        (b"a=1; __cfwaitingroom=abc; b=2", [b"abc"]),
+        (b"a=1;__cfwaitingroom=abc;b=2", [b"abc"]),
+        (b"a=1;\t __cfwaitingroom= abc ;b=2", [b"abc"]),
+        (b"__cfwaitingroom=one; __cfwaitingroom=two", [b"one", b"two"]),
+        (b"__cfwaitingroom=", [b""]),
+        (b"__cfwaitingroom=a=b==", [b"a=b=="]),
+        (b"__cfwaitingroom_sale=abc", []),
+        (b"x__cfwaitingroom=abc", []),
+        (b"x=__cfwaitingroom=abc", []),
+        (b"x= __cfwaitingroom=abc", []),
+        (b"x=1 __cfwaitingroom=abc", []),
+        (b"__CFWAITINGROOM=abc", []),
+        (b"__cfwaitingroom", []),
+        (b"__cfwaitingroom; x=1", []),
+        (b"", []),
+        (b";;;= ;=;\x00\xff\r\n; __cfwaitingroom=abc;;", [b"abc"]),
+        (b'x="; __cfwaitingroom=abc', [b"abc"]),
+        (b"; __cfwaitingroom=abc", [b"abc"]),
+        (b"__cfwaitingroom=__cfwaitingroom=x", [b"__cfwaitingroom=x"]),
+    ],
+)
+def test_it_finds_the_ticket_and_nothing_else(cookie: bytes, found: list[bytes]) -> None:
+    assert values(cookie) == found
+
+
+def test_every_cookie_header_is_read_and_no_other() -> None:
+    headers = (
+        (b"cookie", b"__cfwaitingroom=1"),
+        (b"x-cookie", b"__cfwaitingroom=2"),
+        (b"host", b"h"),
+        (b"cookie", b"a=b; __cfwaitingroom=3"),
+    )
+    assert ticket_values(headers, NAME) == [b"1", b"3"]
+    assert ticket_values((), NAME) == []
+
+
+def test_a_suffixed_room_and_a_plain_one_do_not_read_each_others() -> None:
+    cookie = b"__cfwaitingroom=plain; __cfwaitingroom_a=suffixed; __cfwaitingroom_ab=other"
+    assert values(cookie) == [b"plain"]
+    assert values(cookie, name=b"__cfwaitingroom_a") == [b"suffixed"]
+
+
+def test_only_so_many_are_looked_at_and_none_that_is_too_long() -> None:
+    many = b"; ".join(b"__cfwaitingroom=%d" % n for n in range(100))
+    assert values(many) == [b"%d" % n for n in range(CANDIDATES_MAX)]
+    assert values(many, many) == [b"%d" % n for n in range(CANDIDATES_MAX)]
+    long = b"; ".join([b"__cfwaitingroom=" + b"x" * (VALUE_MAX + 1)] * 20 + [b"__cfwaitingroom=" + b"x" * VALUE_MAX])
+    assert values(long) == [b"x" * VALUE_MAX], "oversized ones do not use up the places of good ones"
+
+
+pieces = st.sampled_from([b"__cfwaitingroom", b"=", b";", b"; ", b" ", b"\t", b"x", b"_a", b"a=1; ", b"\xff", b'"', b"__cfwaitingroom=v"])
+
+
+@given(st.lists(st.lists(pieces, max_size=14).map(b"".join), max_size=3))
+@example([b"  ;  __cfwaitingroom=x ; "])
+def test_it_agrees_with_the_plain_way_of_reading_a_cookie_header(cookies: list[bytes]) -> None:
+    expected = []
+    for cookie in cookies:
+        for pair in cookie.split(b";"):
+            if pair.lstrip(b" \t").startswith(NAME + b"=") and len(re.match(rb"[ \t]*", pair)[0]) < 8:  # type: ignore[index]
+                expected.append(pair.strip(b" \t")[len(NAME) + 1 :].strip(b" \t"))
+    assert values(*cookies) == expected[:CANDIDATES_MAX]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [b"x__cfwaitingroom=", b" ", b" __cfwaitingroom=", b"; ", b"__cfwaitingroom=" + b"y" * 600 + b"; "],
+    ids=lambda unit: repr(unit[:12]),
+)
+def test_a_hostile_header_costs_no_more_than_its_length(unit: bytes) -> None:
+    """Sixteen times the length may cost about sixteen times the work, not 256 times."""
+
+    def cost(size: int) -> float:
+        cookie = (unit * (size // len(unit) + 1))[:size]
+        best = 1.0
+        for _ in range(5):
+            begun = time.perf_counter()
+            values(cookie)
+            best = min(best, time.perf_counter() - begun)
+        return best
+
+    assert cost(1 << 18) < 80 * max(cost(1 << 14), 20e-6)

@@ -26,30 +26,32 @@ _BLANKS_IN_CSS = re.compile(r"\s*([{};,>~])\s*|(?<=:)[ \n]+")
 _BLANKS_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
-    "%3Cpath d='M3 16V7a5 5 0 0 1 10 0v9z' fill='%232a9d78'/%3E%3C/svg%3E"
+    "%3Cpath d='M3 16V7a5 5 0 0 1 10 0v9' fill='%232a8'/%3E%3C/svg%3E"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What one view shows: the one big thing (a slot), the rows below, the bar, and whether there is a place to keep or leave."""
+    """What one view shows: the one big thing (a slot), the rows below, and the looks (classes that the style sheet knows).
+
+    `big`: the big thing is a number; `bar`: with the bar; `end`: there is no place to keep or to leave.
+    """
 
     hero: str = ""
     rows: tuple[str, ...] = ()
-    bar: bool = False
-    stays: bool = True
+    looks: str = ""
 
 
 LAYOUTS: dict[str, Layout] = {
-    "fifo": Layout("position", ("ahead", "wait"), bar=True),
-    "random": Layout("span", ("chance", "waiting"), bar=True),
-    "placing": Layout(bar=True),
-    "paused": Layout("position", ("ahead",)),
+    "fifo": Layout("position", ("ahead", "wait"), "big bar"),
+    "random": Layout("span", ("chance", "waiting"), "bar"),
+    "placing": Layout(looks="bar"),
+    "paused": Layout("position", ("ahead",), "big"),
     "prequeue": Layout("start", ("position", "ahead")),
     "shuffle": Layout("start", ("waiting",)),
-    "trouble": Layout("position", ("ahead",)),
+    "trouble": Layout("position", ("ahead",), "big"),
     "full": Layout("", ("waiting",)),
-    "closed": Layout(stays=False),
+    "closed": Layout(looks="end"),
 }
 
 ROWS = ("position", "ahead", "wait", "chance", "waiting")
@@ -158,7 +160,7 @@ def _pieces(source: str, view: str, words: Language) -> list[str | None]:
             else:
                 pieces.extend((part, ""))
 
-    fixed = _fixed(view, layout, words)
+    fixed = _fixed(layout, words)
     texts = {name: words.views[view].get(name, "") for name in WORDS}
     texts["clock_text"] = words.clock
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
@@ -170,29 +172,25 @@ def _pieces(source: str, view: str, words: Language) -> list[str | None]:
     return pieces
 
 
-def _fixed(view: str, layout: Layout, words: Language) -> dict[str, str]:
+def _fixed(layout: Layout, words: Language) -> dict[str, str]:
     """What is the same for every visitor who sees this view; nothing in it is looked at for holes."""
     script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in words.script.items())
     return {
         "tag": words.tag,
         "dir": words.dir,
-        "view": view,
+        "layout": layout.looks,
         "icon": _ICON,
         "css": _source("page.css"),
         "js": _source("page.js"),
         "script": script,
-        "bar": "true" if layout.bar else "false",
-        "stays": "true" if layout.stays else "false",
-        "way_hidden": "" if layout.bar else " hidden",
-        "stays_hidden": "" if layout.stays else " hidden",
-        "again_hidden": " hidden" if layout.stays else "",
+        "again_hidden": "" if layout.looks == "end" else " hidden",
         **{f"l_{name}": text for name, text in words.labels.items()},
     }
 
 
 def _words_json(view: str) -> str:
-    shown = {"view": view, **{name: f"{{{name}}}" for name in (*WORDS, "hero")}, **{row: f"{{row_{row}}}" for row in ROWS}}
-    return msgspec.json.encode(shown).decode()[:-1] + ',"bar":{bar},"stays":{stays}}'
+    texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero")} | {row: f"{{row_{row}}}" for row in ROWS}
+    return msgspec.json.encode({"view": view, **texts}).decode()
 
 
 @lru_cache(None)

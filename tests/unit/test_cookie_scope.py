@@ -113,9 +113,10 @@ def room(name: str, route: str, *more: str, suffix: str = "", case_insensitive: 
 
 def test_two_rooms_that_would_overwrite_each_others_cookie_are_reported() -> None:
     clashes = scope_clashes([room("a", "x.com/A", case_insensitive=True), room("b", "x.com/B", case_insensitive=True)])
-    assert [str(clash) for clash in clashes] == [
-        "rooms[1].cookie_suffix: must differ from that of room a: both cookies are __cfwaitingroom for x.com/, and each would overwrite the other"
-    ]
+    assert [clash.pointer for clash in clashes] == ["rooms[1].cookie_suffix"]
+    assert clashes[0].reason == (
+        "must differ from that of room a: both cookies are __cfwaitingroom for x.com/, and each would overwrite the other"
+    )
 
 
 def test_rooms_with_a_path_host_or_suffix_of_their_own_do_not_clash() -> None:

@@ -9,12 +9,19 @@ The law: canonical(canonical(x)) == canonical(x), and a target that is already c
 """
 
 import re
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 TARGET_MAX = 8_192
 """Longest request target in bytes: what nginx and most origins take by default; longer ones would only be refused there."""
+
+TARGETS_REMEMBERED = 4_096
+"""Targets whose canonical form is remembered: in a rush everybody asks for the same pages, and a look-up costs a tenth."""
+
+REMEMBERED_MAX = 512
+"""Longer targets are not remembered, so that what strangers can make us remember stays below 8 MB."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -25,21 +32,26 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A canonical target: `path` begins with `/` and is printable ASCII; `query` is what stands behind `?`, as it was sent."""
+    """A canonical target: `path` begins with `/` and is printable ASCII; `query` is what stands behind `?`, as it was sent.
+
+    `raw` is both in one, as the origin is sent it.
+    """
 
     path: str
     query: str
+    raw: bytes
 
 
 _LITERAL = r"A-Za-z0-9_~!$&'()*+,=:@-"  # what stands for itself in a path, without the dot, which can make a dot segment
-_CANONICAL = re.compile(rf"((?:/[{_LITERAL}][.{_LITERAL}]*)*/?)(?:\?([!-\"$-~]*))?".encode())
+_CANONICAL = re.compile(rf"(?:/[{_LITERAL}][.{_LITERAL}]*)+/?|/".encode())
 _QUERY = re.compile(rb"[!-\"$-~]*")
 _NEVER_RAW = re.compile(rb"[^!-\"$-\[\]-~]")  # controls, blank, `#`, backslash, DEL, non-ASCII
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_ANY_ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 _ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 _TWICE = re.compile(rb"%25([0-9A-Fa-f]{2})")
 _SEGMENT_END = re.compile(rb"/+")
-_SESSION_ID = re.compile(rb";jsessionid=[A-Za-z0-9._!~-]*\Z")
+_SESSION_ID = re.compile(rb"(?<!\.);jsessionid=[A-Za-z0-9._!~-]*\Z")
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _CONTROLS = frozenset([*range(0x20), 0x7F])
@@ -54,17 +66,22 @@ def canonical_target(raw: bytes) -> Target | Refusal:
 
     A bare `?` without a query is dropped. The query itself is passed as it was sent, or refused for what no URL may contain.
     """
+    return _remembered(raw) if len(raw) <= REMEMBERED_MAX else _read(raw)
+
+
+def _read(raw: bytes) -> Target | Refusal:
     if len(raw) > TARGET_MAX:
         return Refusal(414, f"the request target is longer than {TARGET_MAX} bytes")
-    plain = _CANONICAL.fullmatch(raw)
-    if plain:
-        path, query = plain.groups()
-        return Target(path.decode("ascii") or "/", query.decode("ascii") if query else "")
     path, _, query = raw.partition(b"?")
     if not _QUERY.fullmatch(query):
         return Refusal(400, "the query contains a control character, blank, # or non-ASCII byte")
-    canonical = _canonical_path(path)
-    return canonical if isinstance(canonical, Refusal) else Target(canonical.decode("ascii"), query.decode("ascii"))
+    canonical = path if _CANONICAL.fullmatch(path) else _canonical_path(path)
+    if isinstance(canonical, Refusal):
+        return canonical
+    return Target(canonical.decode("ascii"), query.decode("ascii"), canonical + b"?" + query if query else canonical)
+
+
+_remembered = lru_cache(maxsize=TARGETS_REMEMBERED)(_read)
 
 
 def matching_path(path: str) -> str:
@@ -81,13 +98,14 @@ def _canonical_path(raw: bytes) -> bytes | Refusal:
         return Refusal(400, "the request target must begin with /")
     if _NEVER_RAW.search(raw):
         return Refusal(400, "the path contains a control character, blank, #, backslash or non-ASCII byte")
-    if _BROKEN_ESCAPE.search(raw):
-        return Refusal(400, "the path contains an incomplete percent-escape")
     path = _TO_ESCAPE.sub(lambda found: b"%%%02X" % found[0][0], raw)
-    path = re.sub(rb"%[0-9A-Fa-f]{2}", _normal_escape, path)
-    wrong = _escape_problem(path)
-    if wrong:
-        return Refusal(400, wrong)
+    if b"%" in path:
+        if _BROKEN_ESCAPE.search(path):
+            return Refusal(400, "the path contains an incomplete percent-escape")
+        path = _ANY_ESCAPE.sub(_normal_escape, path)
+        wrong = _escape_problem(path)
+        if wrong:
+            return Refusal(400, wrong)
     path = _SESSION_ID.sub(b"", path)
     if b";" in path:
         return Refusal(400, "the path contains a path parameter (;)")

@@ -33,7 +33,8 @@ class Arrival(msgspec.Struct, frozen=True):
 
     `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded (core.canonical);
     `query` is what stands behind `?`, without it; header names are lower case; `client` is the visitor's real address
-    after trusted proxies; `scheme` is "http" or "https" as the visitor saw it.
+    after trusted proxies; `scheme` is "http" or "https" as the visitor saw it. The rest is read by bypass rules only: `target` is
+    the request target as it was sent (empty: nobody kept it), `server` the address and port of the listener (port 0: unknown).
     """
 
     method: str
@@ -43,6 +44,10 @@ class Arrival(msgspec.Struct, frozen=True):
     query: str
     headers: tuple[tuple[bytes, bytes], ...]
     client: str
+    target: str = ""
+    version: str = "HTTP/1.1"
+    server: tuple[str, int] = ("", 0)
+    ray_id: str = ""
 
     def header(self, name: bytes) -> bytes | None:
         """The first value of a header (lower-case name), or None."""

@@ -1,0 +1,92 @@
+"""The rules language of bypass rules: expressions checked when they are saved, compiled to closures, evaluated for every request."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from greenroom.core.rules.compare import Membership
+from greenroom.core.rules.compile import checked
+from greenroom.core.rules.facts import NOTHING_KNOWN, Facts, Lookups, NothingKnown, Place
+from greenroom.core.rules.faults import Refused, draw
+from greenroom.core.rules.fields import FIELDS
+from greenroom.core.rules.functions import FUNCTIONS
+from greenroom.core.rules.grammar import parse
+from greenroom.core.rules.lists import NO_LISTS, compile_lists
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.rule import Rule
+from greenroom.model.visit import Arrival
+
+__all__ = [
+    "FIELDS",
+    "FUNCTIONS",
+    "NOTHING_KNOWN",
+    "NO_LISTS",
+    "Bypass",
+    "Condition",
+    "Facts",
+    "Lookups",
+    "Membership",
+    "NothingKnown",
+    "Place",
+    "compile_bypass",
+    "compile_lists",
+    "compile_rule",
+    "rule_problems",
+]
+
+Condition = Callable[[Facts], bool | None]
+"""A compiled expression; None is a missing value and counts as false."""
+
+Bypass = Callable[[Arrival, int, Lookups], Rule | None]
+"""(arrival, now_ms, lookups) -> the first enabled rule that lets this arrival by, or None. Never raises."""
+
+
+def compile_rule(source: str, lists: Mapping[str, Membership] = NO_LISTS) -> Condition:
+    """An expression as a function of the request's Facts; raises InvalidConfig with every problem.
+
+    The function may raise whatever goes wrong while it is evaluated; compile_bypass turns that into "no bypass".
+    """
+    try:
+        return checked(parse(source), lists)
+    except Refused as refused:
+        raise InvalidConfig([Problem("expression", draw(source, fault)) for fault in refused.faults]) from None
+
+
+def rule_problems(source: str, pointer: str = "expression", lists: Mapping[str, Membership] = NO_LISTS) -> list[Problem]:
+    """Everything wrong with an expression, each drawn with a caret under its place; empty when it can be used."""
+    try:
+        compile_rule(source, lists)
+    except InvalidConfig as invalid:
+        return [Problem(pointer, problem.reason) for problem in invalid.problems]
+    return []
+
+
+def compile_bypass(
+    rules: Sequence[Rule],
+    lists: Mapping[str, Membership] = NO_LISTS,
+    failed: Callable[[Rule, Exception], None] = lambda _rule, _error: None,
+) -> Bypass:
+    """All rules of one room as one question. Raises InvalidConfig with the problems of every rule, disabled ones included.
+
+    A rule that fails while it is evaluated does not hold for that request; `failed` is told (it must not raise).
+    """
+    conditions: list[tuple[Rule, Condition]] = []
+    problems: list[Problem] = []
+    for index, rule in enumerate(rules):
+        try:
+            conditions.append((rule, compile_rule(rule.expression, lists)))
+        except InvalidConfig as invalid:
+            problems += [Problem(f"rules[{index}].expression", problem.reason) for problem in invalid.problems]
+    if problems:
+        raise InvalidConfig(problems)
+    conditions = [(rule, holds) for rule, holds in conditions if rule.enabled]
+
+    def bypass(arrival: Arrival, now_ms: int, lookups: Lookups = NOTHING_KNOWN) -> Rule | None:
+        facts = Facts(arrival, now_ms, lookups)
+        for rule, holds in conditions:
+            try:
+                if holds(facts):
+                    return rule
+            except Exception as error:  # a broken rule must not stop a visit, and must never be a pass
+                failed(rule, error)
+        return None
+
+    return bypass

@@ -1,0 +1,34 @@
+"""What is wrong with an expression and where: worded and drawn with a caret in the published style."""
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """One thing wrong. `start` and `end` are character offsets into the expression."""
+
+    start: int
+    end: int
+    reason: str
+
+
+class Refused(Exception):
+    """The expression cannot be used; compile_rule turns this into InvalidConfig. Carries every fault found."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__("; ".join(fault.reason for fault in faults))
+        self.faults = faults
+
+
+def draw(source: str, fault: Fault) -> str:
+    """The published form: place, the line of the expression, a caret run under the place, the reason.
+
+    Lines and columns count from 1; columns count characters.
+    """
+    start = min(fault.start, len(source))
+    first = source.rfind("\n", 0, start) + 1
+    last = source.find("\n", start)
+    line = source[first : last if last >= 0 else len(source)]
+    column = start - first
+    carets = "^" * max(1, min(fault.end - start, len(line) - column))
+    shown = line.replace("\t", " ").rstrip("\r").encode(errors="replace").decode()
+    return f"Filter parsing error ({source.count(chr(10), 0, start) + 1}:{column + 1}):\n{shown}\n{' ' * column}{carets} {fault.reason}"

@@ -1,0 +1,73 @@
+"""A bypass rule and a named list as an operator writes them down; whether an expression is right is for core.rules to say."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import check_value, plain_type, spec, specs
+
+EXPRESSION_MAX = 4096
+"""Longest expression in characters, as published."""
+
+RULES_MAX = 200
+"""Rules of one room: every enabled one may be evaluated for every request of the room."""
+
+LIST_ITEMS_MAX = 100_000
+"""Items of one named list: about 20 MB while it is compiled, and a lookup stays one binary search."""
+
+BYPASS = "bypass_waiting_room"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One bypass rule. Making one with anything wrong but the expression's own syntax raises InvalidConfig with every problem."""
+
+    id: str = spec("opaque identifier, unique in the room", "", read_only=True)
+    version: str = spec("goes up with every change", "1", read_only=True)
+    action: str = spec("what happens to a request that the expression holds for", BYPASS, choices=(BYPASS,))
+    expression: str = spec("condition in the rules language", low=1, high=EXPRESSION_MAX)
+    description: str = spec("a note for operators", "", high=500)
+    enabled: bool = spec("whether the rule counts", True)
+    last_updated: str = spec("time of the last change, RFC 3339", "", read_only=True)
+
+    def __post_init__(self) -> None:
+        problems = rule_field_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        if problems:
+            raise InvalidConfig(problems)
+
+
+def rule_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of one rule as plain values, the expression's syntax apart; `pointer` ends with a dot."""
+    return _field_problems(Rule, values, pointer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleList:
+    """A named list that expressions reach as `$name`."""
+
+    name: str = spec("name behind the `$`", low=1, high=50, pattern=r"[a-z0-9_]+")
+    kind: str = spec(
+        "what the items are: addresses and networks, host names, or autonomous system numbers", choices=("ip", "hostname", "asn")
+    )
+    items: tuple[str, ...] = spec("the items, as text", (), high=LIST_ITEMS_MAX)
+    description: str = spec("a note for operators", "", high=500)
+
+
+def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of a list, its items apart (core.rules.lists); `pointer` ends with a dot."""
+    return _field_problems(RuleList, {item.name: getattr(named, item.name) for item in fields(named)}, pointer)
+
+
+def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> list[Problem]:
+    rules = specs(record)
+    problems = []
+    for item in fields(record):
+        if item.name in values:
+            found = check_value(f"{pointer}{item.name}", values[item.name], plain_type(item.type), rules[item.name])
+        else:
+            needed = item.default is MISSING and item.default_factory is MISSING
+            found = Problem(f"{pointer}{item.name}", f"is required: {rules[item.name].help}") if needed else None
+        if found:
+            problems.append(found)
+    return problems

@@ -47,7 +47,7 @@ def missing_paths(text: str) -> list[str]:
     missing = []
     for name in PATH.findall(text):
         first = name.split("/")[0]
-        known = first in TOP or (ROOMS / first).is_dir()
+        known = first in TOP or (first.strip(".") and (ROOMS / first).is_dir())
         if known and not (ROOT / name).exists() and not (ROOMS / name).exists():
             missing.append(name)
     return missing

@@ -8,7 +8,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 WAITS = frozenset({"sleep", "wait_for_timeout"})
-FLOORS_OF_TESTS = {"unit", "properties", "contracts", "integration", "e2e", "simulation", "house", "bench"}
+FLOORS_OF_TESTS = {"unit", "properties", "contracts", "integration", "e2e", "fuzz", "simulation", "house", "bench"}
 
 
 def bare_sleeps(source: str) -> list[int]:

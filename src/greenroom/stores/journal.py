@@ -163,7 +163,7 @@ class FileJournal:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._writable = True
         except OSError as error:
-            if error.errno != errno.EROFS:
+            if error.errno != errno.EROFS or not self.path.exists():
                 raise
             self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         if self._writable:

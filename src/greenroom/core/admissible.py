@@ -9,7 +9,7 @@ An arrival that brings a ticket is not judged here. Without one, the first row t
 | CORS preflight; HEAD | no | the browser (or monitor) shows nothing, and a preflight may not carry cookies |
 | link preview (PREVIEW_AGENTS) | no | a chat message with a link is not a visitor |
 | our own page's update (UPDATE_HEADER) | yes | the visitor watches the page that sent it |
-| Sec-Fetch-Mode navigate, or Sec-Fetch-Dest document, frame, iframe | yes | a window shows the answer (mode: a service worker fetching the page) |
+| Sec-Fetch-Mode navigate, or Sec-Fetch-Dest document, frame, iframe | yes | a window shows it (mode: through a service worker) |
 | Sec-Fetch-Dest empty (fetch, XHR), exactly `Accept: application/json`, room answers JSON | yes | its script can wait |
 | any other Sec-Fetch-Dest | no | image, script, style, font, media, worker, other fetch: part of some page |
 | *from here on no Sec-Fetch headers: plain http, old browsers, programs* | | |

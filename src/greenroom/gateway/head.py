@@ -124,7 +124,8 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
         twice = _repeated(headers)
         if twice:
             return Refusal(400, f"{twice} is sent more than once")
-        facts[b"connection"] = b",".join([value for name, value in headers if name == b"connection"])
+        for listed in (b"connection", b"upgrade"):
+            facts[listed] = b",".join([value for name, value in headers if name == listed])
     return _understood(*request, headers, facts, peer)
 
 

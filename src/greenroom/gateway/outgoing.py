@@ -12,10 +12,11 @@ from greenroom.gateway.head import Peer, RequestHead
 
 _DROPPED = frozenset(
     b"connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy proxy-authenticate "
-    b"proxy-authorization proxy-connection te trailer transfer-encoding upgrade x-forwarded-by x-forwarded-for x-forwarded-host "
-    b"x-forwarded-port x-forwarded-prefix x-forwarded-proto x-forwarded-protocol x-forwarded-scheme x-forwarded-server "
-    b"x-forwarded-ssl x-forwarded-uri x-original-uri x-original-url x-real-ip x-rewrite-url close".split()  # close: in Connection
+    b"proxy-authorization proxy-connection te trailer transfer-encoding upgrade x-forwarded-for x-forwarded-host x-forwarded-port "
+    b"x-forwarded-proto x-original-uri x-original-url x-real-ip x-rewrite-url".split()
 )
+_FORWARDING = b"x-forwarded-"
+_USUAL_HOPS = _DROPPED | {b"close"}
 
 
 def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
@@ -24,10 +25,8 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
     `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies` are cut out.
     """
     arrival = head.arrival
-    host = head.authority
-    lines = [b"%b %b HTTP/1.1\r\nhost: %b" % (head.method, head.target, authority or host)]
-    dropped = _DROPPED if _DROPPED.issuperset(head.hops) else _DROPPED.union(head.hops)
-    lines += [name + b": " + value for name, value in arrival.headers if name not in dropped]
+    dropped = _DROPPED if _USUAL_HOPS.issuperset(head.hops) else _DROPPED.union(head.hops)
+    lines = [name + b": " + value for name, value in arrival.headers if name not in dropped]
     lines += [b"cookie: " + kept for name, value in arrival.headers if name == b"cookie" and (kept := without_cookies(value, own_cookies))]
     if head.content_length is not None:
         lines.append(b"content-length: %d" % head.content_length)
@@ -35,9 +34,12 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
         lines.append(b"transfer-encoding: chunked")
     if head.upgrade:
         lines.append(b"connection: Upgrade\r\nupgrade: " + head.upgrade)
+    host = head.authority
+    passed = b"\r\n".join([b"%b %b HTTP/1.1\r\nhost: %b" % (head.method, head.target, authority or host), *lines])
+    if b"\r\n" + _FORWARDING in passed:
+        passed = b"\r\n".join([line for line in passed.split(b"\r\n") if not line.startswith(_FORWARDING)])
     visitor = forwarding_lines(arrival.client, arrival.scheme) if peer.trusted else peer.forwarding
-    lines.append(b'%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (visitor, host, host))
-    return b"\r\n".join(lines)
+    return b'%b\r\n%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (passed, visitor, host, host)
 
 
 def without_cookies(value: bytes, own: Set[bytes]) -> bytes:

@@ -15,15 +15,18 @@ import msgspec
 
 from greenroom.model.visit import Held
 from greenroom.pages.language import VIEWS, Language, language
-from greenroom.pages.variables import LAST_MS, Facts, iso, iso_second
+from greenroom.pages.variables import SECONDS_KEPT, Facts, chance_per_try, iso_second
 
-Read = Callable[[Facts], str]
+Read = Callable[[Facts], bytes]
 
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 _HIDDEN = b" hidden"
 _STRING = re.compile(r'("[^"\n]*")')
-_BLANKS_IN_CSS = re.compile(r"\s*([{};,>~])\s*|(?<=:)[ \n]+")
+_BLANKS_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
 _BLANKS_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
+SAID_MAX = 4_096
+"""Times kept ready in words, per language: more than the minutes of two days."""
+
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
     "%3Cpath d='M3 16V7a5 5 0 0 1 10 0v9' fill='%232a8'/%3E%3C/svg%3E"
@@ -93,29 +96,29 @@ class BuiltIn:
 class _Filled:
     """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text is empty."""
 
-    __slots__ = ("_pieces", "_reads")
+    __slots__ = ("_optional", "_pieces", "_plain")
 
-    def __init__(self, pieces: list[str | None], slots: Mapping[str, Read]) -> None:
+    def __init__(self, pieces: list[str], slots: Mapping[str, Read]) -> None:
         """`pieces` alternate: fixed text, then the name of a hole, and so on."""
-        self._pieces = [b"" if index % 2 else (piece or "").encode() for index, piece in enumerate(pieces)]
+        self._pieces = [b"" if index % 2 else piece.encode() for index, piece in enumerate(pieces)]
         shown: dict[str, list[int]] = {}
         hidden: dict[str, list[int]] = {}
-        for index, name in enumerate(pieces):
-            if index % 2 and name:
-                holes = hidden if name.endswith("_hidden") else shown
-                holes.setdefault(name.removesuffix("_hidden"), []).append(index)
-        names = dict.fromkeys([*shown, *hidden])
-        self._reads = tuple((slots[name], tuple(shown.get(name, ())), tuple(hidden.get(name, ()))) for name in names)
+        for index in range(1, len(pieces), 2):
+            name = pieces[index]
+            (hidden if name.endswith("_hidden") else shown).setdefault(name.removesuffix("_hidden"), []).append(index)
+        self._plain = tuple((slots[name], holes[0]) for name, holes in shown.items() if len(holes) == 1 and name not in hidden)
+        rest = [name for name in {**shown, **hidden} if name in hidden or len(shown[name]) > 1]
+        self._optional = tuple((slots[name], tuple(shown.get(name, ())), tuple(hidden.get(name, ()))) for name in rest)
 
     def fill(self, facts: Facts) -> bytes:
         pieces = self._pieces.copy()
-        for read, shown, hidden in self._reads:
+        for read, index in self._plain:
+            pieces[index] = read(facts)
+        for read, shown, hidden in self._optional:
             text = read(facts)
-            if text:
-                filled = text.encode()
-                for index in shown:
-                    pieces[index] = filled
-            else:
+            for index in shown:
+                pieces[index] = text
+            if not text:
                 for index in hidden:
                     pieces[index] = _HIDDEN
         return b"".join(pieces)
@@ -123,38 +126,44 @@ class _Filled:
 
 def _slots(words: Language) -> dict[str, Read]:
     """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
-    number = words.number
+    number, unknown = words.number, words.unknown.encode()
+    wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.wait, words.span, words.time))
 
-    def place(f: Facts) -> str:
-        return number(f.held.position) if f.held.position > 0 else ""
+    @lru_cache(SECONDS_KEPT)
+    def clock(unix_s: int) -> bytes:
+        said = iso_second(unix_s)
+        return f"datetime={said}Z>{words.clock.format(clock=said[11:])}".encode()
 
     return {
-        "position": place,
-        "ahead": lambda f: number(f.held.ahead) if f.held.position > 0 else "",
-        "wait": lambda f: words.wait(f.minutes) if f.known else words.unknown,
-        "span": lambda f: words.span(f.p25, f.p75) if f.known else words.unknown,
-        "chance": words.chance,
-        "waiting": lambda f: number(f.held.waiting) if f.held.waiting > 0 else "",
-        "start": lambda f: words.time(f.start_minutes),
-        "next_try": lambda f: str(f.held.next_try_s),
-        "joined": lambda f: str(f.held.joined_ms),
-        "value": lambda f: f' value="{f.progress}"' if f.progress >= 0 else "",
-        "updated": lambda f: iso(f.held.last_updated_ms),
-        "clock": lambda f: iso_second(min(max(0, f.held.last_updated_ms), LAST_MS) // 1000)[11:],
+        "position": lambda f: number(f.held.position).encode() if f.held.position > 0 else b"",
+        "ahead": lambda f: number(f.held.ahead).encode() if f.held.position > 0 else b"",
+        "wait": lambda f: wait(f.minutes) if f.known else unknown,
+        "span": lambda f: span(f.p25, f.p75) if f.known else unknown,
+        "chance": lambda f: words.chance(chance_per_try(f.held)).encode(),
+        "waiting": lambda f: number(f.held.waiting).encode() if f.held.waiting > 0 else b"",
+        "start": lambda f: time(f.start_minutes),
+        "next_try": lambda f: b"%d" % f.held.next_try_s,
+        "joined": lambda f: b"%d" % f.held.joined_ms,
+        "value": lambda f: b" value=%d" % f.progress if f.progress >= 0 else b"",
+        "clock": lambda f: clock(f.held.last_updated_ms // 1000),
     }
 
 
-def _pieces(source: str, view: str, words: Language) -> list[str | None]:
+def _in_bytes(say: Callable[..., str]) -> Callable[..., bytes]:
+    return lambda *minutes: say(*minutes).encode()
+
+
+def _pieces(source: str, view: str, words: Language) -> list[str]:
     """The source with all that is fixed put in, as alternating text and names of holes."""
     layout = LAYOUTS[view]
-    pieces: list[str | None] = [""]
+    pieces: list[str] = [""]
 
     def add(text: str) -> None:
         for index, part in enumerate(_HOLE.split(text)):
             if index % 2 == 0:
-                pieces[-1] = (pieces[-1] or "") + part
+                pieces[-1] += part
             elif part in fixed:
-                pieces[-1] = (pieces[-1] or "") + fixed[part]
+                pieces[-1] += fixed[part]
             elif part in texts:
                 add(texts[part])
             else:
@@ -162,7 +171,6 @@ def _pieces(source: str, view: str, words: Language) -> list[str | None]:
 
     fixed = _fixed(layout, words)
     texts = {name: words.views[view].get(name, "") for name in WORDS}
-    texts["clock_text"] = words.clock
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
     texts["hero_hidden"] = texts["label_hidden"] = f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
     for row in ROWS:
@@ -201,12 +209,12 @@ def _source(name: str) -> str:
     script ends every statement with a semicolon, so that no line break matters.
     """
     text = (resources.files(__package__) / "builtin" / name).read_text("utf-8")
-    lines = (line.strip() for line in text.splitlines())
-    kept = "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
+    lines = [line for line in map(str.strip, text.splitlines()) if not line.startswith(("//", "/*"))]
     if name.endswith(".html"):
-        return kept
+        return "".join(lines)
     signs = _BLANKS_IN_CSS if name.endswith(".css") else _BLANKS_IN_JS
-    return "".join(part if index % 2 else signs.sub(lambda found: found[1] or "", part) for index, part in enumerate(_STRING.split(kept)))
+    parts = enumerate(_STRING.split("\n".join(lines)))
+    return "".join(part if index % 2 else signs.sub(r"\1", part).replace(";}", "}") for index, part in parts)
 
 
 @lru_cache(64)
@@ -215,11 +223,15 @@ def built_in(tag: str) -> BuiltIn:
     return BuiltIn(language(tag))
 
 
-@lru_cache(64)
-def alone(name: str, tag: str, href: str) -> bytes:
-    """A page that stands alone, `left`, `unreachable` or `slow`: the same look, one link, no script."""
+@lru_cache(256)
+def alone(name: str, tag: str, href: str | None = None, after: str = "") -> bytes:
+    """A page that stands alone: the same look, no script, one link unless `href` is None; `after` follows the lead."""
     words = language(tag)
-    fixed = {"tag": words.tag, "dir": words.dir, "icon": _ICON, "css": _source("page.css"), "href": href, **words.alone[name]}
+    texts = words.alone[name]
+    lead = f"{texts['lead']} {words.alone[after]}" if after else texts["lead"]
+    link = f'<div id=acts><a href="{href}">{texts["link"]}</a></div>' if href is not None else ""
+    fixed = {"tag": words.tag, "dir": words.dir, "icon": _ICON, "css": _source("page.css"), "link": link}
+    fixed |= {"title": texts["title"], "heading": texts["heading"], "lead": lead}
     return _HOLE.sub(lambda hole: fixed[hole[1]], _source("alone.html")).encode()
 
 

@@ -7,13 +7,8 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from greenroom.pages.variables import Facts, chance_per_try
-
 FALLBACK = "en-US"
 """Spoken where a language has no file yet."""
-
-SAID_MAX = 4_096
-"""Times kept ready in words, per language: more than the minutes of two days."""
 
 HOUR, DAY = 60, 1_440
 COARSE_MINUTES = 5
@@ -57,19 +52,16 @@ class Language:
         self.labels: dict[str, str] = words["labels"]
         self.script: dict[str, str] = words["script"]
         self.views: dict[str, dict[str, str]] = words["views"]
-        self.alone: dict[str, dict[str, str]] = words["alone"]
+        self.alone: dict[str, Any] = words["alone"]
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]
         self.clock: str = words["time"]["clock"]
         self._thousands: str = words["thousands"]
         self._plural = PLURALS[words["plural"]]
-        self.wait = lru_cache(SAID_MAX)(self._wait)
-        self.span = lru_cache(SAID_MAX)(self._span)
 
     def number(self, number: int) -> str:
         """`1,234`."""
-        plain = f"{number:,}"
-        return plain if self._thousands == "," else plain.replace(",", self._thousands)
+        return f"{number:,}".replace(",", self._thousands)
 
     def time(self, minutes: int) -> str:
         """`1 minute`, `12 minutes`, `2 hours`, `2 hours 5 minutes`, `more than a day`; no time is `any moment now`."""
@@ -84,9 +76,20 @@ class Language:
         rest = self._counted("minutes", coarse % HOUR)
         return str(self._time["hours_minutes"]).format(hours=hours, minutes=rest) if coarse % HOUR else hours
 
-    def chance(self, facts: Facts) -> str:
-        """`about 1 in 12` for one try in a random room; empty when nothing is known."""
-        chance = chance_per_try(facts.held)
+    def wait(self, minutes: int) -> str:
+        """A time as an estimate: `about 12 minutes`."""
+        said = self.time(minutes)
+        return said if minutes <= 0 or minutes > DAY else str(self._time["about"]).format(time=said)
+
+    def span(self, low: int, high: int) -> str:
+        """`5 to 15 minutes`, `45 minutes to 2 hours`; one time when both sound the same."""
+        if self.time(low) == self.time(high) or low <= 0:
+            return self.wait(high)
+        first = self.number(low) if high < HOUR else self.time(low)
+        return str(self._time["range"]).format(low=first, high=self.time(high))
+
+    def chance(self, chance: float) -> str:
+        """`about 1 in 12` for a probability; empty for none."""
         if chance <= 0:
             return ""
         n = round(1 / chance)
@@ -98,17 +101,6 @@ class Language:
     def unknown(self) -> str:
         """What is said when there is no estimate."""
         return str(self._time["unknown"])
-
-    def _wait(self, minutes: int) -> str:
-        said = self.time(minutes)
-        return said if minutes <= 0 or minutes > DAY else str(self._time["about"]).format(time=said)
-
-    def _span(self, low: int, high: int) -> str:
-        """`5 to 15 minutes`, `45 minutes to 2 hours`; one time when both sound the same."""
-        if self.time(low) == self.time(high) or low <= 0:
-            return self.wait(high)
-        first = self.number(low) if high < HOUR else self.time(low)
-        return str(self._time["range"]).format(low=first, high=self.time(high))
 
     def _counted(self, unit: str, number: int) -> str:
         return str(self._time[unit][self._plural(number)]).format(n=self.number(number))

@@ -28,7 +28,7 @@ BUILT_IN_HEAD = (
 CUSTOM_HEAD = b"Content-Type: text/html; charset=utf-8\r\n" + _COMMON
 """A custom page loads what it likes and embeds what it likes, so no policy of ours stands in its way."""
 
-ORIGIN_ERRORS = {502: "unreachable", 504: "slow"}
+ORIGIN_ERRORS = {502: "unreachable", 503: "busy", 504: "slow"}
 
 _encode = msgspec.json.Encoder().encode
 
@@ -69,9 +69,14 @@ def compile_page(room: Room) -> Page:
 
 def left_page(language: str = FALLBACK) -> bytes:
     """The goodbye to a visitor without JavaScript who left the line. Send it with BUILT_IN_HEAD and no Refresh."""
-    return alone("left", language, "?")
+    return alone("left", language, href="?")
 
 
-def origin_error_page(status: int, language: str = FALLBACK) -> bytes:
-    """For a let-in visitor whose origin is unreachable (502) or too slow (504). Send it with BUILT_IN_HEAD and a Refresh."""
-    return alone(ORIGIN_ERRORS[status], language, "")
+def origin_error_page(status: int, language: str = FALLBACK, repeatable: bool = True) -> bytes:
+    """For a let-in visitor whose origin is unreachable (502), busy (503) or too slow (504), ready-made bytes.
+
+    Send it with BUILT_IN_HEAD, and with Refresh only when `repeatable`: a request that may have acted is not sent again by
+    itself, and the page says so.
+    """
+    name = ORIGIN_ERRORS[status]
+    return alone(name, language, href="", after="again") if repeatable else alone(name, language, after="by_hand")

@@ -18,7 +18,7 @@ from greenroom.model.visit import Estimate, Held
 WAIT_MINUTES_MAX = 525_600
 """A year: a longer wait says nothing more, and a runaway estimate must not print hundreds of digits."""
 
-LAST_MS = 253_402_300_799_999
+LAST_S = 253_402_300_799
 """The end of the year 9999: later times have no ISO 8601 form with four digits for the year."""
 
 SECONDS_KEPT = 4_096
@@ -30,7 +30,7 @@ PROGRESS_MAX = 99
 Value = bool | int | str
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Facts(msgspec.Struct, frozen=True, gc=False):
     """What is worked out once for one held visitor. Minutes are rounded as the module says; `p25` and `p75` are 0 unless random."""
 
     held: Held
@@ -103,16 +103,14 @@ def _minutes(seconds: float) -> int:
 
 
 def iso(unix_ms: int) -> str:
-    """ISO 8601 with milliseconds and Z; times outside 1970 to 9999 are moved to the nearer end."""
-    if not 0 <= unix_ms <= LAST_MS:
-        unix_ms = 0 if unix_ms < 0 else LAST_MS
+    """ISO 8601 with milliseconds and Z."""
     return f"{iso_second(unix_ms // 1000)}.{unix_ms % 1000:03d}Z"
 
 
 @lru_cache(SECONDS_KEPT)
 def iso_second(unix_s: int) -> str:
-    """ISO 8601 up to the second, without a zone."""
-    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    """ISO 8601 up to the second, without a zone; times outside 1970 to 9999 are moved to the nearer end."""
+    return datetime.fromtimestamp(min(max(unix_s, 0), LAST_S), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def in_english(minutes: int) -> str:

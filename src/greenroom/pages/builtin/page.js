@@ -1,7 +1,7 @@
 // Keeps the waiting page current without reloading it. The server words everything; this only puts the words in place.
 (() => {
   const at = id => document.getElementById(id), room = at("room"), data = room.dataset, bar = at("bar"), tell = at("tell");
-  let timer, due = Infinity, failures = 0, busy, over, said, saidAt = 0, seen = {};
+  let timer, due = Infinity, failed = 0, busy, over, said, saidAt = 0, seen = {};
 
   const set = (id, text) => {
     const element = at(id);
@@ -76,15 +76,16 @@
       const json = /json/.test(answer.headers.get("Content-Type")), news = json ? await answer.json() : {}, held = news.cfWaitingRoom;
       if (!held && !answer.ok) throw 0;
       if (!over) {
-        failures = 0;
+        failed = 0;
         set("notice", "");
         if (held?.inWaitingRoom) show(news);
         else enter();
       }
     } catch {
-      const wait = Math.ceil(Math.min(60, 2 ** ++failures) * (.75 + Math.random() / 2));
+      const wait = Math.ceil(Math.min(60, 2 ** ++failed) * (.75 + Math.random() / 2));
       if (!over) {
         set("notice", data.offline.replace("{n}", wait));
+        say(at("notice").textContent);
         plan(wait);
       }
     }
@@ -114,6 +115,6 @@
   advance(+data.joined, bar.position < 0 ? -1 : bar.value);
   // The Refresh header is for visitors without a script: stopping the finished load takes it back, and nothing reloads.
   addEventListener("load", () => setTimeout(() => { stop(); plan(+data.next); }));
-  const catchUp = () => { if (!document.hidden && (failures || Date.now() >= due)) update(); };
+  const catchUp = () => { if (!document.hidden && (failed || Date.now() >= due)) update(); };
   for (const moment of ["online", "pageshow", "visibilitychange"]) addEventListener(moment, catchUp);
 })();

@@ -37,7 +37,8 @@ PRODUCTS = (
         price=54,
         line="Holds six cups and a long talk",
         hue=200,
-        art=f'<path d="M26 46h44v14a20 20 0 0 1-20 20h-4a20 20 0 0 1-20-20zM70 50c14-2 14 18-2 18M26 54 12 44M40 46c0-12 16-12 16 0" {_LINE}/>'
+        art=f'<path d="M26 46h44v14a20 20 0 0 1-20 20h-4a20 20 0 0 1-20-20zM70 50c14-2 14 18-2 18" {_LINE}/>'
+        f'<path d="M26 54 12 44M40 46c0-12 16-12 16 0" {_LINE}/>'
         '<circle cx="48" cy="32" r="4" fill="currentColor"/>',
     ),
     Product(

@@ -5,12 +5,10 @@ import re
 import ssl
 import tomllib
 from collections.abc import Callable, Mapping
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.gateway.forwarded import ForwardedPolicy
 from greenroom.gateway.limits import Limits
 from greenroom.gateway.origin import Origin
 from greenroom.model.fields import specs
@@ -18,7 +16,7 @@ from greenroom.model.room import host_problems
 from greenroom.runtime.addresses import address_of, address_problems, listener_problems, loop_problems, network_problems, origin_problems
 from greenroom.runtime.records import read_record, unknown_keys
 from greenroom.runtime.room_entries import read_rooms, read_text
-from greenroom.runtime.settings import ORIGINS_MAX, ROOMS_MAX, SECTIONS, Address, Config, Log, OriginEntry, Server, Tls
+from greenroom.runtime.settings import ORIGINS_MAX, SECTIONS, Address, Config, Log, OriginEntry, Server, Tls
 from greenroom.runtime.toml_lines import KeyLines, step
 
 FILE_MAX = 64 * 1024 * 1024
@@ -103,15 +101,11 @@ class _Reading:
         origin, origins = self._origins(listeners)
         read = read_rooms(raw.get("rooms", []), self._folder, self._text_line)
         self.problems += read.problems
-        if not raw.get("rooms"):
-            self.problems.append(Problem("rooms", "is required: write at least one [[rooms]] table with name, host and the two limits"))
-        elif len(raw["rooms"]) > ROOMS_MAX:
-            self.problems.append(Problem("rooms", f"must be at most {ROOMS_MAX} rooms"))
         for index, network in enumerate(server.trusted_proxies if server else ()):
             self.problems += network_problems(step("trusted_proxies", index), network)
         tls = self._tls(sections["tls"])
         data = self._data(server.data if server else "")
-        if self.problems or server is None:
+        if self.problems or server is None or origin is None:
             return None
         return Config(
             rooms=tuple(read.rooms),
@@ -121,7 +115,9 @@ class _Reading:
             origin=origin,
             origins=origins,
             always_use_https=server.always_use_https,
-            forwarded=ForwardedPolicy(map(ip_network, server.trusted_proxies), trust_host=server.trust_forwarded_host),
+            trusted_proxies=server.trusted_proxies,
+            trust_forwarded_host=server.trust_forwarded_host,
+            drain_seconds=server.drain_seconds,
             tls=tls,
             limits=sections["limits"] or Limits(),
             log=sections["log"] or Log(),
@@ -156,7 +152,7 @@ class _Reading:
             raw = {}
         if len(raw) > ORIGINS_MAX:
             self.problems.append(Problem("origins", f"must be at most {ORIGINS_MAX} entries"))
-        if not raw and "origin" not in self._raw:
+        if "origin" not in self._raw:
             self.problems.append(Problem("origin", "is required: where your application listens, such as http://127.0.0.1:3000"))
         for host in raw:
             self.problems += host_problems(step("origins", host), host)

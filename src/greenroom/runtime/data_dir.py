@@ -1,11 +1,13 @@
-"""The data directory: made private, tried out, and used by one process at a time."""
+"""The data directory: made private, and used by one process at a time."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
-from typing import IO
 
 from greenroom.errors import GreenroomError
+
+PID_FILE = "pid"
 
 
 class CannotStart(GreenroomError):
@@ -13,7 +15,11 @@ class CannotStart(GreenroomError):
 
 
 class DataDir:
-    """`<data>` with its lock held for the life of the process."""
+    """`<data>`, locked for the life of the process.
+
+    The lock is on the directory itself, so that it can be had on a disk that is full or read-only: what is there can then
+    still be restored, and pages be served.
+    """
 
     def __init__(self, path: Path) -> None:
         """Makes the directory (mode 700) and takes the lock; raises CannotStart, with the reason."""
@@ -21,31 +27,31 @@ class DataDir:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             (path / "rooms").mkdir(mode=0o700, exist_ok=True)
-            self._lock: IO[str] = (path / "lock").open("a+")
+            self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise CannotStart(f"cannot write to the data directory {path}: {error.strerror or error}") from None
+            raise CannotStart(f"cannot use the data directory {path}: {error.strerror or error}") from None
         self._take_lock()
 
     def _take_lock(self) -> None:
+        note = self.path / PID_FILE
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._lock.seek(0)
-            owner = self._lock.read(20).strip()
-            self._lock.close()
+            os.close(self._lock)
+            owner = ""
+            with contextlib.suppress(OSError):
+                owner = note.read_text()[:20].strip()
             by = f"process {owner}" if owner else "another process"
             raise CannotStart(f"the data directory {self.path} is in use by {by}; choose another one with --data") from None
-        try:
-            self._lock.truncate(0)
-            self._lock.write(f"{os.getpid()}\n")
-            self._lock.flush()
-        except OSError:
-            pass  # a full disk: the lock is held all the same, only its note is missing
+        with contextlib.suppress(OSError):  # only a note for people; the lock is what counts
+            note.write_text(f"{os.getpid()}\n")
 
     def journal(self, room_id: str) -> Path:
         """Where one room's journal is."""
-        return self.path / "rooms" / room_id
+        return self.path / "rooms" / f"{room_id}.journal"
 
     def release(self) -> None:
         """Gives the lock back."""
-        self._lock.close()
+        with contextlib.suppress(OSError):
+            (self.path / PID_FILE).unlink()
+        os.close(self._lock)

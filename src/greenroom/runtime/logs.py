@@ -5,6 +5,7 @@ Everything that logs through the standard library (uvicorn, asyncio, watchfiles)
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -14,6 +15,8 @@ from greenroom.runtime.settings import Log
 
 SECRET_KEYS = frozenset({"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"})
 """Never written, whoever passes them: with a ticket a place in line or a session can be taken over."""
+
+ERRORS_PER_MINUTE = 10
 
 QUIET = {"watchfiles": logging.WARNING, "uvicorn.error": logging.WARNING, "asyncio": logging.WARNING}
 """Libraries whose everyday messages tell an operator nothing."""
@@ -55,3 +58,27 @@ def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> E
     for key in SECRET_KEYS & event.keys():
         event[key] = "(not logged)"
     return event
+
+
+class ErrorLog:
+    """Writes unexpected exceptions with their traceback, but at most ERRORS_PER_MINUTE: whoever causes them could fill the disk."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._minute = 0
+        self._written = 0
+        self._left_out = 0
+        self._log = structlog.get_logger("greenroom.errors")
+
+    def __call__(self, error: BaseException) -> None:
+        """One exception that held a visitor."""
+        minute = int(self._now_s() // 60)
+        if minute != self._minute:
+            if self._left_out:
+                self._log.error("more exceptions, not written one by one", count=self._left_out)
+            self._minute, self._written, self._left_out = minute, 0, 0
+        if self._written >= ERRORS_PER_MINUTE:
+            self._left_out += 1
+            return
+        self._written += 1
+        self._log.error("an exception held a visitor", exc_info=error)

@@ -13,6 +13,7 @@ from greenroom.model.fields import check_value, spec, specs
 from greenroom.model.room import TEMPLATE_MAX, CookieAttributes, Room, Route, room_problems
 from greenroom.pages.template import template_problems
 from greenroom.runtime.records import read_record, unknown_keys
+from greenroom.runtime.settings import ROOMS_MAX
 from greenroom.runtime.toml_lines import step
 
 ID_PATTERN = r"[A-Za-z0-9_-]+"
@@ -55,6 +56,11 @@ def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int]) -> Rooms
     read = RoomsRead()
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         read.problems.append(Problem("rooms", "must be written as [[rooms]] tables"))
+    elif not raw:
+        read.problems.append(Problem("rooms", "is required: write at least one [[rooms]] table with name, host and the two limits"))
+    elif len(raw) > ROOMS_MAX:
+        read.problems.append(Problem("rooms", f"must be at most {ROOMS_MAX} rooms, not {len(raw)}"))
+    if read.problems:
         return read
     entries = []
     for index, entry in enumerate(raw):

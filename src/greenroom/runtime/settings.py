@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from greenroom.gateway.forwarded import ForwardedPolicy
 from greenroom.gateway.limits import Limits
 from greenroom.gateway.origin import Origin
 from greenroom.model.fields import spec
@@ -43,6 +42,9 @@ class Server:
         "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are believed", (), high=1_000
     )
     trust_forwarded_host: bool = spec("believe X-Forwarded-Host of trusted proxies too; only if yours always set it", False)
+    drain_seconds: int = spec(
+        "how long requests under way may still take after SIGTERM; the rest is cut off", 30, unit="seconds", low=0, high=3600
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +88,12 @@ class Config:
     listen: Address
     control: Address
     data: Path
-    origin: Origin | None = None
+    origin: Origin
     origins: Mapping[str, Origin] = field(default_factory=dict)
     always_use_https: bool = False
-    forwarded: ForwardedPolicy = field(default_factory=ForwardedPolicy)
+    trusted_proxies: tuple[str, ...] = ()
+    trust_forwarded_host: bool = False
+    drain_seconds: int = 30
     tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
     log: Log = field(default_factory=Log)

@@ -1,0 +1,46 @@
+"""The control listener: health for load balancers, metrics for Prometheus, the state of the rooms for people and scripts."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from greenroom.control.metrics import Exposition
+from greenroom.control.state import Observed
+from greenroom.control.status import status
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def control_app(observed: Observed, exposition: Exposition, more: Iterable[BaseRoute] = ()) -> Starlette:
+    """The application of the control listener; `more` are routes of whoever runs beside it."""
+
+    async def healthz(_request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_request: Request) -> Response:
+        state = observed.state()
+        return PlainTextResponse(f"{state.phase}\n", 200 if state.ready else 503)
+
+    async def metrics(_request: Request) -> Response:
+        return Response(exposition.text(), media_type=METRICS_TYPE)
+
+    async def overview(_request: Request) -> Response:
+        return _Indented(status(observed.state()))
+
+    answers: dict[str, Callable[[Request], Any]] = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics, "/status": overview}
+
+    async def index(_request: Request) -> Response:
+        return PlainTextResponse("greenroom control listener\n" + "".join(f"{path}\n" for path in answers))
+
+    return Starlette(routes=[Route("/", index), *(Route(path, answer) for path, answer in answers.items()), *more])
+
+
+class _Indented(JSONResponse):
+    def render(self, content: Any) -> bytes:
+        """For eyes as well as for programs."""
+        return json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n"

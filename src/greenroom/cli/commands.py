@@ -1,0 +1,211 @@
+"""The commands and their options; each one checks, prints and calls the runtime."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from greenroom.cli.show import complain, complain_of, say, show_config
+from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.model.fields import specs
+from greenroom.model.room import Room
+from greenroom.runtime.config import default_data, load_config
+from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.demo import run_demo
+from greenroom.runtime.serve import VERSION, rotate_keys, serve_until_stopped
+from greenroom.runtime.settings import Server
+from greenroom.runtime.source import FileSource, OptionSource, Source
+
+BAD_CONFIG, CANNOT_START = 1, 2
+"""Exit codes: what was written is wrong; the machine refuses (also wrong usage)."""
+
+ROOM_NAME = "main"
+"""Name of the one room that options describe."""
+
+app = typer.Typer(
+    name="greenroom",
+    help="A waiting room for your web application: lets in as many visitors as it can take and keeps the others in a fair line.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+keys = typer.Typer(name="keys", help="The keys that seal visitors' tickets.", no_args_is_help=True)
+app.add_typer(keys)
+
+_room, _server = specs(Room), specs(Server)
+_HERE, _WAITING, _WHERE = "What is protected", "The waiting room", "Where greenroom lives"
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="Configuration file with any number of rooms, instead of the options for one.",
+        rich_help_panel=_HERE,
+    ),
+]
+OriginOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="Where your application listens, such as http://127.0.0.1:3000.", rich_help_panel=_HERE)
+]
+HostOption = Annotated[str | None, typer.Option(metavar="NAME", help="Host name to cover (default: every host).", rich_help_panel=_HERE)]
+PathOption = Annotated[str | None, typer.Option(metavar="PATH", help="Path prefix to cover (default: /).", rich_help_panel=_HERE)]
+ActiveOption = Annotated[
+    int | None, typer.Option(metavar="N", help=f"How {_room['total_active_users'].help.removeprefix('how ')}.", rich_help_panel=_WAITING)
+]
+MinuteOption = Annotated[
+    int | None, typer.Option(metavar="N", help=f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.", rich_help_panel=_WAITING)
+]
+SessionOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="MINUTES", help="How long a visitor counts as active after the last request (default: 5).", rich_help_panel=_WAITING
+    ),
+]
+MethodOption = Annotated[
+    str | None, typer.Option(metavar="METHOD", help="fifo, random, passthrough or reject (default: fifo).", rich_help_panel=_WAITING)
+]
+ListenOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS:PORT", help="Where visitors come in (default: 127.0.0.1:8080).", rich_help_panel=_WHERE)
+]
+ControlOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS:PORT", help="Where /status, /metrics and /readyz are (default: 127.0.0.1:8081).", rich_help_panel=_WHERE),
+]
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Where keys and journals are kept (default: $XDG_STATE_HOME/greenroom or ~/.local/state/greenroom).",
+        rich_help_panel=_WHERE,
+    ),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"greenroom {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def greenroom(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    """A waiting room for your web application: lets in as many visitors as it can take and keeps the others in a fair line."""
+
+
+@app.command()
+def serve(
+    origin: OriginOption = None,
+    host: HostOption = None,
+    path: PathOption = None,
+    total_active_users: ActiveOption = None,
+    new_users_per_minute: MinuteOption = None,
+    session_duration: SessionOption = None,
+    queueing_method: MethodOption = None,
+    config: ConfigOption = None,
+    listen: ListenOption = None,
+    control: ControlOption = None,
+    data: DataOption = None,
+) -> None:
+    """Put a waiting room in front of a web application.
+
+    Either name the application and two limits, or a configuration file. SIGHUP or a changed file reloads the rooms without
+    dropping a connection; SIGTERM or Ctrl-C lets the requests under way end first, a second one does not wait for them.
+    """
+    given_room = {
+        "host": host,
+        "path": path,
+        "total_active_users": total_active_users,
+        "new_users_per_minute": new_users_per_minute,
+        "session_duration": session_duration,
+        "queueing_method": queueing_method,
+    }
+    given_place = {"listen": listen, "control": control, "data": str(data.absolute()) if data else None}
+    room = {key: value for key, value in given_room.items() if value is not None}
+    place = {key: value for key, value in given_place.items() if value is not None}
+    if config is not None:
+        mixed = [_option(key) for key in ["origin"] * bool(origin) + list(room)]
+        if mixed:
+            _stop(f"{', '.join(mixed)} cannot be used together with --config: write it into the file")
+        _run(FileSource(config.absolute(), place))
+    elif origin is None:
+        _stop("--origin or --config is needed: what is to be protected? For example: greenroom demo, or see greenroom serve --help")
+    else:
+        _run(_from_options(origin, room, place))
+
+
+def _from_options(origin: str, room: dict[str, Any], place: dict[str, str]) -> OptionSource:
+    raw = {"origin": origin, **place, "rooms": [{"name": ROOM_NAME, "host": "*", **room}]}
+    options = {f"rooms[0].{key}": _option(key) for key in _room} | {key: _option(key) for key in ("origin", *_server)}
+    return OptionSource(raw, options)
+
+
+def _option(key: str) -> str:
+    return "--" + key.replace("_", "-")
+
+
+def _run(source: Source) -> None:
+    try:
+        serve_until_stopped(source, say)
+    except InvalidConfig as error:
+        complain_of(error.problems, source.name)
+        raise typer.Exit(BAD_CONFIG) from None
+    except (CannotStart, StorageFailed) as error:
+        _stop(str(error))
+
+
+@app.command()
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)]) -> None:
+    """Say everything that is wrong with a configuration file, or what it does."""
+    try:
+        config = load_config(file)
+    except InvalidConfig as error:
+        complain_of(error.problems, str(file))
+        count = len(error.problems)
+        complain(f"{file}: {count} problem{'s' if count > 1 else ''}")
+        raise typer.Exit(BAD_CONFIG) from None
+    say(f"{file} is good. It does this:")
+    say()
+    show_config(config)
+
+
+@keys.command("rotate")
+def rotate(data: DataOption = None) -> None:
+    """Make a new key for tickets. Tickets sealed with the old one stay good; a running greenroom takes it up by itself."""
+    try:
+        say(rotate_keys(data or default_data()))
+    except (CannotStart, StorageFailed, InvalidConfig, RuntimeError) as error:
+        _stop(str(error))
+
+
+@app.command()
+def demo(
+    listen: ListenOption = None,
+    control: ControlOption = None,
+    crowd: Annotated[int, typer.Option(metavar="N", min=0, max=500, help="Visitors of the synthetic crowd from the start.")] = 0,
+) -> None:
+    """Start a small shop behind a small waiting room, and a crowd that can be switched on. Ctrl-C ends everything."""
+    try:
+        run_demo(listen, control, crowd, say)
+    except InvalidConfig as error:
+        complain_of(error.problems)
+        raise typer.Exit(BAD_CONFIG) from None
+    except (CannotStart, StorageFailed) as error:
+        _stop(str(error))
+
+
+def _stop(reason: str) -> NoReturn:
+    complain(f"greenroom: {reason}")
+    raise typer.Exit(CANNOT_START)
+
+
+def main() -> None:
+    """The `greenroom` command."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)

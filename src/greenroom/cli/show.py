@@ -1,0 +1,96 @@
+"""What the commands print: a configuration in plain words, problems one to a line, how a start goes on."""
+
+import sys
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.text import Text
+
+from greenroom.errors import Problem
+from greenroom.model.fields import specs
+from greenroom.model.room import Room
+from greenroom.runtime.settings import Config, Server
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+TOLD = ("id", "name", "host", "path", "additional_routes", "total_active_users", "new_users_per_minute", "queueing_method")
+"""Fields of a room that its heading shows; the others are shown when they are not the default."""
+
+
+def say(line: str = "") -> None:
+    """One line on standard output, at once, also into a pipe."""
+    out.print(Text(line))
+    sys.stdout.flush()
+
+
+def complain(line: str) -> None:
+    """One line on standard error."""
+    err.print(Text(line))
+
+
+def complain_of(problems: Iterable[Problem], file: str = "") -> None:
+    """Every problem on a line of its own, as editors and grep like it: file:line: key: reason."""
+    for problem in problems:
+        place = f"{file}:{problem.line}: " if file and problem.line else f"{file}: " if file else ""
+        complain(f"{place}{problem.pointer}: {problem.reason}")
+
+
+def show_config(config: Config) -> None:
+    """What this configuration does."""
+    secure = "https" if config.tls else "http"
+    say(f"visitors   {secure}://{config.listen}")
+    say(f"control    http://{config.control}")
+    say(f"data       {config.data}")
+    say(f"origin     {config.origin.url}")
+    for host, origin in config.origins.items():
+        say(f"origin     {origin.url} for {host}")
+    for key, value in _changed(config, Server()):
+        say(f"{key} = {value}")
+    for section, record in (("limits", config.limits), ("log", config.log)):
+        for key, value in _changed(record, type(record)()):
+            say(f"{section}.{key} = {value}")
+    for room in config.rooms:
+        say()
+        for line in room_lines(room):
+            say(line)
+    for note in config.notes:
+        say(f"note: {note}")
+
+
+def room_lines(room: Room) -> list[str]:
+    """One room: what it covers, what it allows, and every setting that is not the default."""
+    if room.suspended:
+        allows = "suspended: everybody goes on"
+    elif room.queueing_method == "passthrough":
+        allows = "everybody goes on, counted"
+    else:
+        allows = f"{room.total_active_users} active users, {room.new_users_per_minute} new ones per minute, {room.queueing_method}"
+    lines = [f"room {room.name}: {allows}"]
+    lines += [f"  covers {'every host' if route.host == '*' else route.host}{route.path}" for route in room.routes]
+    for name in specs(Room):
+        value = getattr(room, name)
+        if name in TOLD or value == _default(name):
+            continue
+        lines.append(f"  {name} = {_shown(name, value)}")
+    return lines
+
+
+_PLAIN = Room(name="plain", host="*", total_active_users=1, new_users_per_minute=1)
+
+
+def _default(name: str) -> object:
+    return getattr(_PLAIN, name)
+
+
+def _shown(name: str, value: object) -> str:
+    if name == "custom_page_html":
+        return f"{len(str(value))} characters"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _changed(record: object, defaults: object) -> list[tuple[str, str]]:
+    """Settings of a record that differ from the defaults and are not shown elsewhere."""
+    shown = ("listen", "control", "data")
+    names = [name for name in specs(type(defaults)) if name not in shown and hasattr(record, name)]
+    return [(name, _shown(name, getattr(record, name))) for name in names if getattr(record, name) != getattr(defaults, name)]

@@ -1,0 +1,119 @@
+"""The metrics of a running greenroom: one row here is one metric at /metrics and one line in its documentation."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from greenroom.control.state import Observed, RoomState, State
+
+Sample = tuple[tuple[str, ...], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric. `read` gives its samples: the values of `labels`, and the number. Counters only ever grow."""
+
+    name: str
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
+    help: str
+    labels: tuple[str, ...]
+    read: Callable[[State], Iterable[Sample]]
+
+
+def _process(name: str, help: str, read: Callable[[State], float], kind: type = GaugeMetricFamily) -> Row:
+    return Row(f"greenroom_{name}", kind, help, (), lambda state: [((), read(state))])
+
+
+def _room(name: str, help: str, read: Callable[[RoomState], float | None], kind: type = GaugeMetricFamily) -> Row:
+    def samples(state: State) -> Iterator[Sample]:
+        for room in state.rooms:
+            value = read(room)
+            if value is not None:
+                yield (room.room.name,), value
+
+    return Row(f"greenroom_room_{name}", kind, help, ("room",), samples)
+
+
+def _median_wait(state: RoomState) -> float | None:
+    return None if state.figures.estimate is None else state.figures.estimate.p50_s
+
+
+def _requests(state: State) -> Iterator[Sample]:
+    for room in state.rooms:
+        for result, count in sorted(room.requests.items()):
+            yield (room.room.name, result), count
+
+
+METRICS: tuple[Row, ...] = (
+    Row("greenroom_build_info", GaugeMetricFamily, "always 1; the version is in the label", ("version",), lambda s: [((s.version,), 1)]),
+    _process("ready", "1 while visitors may be sent here, as /readyz says", lambda state: state.ready),
+    _process(
+        "config_valid", "0 while the configuration on disk cannot be used and the last good one goes on", lambda s: not s.config.problems
+    ),
+    _process("config_pending_changes", "changed settings that count only after a restart", lambda state: len(state.config.pending)),
+    _process("config_reloads_total", "configurations taken over while running", lambda state: state.config.reloads, CounterMetricFamily),
+    _process("config_reload_failures_total", "configurations refused while running", lambda s: s.config.failures, CounterMetricFamily),
+    _process("config_loaded_timestamp_seconds", "when the running configuration was read", lambda state: state.config.loaded_ms / 1000),
+    _room("active_users", "visitors with a living session", lambda room: room.figures.active),
+    _room("waiting_users", "visitors in line whose ticket came back", lambda room: room.figures.waiting),
+    _room("admitted_total", "visitors let in since the start", lambda room: room.figures.admitted, CounterMetricFamily),
+    _room("admitted_last_minute", "visitors let in during the last 60 seconds", lambda room: room.figures.last_minute),
+    _room("permits_unused", "permits to let somebody in that nobody has taken yet", lambda room: room.figures.permits_unused),
+    _room("estimated_wait_seconds", "median wait of somebody who would join the line now; absent while unknown", _median_wait),
+    _room("total_active_users_limit", "the limit as configured", lambda room: room.room.total_active_users),
+    _room("new_users_per_minute_limit", "the limit as configured", lambda room: room.room.new_users_per_minute),
+    _room("journal_bytes", "size of the journal on disk", lambda room: room.figures.journal_bytes),
+    _room("storage_failed", "1 while nobody is let in because nothing can be written down", lambda room: room.figures.storage_failed),
+    Row(
+        "greenroom_room_requests_total",
+        CounterMetricFamily,
+        "requests to a covered host and path, by what became of them",
+        ("room", "result"),
+        _requests,
+    ),
+)
+
+
+def gateway_rows(help: Iterable[tuple[str, str]], gauges: frozenset[str]) -> tuple[Row, ...]:
+    """A row for everything the gateway counts."""
+    return tuple(_gateway_row(name, text, name in gauges) for name, text in help)
+
+
+def _gateway_row(name: str, help: str, is_gauge: bool) -> Row:
+    kind: type = GaugeMetricFamily if is_gauge else CounterMetricFamily
+
+    def samples(state: State) -> Iterator[Sample]:
+        return (((), value) for counted, value in state.gateway if counted == name)
+
+    return Row(f"greenroom_gateway_{name}" + ("" if is_gauge else "_total"), kind, help, (), samples)
+
+
+class Exposition(Collector):
+    """Turns the picture into the Prometheus text format whenever somebody asks."""
+
+    def __init__(self, observed: Observed, rows: Iterable[Row]) -> None:
+        self._observed = observed
+        self._rows = tuple(rows)
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._registry.register(self)
+
+    def describe(self) -> list[Metric]:
+        """Nothing up front: the picture may not be taken before the start is over."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each row."""
+        state = self._observed.state()
+        for row in self._rows:
+            family = row.kind(row.name, row.help, labels=row.labels)
+            for labels, value in row.read(state):
+                family.add_metric(labels, value)
+            yield family
+
+    def text(self) -> bytes:
+        """Prometheus text format 0.0.4."""
+        return generate_latest(self._registry)

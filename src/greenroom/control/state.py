@@ -1,0 +1,72 @@
+"""What an operator can know about a running greenroom: one frozen picture, taken on request."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from greenroom.errors import Problem
+from greenroom.model.room import Room
+from greenroom.model.visit import Estimate
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """One room's books at this moment. `admitted` only grows; the rest goes up and down.
+
+    `last_minute` is how many were admitted within the last 60 seconds. `estimate` is for somebody who would join the line
+    now; None means unknown. `storage_failed` means that nobody is let in because nothing can be written down.
+    """
+
+    active: int = 0
+    waiting: int = 0
+    admitted: int = 0
+    last_minute: int = 0
+    permits_unused: int = 0
+    estimate: Estimate | None = None
+    journal_bytes: int = 0
+    storage_failed: bool = False
+
+
+class RoomState(msgspec.Struct, frozen=True):
+    """One room: what was asked for, what is, and how its requests were answered so far, by result."""
+
+    room: Room
+    figures: Figures
+    requests: Mapping[str, int]
+
+
+class ConfigState(msgspec.Struct, frozen=True):
+    """Whether the file on disk is what runs. `problems` say why not; `pending` are changes that need a restart."""
+
+    file: str = ""
+    loaded_ms: int = 0
+    reloads: int = 0
+    failures: int = 0
+    problems: tuple[Problem, ...] = ()
+    pending: tuple[str, ...] = ()
+
+
+class State(msgspec.Struct, frozen=True):
+    """The whole picture. `phase` is starting, serving or draining; times are Unix milliseconds."""
+
+    version: str
+    phase: str
+    now_ms: int
+    started_ms: int
+    listen: str
+    data: str
+    config: ConfigState
+    rooms: tuple[RoomState, ...]
+    gateway: Iterable[tuple[str, int]]
+
+    @property
+    def ready(self) -> bool:
+        """Whether visitors may be sent here."""
+        return self.phase == "serving"
+
+
+class Observed(Protocol):
+    """Whoever can take the picture."""
+
+    def state(self) -> State:
+        """Cheap enough to be asked every second."""

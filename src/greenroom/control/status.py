@@ -1,0 +1,50 @@
+"""The picture of a running greenroom as plain values, for JSON and for people."""
+
+from typing import Any
+
+from greenroom.control.state import RoomState, State
+
+
+def status(state: State) -> dict[str, Any]:
+    """Nothing in it is secret: no visitor, no ticket, no address of a visitor."""
+    config = state.config
+    return {
+        "version": state.version,
+        "phase": state.phase,
+        "uptime_seconds": max(0, state.now_ms - state.started_ms) // 1000,
+        "listen": state.listen,
+        "data": state.data,
+        "config": {
+            "file": config.file,
+            "valid": not config.problems,
+            "problems": [{"line": found.line, "key": found.pointer, "reason": found.reason} for found in config.problems],
+            "needs_restart": list(config.pending),
+            "reloads": config.reloads,
+            "failed_reloads": config.failures,
+        },
+        "rooms": [_room(room) for room in state.rooms],
+        "gateway": dict(state.gateway),
+    }
+
+
+def _room(state: RoomState) -> dict[str, Any]:
+    room, figures, estimate = state.room, state.figures, state.figures.estimate
+    return {
+        "name": room.name,
+        "id": room.id,
+        "routes": [f"{route.host}{route.path}" for route in room.routes],
+        "queueing_method": room.queueing_method,
+        "queue_all": room.queue_all,
+        "suspended": room.suspended,
+        "active_users": figures.active,
+        "total_active_users": room.total_active_users,
+        "admitted_last_minute": figures.last_minute,
+        "new_users_per_minute": room.new_users_per_minute,
+        "waiting_users": figures.waiting,
+        "permits_unused": figures.permits_unused,
+        "admitted_total": figures.admitted,
+        "estimated_wait_seconds": None if estimate is None else [round(s, 1) for s in (estimate.p25_s, estimate.p50_s, estimate.p75_s)],
+        "journal_bytes": figures.journal_bytes,
+        "storage_failed": figures.storage_failed,
+        "requests": dict(sorted(state.requests.items())),
+    }

@@ -1,0 +1,69 @@
+"""Puts the parts together for one configuration. Wiring only: nothing in here decides anything."""
+
+import os
+from collections.abc import Callable, Mapping
+from ipaddress import ip_network
+
+from greenroom.gateway.exchange import Receiver
+from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.gateway.origin import Origin
+from greenroom.gateway.reception import Reception
+from greenroom.gateway.room_table import RoomTable, compile_room
+from greenroom.gateway.server import Gateway
+from greenroom.gateway.tickets import Sealer
+from greenroom.ports import Clock
+from greenroom.runtime.access import AccessLog
+from greenroom.runtime.books import OpenBooks
+from greenroom.runtime.settings import Config
+from greenroom.stores.keys import KeyRing
+
+OnError = Callable[[BaseException], None]
+
+
+def room_table(config: Config, books: Mapping[str, OpenBooks]) -> RoomTable:
+    """Every room of the configuration with its books; the one reference that a reload swaps."""
+    return RoomTable(
+        compile_room(room, books[room.id].ledger, books[room.id].counts, always_use_https=config.always_use_https) for room in config.rooms
+    )
+
+
+def reception(table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError) -> Reception:
+    """Who decides about arrivals."""
+    return Reception(table, Sealer(ring), clock, os.urandom, on_error)
+
+
+def receiver(config: Config, front: Reception) -> Receiver:
+    """The reception, behind an access log if one is wanted."""
+    return AccessLog(front, config.log.queries) if config.log.access else front
+
+
+def gateway(config: Config, front: Reception, on_error: OnError) -> Gateway:
+    """The data path. Make it inside the event loop."""
+    return Gateway(
+        receiver(config, front),
+        origins(config),
+        limits=config.limits,
+        forwarded_policy=forwarded_policy(config),
+        on_error=on_error,
+    )
+
+
+def rewire(config: Config, running: Gateway, front: Reception, table: RoomTable) -> None:
+    """Takes a new configuration over; connections that are open go on, and meet it with their next request."""
+    front.table = table
+    running.receiver = receiver(config, front)
+    running.receive = running.receiver.receive
+    running.origins = origins(config)
+    running.limits = config.limits
+    running.forwarded_policy = forwarded_policy(config)
+
+
+def origins(config: Config) -> Callable[[str], Origin]:
+    """The origin of a host."""
+    find, other = config.origins.get, config.origin
+    return lambda host: find(host, other)
+
+
+def forwarded_policy(config: Config) -> ForwardedPolicy:
+    """Whom to believe about the visitor."""
+    return ForwardedPolicy(map(ip_network, config.trusted_proxies), trust_host=config.trust_forwarded_host)

@@ -1,0 +1,183 @@
+"""The books of every room: restored at the start, ticked, flushed, kept across reloads, put away when a room is taken out."""
+
+import asyncio
+import contextlib
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from greenroom.admission.records import Memory, remember
+from greenroom.control.state import Figures
+from greenroom.errors import StorageFailed
+from greenroom.model.room import Room
+from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.data_dir import DataDir
+from greenroom.stores.journal import FileJournal
+from greenroom.stores.memory import MemoryLedger
+
+JOURNAL_LEAST_BYTES = 1 << 20
+"""A smaller journal is not worth compacting: it is read in milliseconds."""
+
+JOURNAL_GROWTH = 3
+"""Times what is alive in it that a journal may reach: keeps the disk bounded and the start within a second."""
+
+TOLD_BYTES = 16 << 20
+"""Journals above this take a moment to read, and the start says so."""
+
+TICK_AFTER_ERROR_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class OpenBooks:
+    """One room's ledger, its journal, and how its requests were answered so far."""
+
+    ledger: MemoryLedger
+    journal: FileJournal
+    counts: Counter[str]
+    ticking: asyncio.TimerHandle | None = None
+
+    def figures(self, now_ms: int) -> Figures:
+        """The books at this moment."""
+        gauges = self.ledger.gauges()
+        found: list[Outcome] = []
+        self.ledger.peek(bytes(TICKET_ID_BYTES), make_key(now_ms, -1), found.append)  # nobody's id: changes nothing, tells the estimate
+        return Figures(
+            active=gauges.active,
+            waiting=gauges.waiting,
+            admitted=self.counts["admitted"],
+            last_minute=gauges.admitted_last_minute,
+            permits_unused=gauges.permits,
+            estimate=found[0].estimate,
+            journal_bytes=self.journal.size,
+            storage_failed=gauges.storage_failed,
+        )
+
+    def wants_compacting(self) -> bool:
+        """Whether most of the journal is history."""
+        return self.journal.size > max(JOURNAL_LEAST_BYTES, JOURNAL_GROWTH * self.ledger.live_bytes())
+
+    def close(self) -> None:
+        """Stops ticking and gives the journal back; what is written stays on the disk."""
+        if self.ticking:
+            self.ticking.cancel()
+        self.journal.close()
+
+
+class Books:
+    """All open rooms by id."""
+
+    def __init__(self, data: DataDir, clock: MonotonicClock, say: Callable[[str], None], on_error: Callable[[BaseException], None]) -> None:
+        self.open: Mapping[str, OpenBooks] = {}
+        self._data = data
+        self._clock = clock
+        self._say = say
+        self._on_error = on_error
+
+    async def restore(self, rooms: Iterable[Room]) -> None:
+        """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
+        journals: dict[str, FileJournal] = {}
+        try:
+            for room in rooms:
+                journals[room.id] = FileJournal(self._data.journal(room.id))
+            size = sum(journal.size for journal in journals.values())
+            if size > TOLD_BYTES:
+                self._say(f"restoring: reading {size >> 20} MB of journals ...")
+            memories = {room_id: await asyncio.to_thread(_read, journal) for room_id, journal in journals.items()}
+        except BaseException:
+            for journal in journals.values():
+                journal.close()
+            raise
+        self._clock.catch_up(max((memory.latest_ms for memory in memories.values()), default=0))
+        self.open = {room.id: self._restored(room, journals[room.id], memories[room.id]) for room in rooms}
+
+    def prepare(self, rooms: Iterable[Room]) -> dict[str, OpenBooks]:
+        """The books of these rooms: those at hand, and new ones opened. Raises StorageFailed, having changed nothing."""
+        wanted: dict[str, OpenBooks] = {}
+        try:
+            for room in rooms:
+                wanted[room.id] = self.open.get(room.id) or self._opened(room)
+        except StorageFailed:
+            self.discard(wanted)
+            raise
+        return wanted
+
+    def discard(self, prepared: Mapping[str, OpenBooks]) -> None:
+        """Closes what `prepare` opened and nobody took over."""
+        for room_id, books in prepared.items():
+            if room_id not in self.open:
+                books.close()
+
+    def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, OpenBooks]) -> None:
+        """From now on these rooms are open, with these settings; the books of the others wait on the disk for their return."""
+        for room_id, books in self.open.items():
+            if room_id not in prepared:
+                books.close()
+        self.open = prepared
+        for room in rooms:
+            if prepared[room.id].ledger.room != room:
+                prepared[room.id].ledger.configure(room)
+
+    async def flush(self) -> None:
+        """Onto the disk itself, and compacted where history has piled up. Raises StorageFailed after every room had its turn."""
+        failed: StorageFailed | None = None
+        for room_id, books in list(self.open.items()):
+            try:
+                await self._flush(books)
+            except StorageFailed as error:
+                if self.open.get(room_id) is books:
+                    failed = error
+        if failed:
+            raise failed
+
+    async def _flush(self, books: OpenBooks) -> None:
+        if not books.ledger.storage_failed and books.wants_compacting():
+            payloads, since = books.ledger.snapshot(), books.journal.size
+            await asyncio.to_thread(books.journal.compact, payloads, since)
+        await asyncio.to_thread(books.journal.sync)
+
+    def close(self) -> None:
+        """Everything onto the disk, and closed."""
+        for books in self.open.values():
+            with contextlib.suppress(StorageFailed):  # what was acknowledged is in the file; only a power cut could still take it
+                books.journal.sync()
+            books.close()
+
+    def _opened(self, room: Room) -> OpenBooks:
+        journal = FileJournal(self._data.journal(room.id))
+        try:
+            return self._restored(room, journal, _read(journal))
+        except StorageFailed:
+            journal.close()
+            raise
+
+    def _restored(self, room: Room, journal: FileJournal, memory: Memory) -> OpenBooks:
+        for damage in journal.damage:
+            log.warning("the journal is damaged", room=room.name, what=str(damage))
+        if memory.sessions or memory.places:
+            self._say(f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line")
+        ledger = MemoryLedger.restore(room, self._clock, secrets.randbits, journal, memory)
+        books = OpenBooks(ledger, journal, Counter())
+        self._tick(books)
+        return books
+
+    def _tick(self, books: OpenBooks) -> None:
+        """Ends sessions, sweeps ghosts, leases permits: what time alone brings about."""
+        wait_s = TICK_AFTER_ERROR_S
+        try:
+            wait_s = max(0, books.ledger.tick() - self._clock.now_ms()) / 1000
+        except Exception as error:
+            self._on_error(error)
+        books.ticking = asyncio.get_running_loop().call_later(wait_s, self._tick, books)
+
+
+def _read(journal: FileJournal) -> Memory:
+    try:
+        return remember(journal.replay())
+    except ValueError as error:
+        raise StorageFailed(f"{journal.path}: {error}") from None

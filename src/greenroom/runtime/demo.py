@@ -1,0 +1,139 @@
+"""The demo: a shop as origin, a room that is quickly full, and a crowd, in one process."""
+
+import asyncio
+import random
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from greenroom.control.status import status
+from greenroom.demo.browser import Browser
+from greenroom.demo.console import console_routes
+from greenroom.demo.crowd import Crowd
+from greenroom.demo.shop import Shop
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.runtime.addresses import address_of, address_problems
+from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.listener import AppListener, bind, bound
+from greenroom.runtime.logs import set_up_logs
+from greenroom.runtime.process import Process, Say
+from greenroom.runtime.serve import run_in_loop
+from greenroom.runtime.settings import Address, Server
+from greenroom.runtime.source import OptionSource
+
+ROOM = {
+    "name": "shop",
+    "host": "*",
+    "total_active_users": 5,
+    "new_users_per_minute": 10,
+    "session_duration": 1,
+    "enabled_origin_commands": ["revoke"],
+}
+"""Small enough to be filled by hand; whoever buys makes room at once."""
+
+LOG_LEVEL = "warning"
+"""The demo prints what to do; an operator's log would bury it."""
+
+
+def run_demo(listen: str | None, control: str | None, crowd_size: int, say: Say) -> None:
+    """Until it is told to stop. Addresses that were not asked for give way when they are in use."""
+    run_in_loop(lambda: _demo(listen, control, crowd_size, say))
+
+
+async def _demo(listen: str | None, control: str | None, crowd_size: int, say: Say) -> None:
+    addresses = _addresses({"listen": listen, "control": control}, say)
+    folder = Path(tempfile.mkdtemp(prefix="greenroom-demo-"))
+    shop = Shop(time.monotonic)
+    shop_socket = bind(Address("127.0.0.1", 0), "the shop")
+    shop_listener = AppListener(shop.app, shop_socket)
+    raw = {"origin": f"http://{bound(shop_socket)}", "data": str(folder), "log": {"level": LOG_LEVEL}, "rooms": [ROOM], **addresses}
+
+    def visit() -> Address:
+        return _reachable(process.listen)
+
+    def room() -> Mapping[str, Any]:
+        return next(iter(status(process.state())["rooms"]), {})
+
+    crowd = Crowd(lambda: Browser(visit().host, visit().port, str(visit())), random.Random())  # noqa: S311  people, not secrets
+    crowd.resize(crowd_size)
+    process = Process(OptionSource(raw, {}), say, console_routes(crowd, lambda: f"http://{visit()}/", room))
+    set_up_logs(process.config.log)
+    await shop_listener.start()
+    helpers = [asyncio.create_task(_explain(process, say)), asyncio.create_task(_play(process, crowd))]
+    try:
+        await process.run()
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)
+        await shop_listener.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _play(process: Process, crowd: Crowd) -> None:
+    """The crowd comes when the doors are open and goes home before they close."""
+    await process.ready.wait()
+    playing = asyncio.create_task(crowd.run())
+    try:
+        await process.stopping.wait()
+    finally:
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+
+
+async def _explain(process: Process, say: Say) -> None:
+    await process.ready.wait()
+    shop, console = _reachable(process.listen), _reachable(process.control)
+    say("")
+    say("A shop that takes 5 visitors at once, and 10 new ones a minute.")
+    say(f"  1. Open  http://{shop}/       You are in at once.")
+    say(f"  2. Open  http://{console}/demo   Switch the crowd on and watch the shop fill.")
+    say("  3. Open the shop again in a private window: a new visitor, who waits in line.")
+    say("  4. Send the crowd home: the line goes in.")
+    say("")
+    say("Ctrl-C ends everything.")
+
+
+def _addresses(asked: Mapping[str, str | None], say: Say) -> dict[str, str]:
+    """What was asked for as it is; a default that is in use gives way to any free port, and that is said."""
+    problems = [problem for key, text in asked.items() if text is not None for problem in address_problems(f"--{key}", text)]
+    if problems:
+        raise InvalidConfig(problems)
+    found = {}
+    for key, text in asked.items():
+        default = getattr(Server(), key)
+        found[key] = text or default
+        address = address_of(found[key])
+        if address is None:
+            raise InvalidConfig([Problem(f"--{key}", "must be address:port")])
+        if text is None and not _free(address):
+            found[key] = str(_any_port(address.host))
+            say(f"{default} is in use; taking {found[key]} instead")
+    return found
+
+
+def _free(address: Address) -> bool:
+    try:
+        bind(address, "trying").close()
+    except CannotStart:
+        return False
+    # A socket that is bound but was never connected leaves nothing behind, so the address can be taken again at once.
+    with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as caller:
+        return caller.connect_ex(tuple(address)) != 0
+
+
+def _any_port(host: str) -> Address:
+    trial = bind(Address(host, 0), "trying")
+    try:
+        return bound(trial)
+    finally:
+        trial.close()
+
+
+def _reachable(address: Address) -> Address:
+    """An address that a browser on this machine can open, also when everything is listened on."""
+    return Address("127.0.0.1", address.port) if address.host in ("0.0.0.0", "::") else address  # noqa: S104  compared, not bound

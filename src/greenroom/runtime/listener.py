@@ -1,0 +1,79 @@
+"""Listening sockets, and small applications served on them in the running event loop."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.settings import Address
+
+CLOSING_S = 2
+"""How long answers under way on the control listener may still take when greenroom ends."""
+
+
+def bind(address: Address, what: str) -> socket.socket:
+    """A bound socket that does not listen yet. Raises CannotStart, naming `what` wanted the address and why it cannot have it."""
+    try:
+        family, _, _, _, name = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise CannotStart(f"cannot listen on {address} for {what}: {error.strerror or error}") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setblocking(False)
+        listener.bind(name)
+    except OSError as error:
+        listener.close()
+        reason = "something else is listening there already" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        raise CannotStart(f"cannot listen on {address} for {what}: {reason}") from None
+    return listener
+
+
+def bound(listener: socket.socket) -> Address:
+    """Where this socket really is, also when port 0 was asked for."""
+    host, port = listener.getsockname()[:2]
+    return Address(host, port)
+
+
+class AppListener:
+    """One ASGI application on one bound socket. Signals are the caller's business."""
+
+    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            http="httptools",
+            ws="none",
+            timeout_graceful_shutdown=CLOSING_S,
+        )
+        self._server = _Uvicorn(config)
+        self._listener = listener
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Returns when it answers."""
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(0.005)
+
+    async def close(self) -> None:
+        """Lets answers under way end, CLOSING_S at most."""
+        self._server.should_exit = True
+        if self._task:
+            await asyncio.wait([self._task])
+        self._listener.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves the signals to us."""
+        yield

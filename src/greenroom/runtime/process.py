@@ -1,0 +1,246 @@
+"""One greenroom process from start to end: what happens in which order, and which signal does what.
+
+Order of the start: configuration, data directory and its lock, both addresses taken, control listener (so that /healthz answers
+and /readyz says "starting"), keys, books restored, and only then the public listener. So nobody is let in before it is known
+who is inside already. The end is the same backwards: /readyz says "draining", requests under way end, journals are closed.
+"""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from importlib.metadata import version
+
+import structlog
+from starlette.routing import BaseRoute
+
+from greenroom.api.app import control_app
+from greenroom.control.metrics import METRICS, Exposition, gateway_rows
+from greenroom.control.state import RoomState, State
+from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.gateway.counts import Counts
+from greenroom.gateway.reception import Reception
+from greenroom.gateway.server import Gateway
+from greenroom.gateway.tls import server_context
+from greenroom.runtime import assemble
+from greenroom.runtime.books import Books
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.data_dir import CannotStart, DataDir
+from greenroom.runtime.listener import AppListener, bind, bound
+from greenroom.runtime.logs import ErrorLog, set_up_logs
+from greenroom.runtime.reload import Reloader
+from greenroom.runtime.settings import Address, Config
+from greenroom.runtime.source import Source
+from greenroom.stores.keys import KeyRing
+
+VERSION = version("greenroom")
+
+TEND_S = 1.0
+"""How often keys are looked at and journals are flushed to the disk itself; a power cut can take what came in between."""
+
+log = structlog.get_logger(__name__)
+Say = Callable[[str], None]
+
+
+class Process:
+    """Runs what one source says until it is told to stop, and takes pictures of itself for the control listener."""
+
+    def __init__(self, source: Source, say: Say, routes: Sequence[BaseRoute] = ()) -> None:
+        """`say` prints a line for people; `routes` are added to the control listener. Raises InvalidConfig."""
+        stamp = source.stamp()
+        self.config = source.load()
+        self.stopping = asyncio.Event()
+        self.ready = asyncio.Event()
+        self._clock = MonotonicClock()
+        self._hurry = asyncio.Event()
+        self._say = say
+        self._routes = routes
+        self._phase = "starting"
+        self._started_ms = self._clock.now_ms()
+        self._listen, self._control = self.config.listen, self.config.control
+        self._books: Books | None = None
+        self._gateway: Gateway | None = None
+        self._front: Reception | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._on_error = ErrorLog(time.monotonic)
+        self._reloader = Reloader(source, self.config, self._apply, self._clock.now_ms, stamp)
+
+    @property
+    def listen(self) -> Address:
+        """Where visitors come in, once the address is taken."""
+        return self._listen
+
+    @property
+    def control(self) -> Address:
+        """Where the control listener is, once the address is taken."""
+        return self._control
+
+    async def run(self) -> None:
+        """From the first look at the data directory to the last byte of the journals.
+
+        Raises CannotStart, StorageFailed or InvalidConfig (of the key file) when it cannot start.
+        """
+        with contextlib.ExitStack() as undo:
+            data = DataDir(self.config.data)
+            undo.callback(data.release)
+            visitors, control = self._take_addresses(undo)
+            listener = AppListener(control_app(self, self._exposition(), self._routes), control)
+            self._take_signals()
+            await listener.start()
+            try:
+                await self._serve(data, visitors)
+            finally:
+                await listener.close()
+
+    def state(self) -> State:
+        """What is going on at this moment."""
+        now_ms = self._clock.now_ms()
+        books = self._books.open if self._books else {}
+        rooms = [RoomState(room, books[room.id].figures(now_ms), books[room.id].counts) for room in self.config.rooms if room.id in books]
+        counts = self._gateway.counts.described() if self._gateway else ()
+        return State(
+            version=VERSION,
+            phase=self._phase,
+            now_ms=now_ms,
+            started_ms=self._started_ms,
+            listen=str(self._listen),
+            data=str(self.config.data),
+            config=self._reloader.state,
+            rooms=tuple(rooms),
+            gateway=tuple((name, value) for name, _, _, value in counts),
+        )
+
+    def _exposition(self) -> Exposition:
+        described = list(Counts().described())
+        gauges = frozenset(name for name, _, gauge, _ in described if gauge)
+        return Exposition(self, (*METRICS, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges)))
+
+    def _take_addresses(self, undo: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
+        visitors = bind(self.config.listen, "visitors")
+        undo.callback(visitors.close)
+        control = bind(self.config.control, "the control listener")
+        undo.callback(control.close)
+        self._listen, self._control = bound(visitors), bound(control)
+        return visitors, control
+
+    def _take_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._told_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._told_to_reload)
+
+    def _told_to_stop(self) -> None:
+        if self.stopping.is_set():
+            self._hurry.set()
+        self.stopping.set()
+
+    def _told_to_reload(self) -> None:
+        if self._phase == "serving":
+            self._reloader.reload()
+
+    async def _serve(self, data: DataDir, visitors: socket.socket) -> None:
+        ring = KeyRing(data.path, self._clock.now_ms())
+        books = self._books = Books(data, self._clock, self._say, self._on_error)
+        try:
+            await books.restore(self.config.rooms)
+            front = self._front = assemble.reception(assemble.room_table(self.config, books.open), ring, self._clock, self._on_error)
+            gateway = self._gateway = assemble.gateway(self.config, front, self._on_error)
+            self._tls = server_context(self.config.tls.cert, self.config.tls.key) if self.config.tls else None
+            if not self.stopping.is_set():
+                await self._open(gateway, visitors)
+                async with self._beside(self._reloader.watch, lambda: self._tend(ring, books)):
+                    await self.stopping.wait()
+                    await self._drain(gateway)
+            gateway.close()
+        finally:
+            books.close()
+
+    async def _open(self, gateway: Gateway, visitors: socket.socket) -> None:
+        try:
+            await gateway.start(sockets=[visitors], tls=self._tls)
+        except OSError as error:
+            raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
+        self._phase = "serving"
+        self._say(f"visitors   http{'s' if self._tls else ''}://{self._listen}")
+        self._say(f"control    http://{self._control}  (/status /metrics /healthz /readyz)")
+        self._say(f"data       {self.config.data}")
+        self._say(f"origin     {self.config.origin.url}")
+        self._say("ready")
+        self.ready.set()
+
+    async def _drain(self, gateway: Gateway) -> None:
+        self._phase = "draining"
+        told = -1
+
+        def progress(left: int) -> None:
+            nonlocal told
+            if left != told and left:
+                self._say(f"draining: {left} request{'s' if left > 1 else ''} under way; once more Ctrl-C or SIGTERM ends them")
+            told = left
+
+        draining = asyncio.create_task(gateway.drain(self.config.drain_seconds, progress))
+        hurrying = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
+        if not draining.done():
+            gateway.close()
+        hurrying.cancel()
+        cut = await draining
+        self._say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")
+
+    async def _tend(self, ring: KeyRing, books: Books) -> None:
+        """Once a second: keys, and everything written down so far onto the disk itself."""
+        trouble = ""
+        while True:
+            await asyncio.sleep(TEND_S)
+            found = ""
+            try:
+                ring.tend(self._clock.now_ms())
+                await books.flush()
+            except (StorageFailed, InvalidConfig) as error:
+                found = str(error)
+            if found and found != trouble:
+                log.error("the data directory needs attention", reason=found)
+            elif trouble and not found:
+                log.info("the data directory is well again")
+            trouble = found
+
+    def _apply(self, config: Config) -> None:
+        """Takes a reloaded configuration over; whatever can fail comes before anything is changed."""
+        books, front, gateway = self._books, self._front, self._gateway
+        if books is None or front is None or gateway is None:
+            return
+        prepared = books.prepare(config.rooms)
+        try:
+            table = assemble.room_table(config, prepared)
+            if self._tls and config.tls:
+                self._tls.load_cert_chain(config.tls.cert, config.tls.key)
+        except BaseException:
+            books.discard(prepared)
+            raise
+        books.take_over(config.rooms, prepared)
+        assemble.rewire(config, gateway, front, table)
+        set_up_logs(config.log)
+        self.config = config
+
+    @contextlib.asynccontextmanager
+    async def _beside(self, *loops: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Runs endless loops beside the block and ends them with it; one that fails is begun again."""
+
+        async def endless(loop: Callable[[], Awaitable[None]]) -> None:
+            while True:
+                try:
+                    await loop()
+                except Exception as error:
+                    self._on_error(error)
+                await asyncio.sleep(TEND_S)
+
+        tasks = [asyncio.create_task(endless(loop)) for loop in loops]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,82 @@
+"""Takes over a changed configuration while everything runs, or keeps the last good one and says why."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from greenroom.control.state import ConfigState
+from greenroom.errors import InvalidConfig, Problem, StorageFailed
+from greenroom.runtime.settings import Config
+from greenroom.runtime.source import Source, Stamp
+
+LOOK_S = 0.5
+"""Between two looks at the files. A change counts when two looks agree, so a file is not read while it is being written."""
+
+NEEDS_RESTART = {
+    "listen": "the address for visitors",
+    "control": "the address of the control listener",
+    "data": "the data directory",
+}
+"""Settings that cannot change while running."""
+
+log = structlog.get_logger(__name__)
+
+
+class Reloader:
+    """Applies what `source` says. `apply` takes a checked configuration over, as a whole or not at all."""
+
+    def __init__(self, source: Source, running: Config, apply: Callable[[Config], None], now_ms: Callable[[], int], stamp: Stamp) -> None:
+        """`running` is what was loaded when the files had this `stamp`."""
+        self._source = source
+        self._apply = apply
+        self._now_ms = now_ms
+        self._stamp = stamp
+        self._started_with = running
+        self.state = ConfigState(file=source.name, loaded_ms=now_ms())
+
+    async def watch(self) -> None:
+        """Until cancelled: reloads whenever the files changed and came to rest."""
+        seen = self._stamp
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = self._source.stamp()
+            if now == seen and now != self._stamp:
+                self.reload()
+            seen = now
+
+    def reload(self) -> None:
+        """Reads the configuration again, whether it changed or not. Problems are logged and kept in `state`, never raised."""
+        self._stamp = self._source.stamp()
+        try:
+            config = self._source.load()
+            self._apply(config)
+        except InvalidConfig as error:
+            self._refuse(error.problems)
+        except (StorageFailed, OSError) as error:
+            self._refuse((Problem("data", str(error)),))
+        else:
+            self._accept(config)
+
+    def _refuse(self, problems: tuple[Problem, ...]) -> None:
+        before = self.state
+        self.state = ConfigState(before.file, before.loaded_ms, before.reloads, before.failures + 1, problems, before.pending)
+        log.error("configuration refused, the last good one goes on", file=before.file, problems=[str(problem) for problem in problems])
+
+    def _accept(self, config: Config) -> None:
+        before = self.state
+        self.state = ConfigState(before.file, self._now_ms(), before.reloads + 1, before.failures, (), self._pending(config))
+        log.info("configuration taken over", file=before.file, rooms=len(config.rooms))
+        for change in self.state.pending:
+            log.warning("this change needs a restart", change=change)
+
+    def _pending(self, config: Config) -> tuple[str, ...]:
+        started = self._started_with
+        changed = [
+            f"{key} ({what}) stays {getattr(started, key)}; the file says {getattr(config, key)}"
+            for key, what in NEEDS_RESTART.items()
+            if getattr(config, key) != getattr(started, key)
+        ]
+        if (config.tls is None) != (started.tls is None):
+            changed.append(f"tls stays {'on' if started.tls else 'off'}")
+        return tuple(changed)

@@ -1,0 +1,64 @@
+"""The two things the command line can ask of the runtime: serve until stopped, and rotate the keys."""
+
+import asyncio
+import contextlib
+import resource
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.logs import set_up_logs
+from greenroom.runtime.process import VERSION, Process, Say
+from greenroom.runtime.source import Source
+from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
+
+__all__ = ["VERSION", "rotate_keys", "run_in_loop", "serve_until_stopped"]
+
+
+def serve_until_stopped(source: Source, say: Say) -> None:
+    """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start; returns after a clean end."""
+
+    async def serve() -> None:
+        process = Process(source, say)
+        set_up_logs(process.config.log)
+        await process.run()
+
+    run_in_loop(serve)
+
+
+def run_in_loop(main: Callable[[], Awaitable[None]]) -> None:
+    """Runs it in the fastest event loop there is, with as many open files as the system allows."""
+    _allow_open_files()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_awaited(main))
+
+
+async def _awaited(main: Callable[[], Awaitable[None]]) -> None:
+    await main()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is to be had; the standard loop works too, about a tenth slower."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _allow_open_files() -> None:
+    """The usual soft limit of 1,024 would be a waiting room for 500; the hard limit is the administrator's real word."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def rotate_keys(data: Path) -> str:
+    """Makes a new key for the tickets of this data directory; says what happens next. Raises StorageFailed or InvalidConfig."""
+    if not (data / KEY_FILE).exists():
+        raise CannotStart(f"there are no keys in {data}: name the data directory of your greenroom with --data")
+    now_ms = MonotonicClock().now_ms()
+    KeyRing(data, now_ms).rotate(now_ms)
+    seconds, minutes = ACTIVATION_DELAY_MS // 1000, KEY_OVERLAP_MS // 60_000
+    return f"new key written to {data}; it seals in {seconds} seconds, and the old one opens tickets for {minutes} minutes more"

@@ -1,0 +1,313 @@
+"""Real greenroom processes and visitors with cookie jars, for every test that looks from outside.
+
+`greenroom` starts processes (and ends them afterwards), `origin` is a web application that says what it was sent.
+"""
+
+import contextlib
+import http.client
+import http.cookies
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+GREENROOM = Path(sys.executable).with_name("greenroom")
+PATIENCE_S = 20.0
+"""For what should take a moment, on a busy machine."""
+
+
+def eventually(happened: Callable[[], Any], what: str, within_s: float = PATIENCE_S) -> Any:
+    """The first true answer of `happened`; fails, naming `what` was awaited, when there is none in time."""
+    end = time.monotonic() + within_s
+    while True:
+        found = happened()
+        if found:
+            return found
+        assert time.monotonic() < end, f"waited {within_s:.0f} s in vain: {what}"
+        time.sleep(0.02)  # another process needs a moment
+
+
+@dataclass
+class Answer:
+    """What a visitor got."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def waiting(self) -> bool:
+        """Held by the waiting room, not answered by the origin."""
+        return self.headers.get("X-Origin") is None
+
+    @property
+    def refresh_s(self) -> int:
+        """Seconds until the next try, 0 when the page does not refresh."""
+        return int(self.headers.get("Refresh", "0"))
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The JSON that a waiting page was answered with."""
+        return json.loads(self.body)["cfWaitingRoom"]
+
+
+@dataclass
+class Visitor:
+    """A browser with a cookie jar of its own. One connection per request unless `connection` is kept open by a test."""
+
+    address: tuple[str, int]
+    host: str = "shop.example.com"
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    def get(self, path: str = "/", method: str = "GET", headers: dict[str, str] | None = None, body: bytes | None = None) -> Answer:
+        connection = http.client.HTTPConnection(*self.address, timeout=30)
+        try:
+            sent = {"Host": self.host, "Accept": "text/html", **(headers or {})}
+            if self.cookies:
+                sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+            connection.request(method, path, body, sent)
+            response = connection.getresponse()
+            answer = Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+        for line in answer.headers.get_all("Set-Cookie", []):
+            for name, morsel in http.cookies.SimpleCookie(line).items():
+                if morsel["max-age"] == "0":
+                    self.cookies.pop(name, None)
+                else:
+                    self.cookies[name] = morsel.value
+        return answer
+
+    def wait_until_in(self, path: str = "/", within_s: float = PATIENCE_S) -> Answer:
+        """Comes back exactly when told until the origin answers."""
+        end = time.monotonic() + within_s
+        while (answer := self.get(path)).waiting:
+            assert time.monotonic() < end, f"still waiting after {within_s:.0f} s"
+            time.sleep(max(0.05, min(answer.refresh_s, end - time.monotonic())))  # as the page says
+        return answer
+
+
+class Running:
+    """One greenroom process; `output` is everything it has printed."""
+
+    def __init__(self, arguments: list[str], env: dict[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [GREENROOM, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", **(env or {})},
+        )
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        self._lines.extend(self.process.stdout)  # grows line by line while the process lives
+
+    @property
+    def output(self) -> str:
+        return "".join(self._lines)
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def _address(self, name: str) -> tuple[str, int]:
+        found = re.search(rf"^{name}\s+https?://(\S+):(\d+)", self.output, re.MULTILINE)
+        assert found, f"no address for {name} in:\n{self.output}"
+        return found[1].strip("[]"), int(found[2])
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where visitors come in."""
+        return self._address("visitors")
+
+    @property
+    def control(self) -> tuple[str, int]:
+        """Where the control listener is."""
+        return self._address("control")
+
+    def visitor(self, host: str = "shop.example.com") -> Visitor:
+        """A new visitor with an empty cookie jar."""
+        return Visitor(self.address, host)
+
+    def ask(self, path: str, method: str = "GET") -> Answer:
+        """A request to the control listener."""
+        return Visitor(self.control, "127.0.0.1").get(path, method)
+
+    def status(self) -> dict[str, Any]:
+        """What /status says."""
+        return json.loads(self.ask("/status").body)
+
+    def room(self, name: str = "main") -> dict[str, Any]:
+        """What /status says of one room."""
+        return next(room for room in self.status()["rooms"] if room["name"] == name)
+
+    def metric(self, line: str) -> float:
+        """The value of a metric, named as Prometheus writes it, labels included."""
+        found = re.search(rf"^{re.escape(line)} (\S+)$", self.ask("/metrics").text, re.MULTILINE)
+        assert found, f"no metric {line}"
+        return float(found[1])
+
+    def wait_until_ready(self) -> Self:
+        """Returns when visitors are served; fails with the output when the process ends before."""
+
+        def ready() -> bool:
+            assert self.alive, f"ended with {self.process.returncode}:\n{self.output}"
+            if "\nready" not in f"\n{self.output}":
+                return False
+            with contextlib.suppress(OSError):
+                return self.ask("/readyz").status == 200
+            return False
+
+        eventually(ready, "greenroom is ready")
+        return self
+
+    def wait_until_printed(self, text: str) -> Self:
+        """Returns when the output holds this text."""
+        eventually(lambda: text in self.output, f"{text!r} in the output of greenroom, which is:\n{self.output}")
+        return self
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self.process.send_signal(number)
+
+    def end(self, within_s: float = PATIENCE_S) -> int:
+        """Waits for the end; gives the exit code."""
+        code = self.process.wait(within_s)
+        self._reader.join(within_s)
+        return code
+
+    def stop(self) -> int:
+        """SIGTERM, and its exit code."""
+        self.send(signal.SIGTERM)
+        return self.end()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.end()
+
+
+@dataclass
+class StartGreenroom:
+    """Starts greenroom processes; see the fixture `greenroom`."""
+
+    folder: Path
+    processes: list[Running] = field(default_factory=list)
+
+    @property
+    def data(self) -> Path:
+        """The data directory that every process of this test uses unless told otherwise."""
+        return self.folder / "data"
+
+    def run(self, *arguments: str, env: dict[str, str] | None = None) -> Running:
+        """Any command, not waited for."""
+        running = Running(list(arguments), env)
+        self.processes.append(running)
+        return running
+
+    def serve(self, *options: str, ready: bool = True) -> Running:
+        """`greenroom serve` on free ports with this test's data directory; later options count."""
+        running = self.run("serve", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(self.data), *options)
+        return running.wait_until_ready() if ready else running
+
+    def room(self, origin: str, active: int = 10, minute: int = 100, *options: str) -> Running:
+        """One room in front of `origin`, by options."""
+        return self.serve("--origin", origin, "--total-active-users", str(active), "--new-users-per-minute", str(minute), *options)
+
+    def config(self, text: str, *options: str, ready: bool = True) -> Running:
+        """A configuration file, written to `greenroom.toml` in the folder of this test."""
+        path = self.folder / "greenroom.toml"
+        path.write_text(text)
+        return self.serve("--config", str(path), *options, ready=ready)
+
+
+@pytest.fixture
+def greenroom(tmp_path: Path) -> Iterator[StartGreenroom]:
+    """Starts real greenroom processes: `greenroom.room(origin.url, active=1).visitor().get("/")`."""
+    start = StartGreenroom(tmp_path)
+    yield start
+    for running in start.processes:
+        if running.alive:
+            running.kill()
+
+
+class Application(BaseHTTPRequestHandler):
+    """Says what it was sent; `/slow?seconds` begins its answer and ends it later; `/revoke` sends the command."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        taken = self.rfile.read(length)
+        self.server.requests.append(f"{self.command} {self.path}")  # type: ignore[attr-defined]
+        said = {"method": self.command, "path": self.path, "headers": self.headers.items(), "body": taken.decode("latin-1")}
+        body = json.dumps(said).encode()
+        self.send_response(200)
+        self.send_header("X-Origin", "yes")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if self.path.startswith("/revoke"):
+            self.send_header("Cf-Waiting-Room-Command", "revoke")
+        self.end_headers()
+        if self.path.startswith("/slow?"):
+            self.wfile.flush()
+            time.sleep(float(self.path.partition("?")[2]))  # an answer that takes its time is the point
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_POST = do_HEAD = do_PUT = do_DELETE = answer  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@dataclass
+class Origin:
+    """A web application: where it is, and every request line it was sent."""
+
+    url: str
+    requests: list[str]
+
+
+@pytest.fixture
+def origin() -> Iterator[Origin]:
+    """A web application on a free port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Application)
+    server.daemon_threads = True
+    server.requests = []  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield Origin(f"http://127.0.0.1:{server.server_address[1]}", server.requests)  # type: ignore[attr-defined]
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """A port that nobody listens on just now."""
+
+    def find() -> int:
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            return int(sock.getsockname()[1])
+
+    return find

@@ -1,0 +1,316 @@
+"""A configuration is read as a whole: every setting arrives, every mistake is named with its key and line, all at once."""
+
+from pathlib import Path
+
+import pytest
+
+from greenroom.errors import InvalidConfig
+from greenroom.gateway.limits import Limits
+from greenroom.gateway.origin import Origin
+from greenroom.model.fields import specs
+from greenroom.model.room import CookieAttributes, Room, Route
+from greenroom.runtime.config import config_of, default_data, load_config, read_config
+from greenroom.runtime.room_entries import room_id
+from greenroom.runtime.settings import Address, Log
+
+GOOD = """
+origin = "http://127.0.0.1:3000"
+[[rooms]]
+name = "shop"
+host = "shop.example.com"
+total_active_users = 200
+new_users_per_minute = 100
+"""
+
+
+def problems(text: str, path: Path | None = None) -> list[str]:
+    with pytest.raises(InvalidConfig) as caught:
+        read_config(text, path)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def only_problem(text: str) -> str:
+    (problem,) = problems(text)
+    return problem
+
+
+def with_room(lines: str) -> str:
+    return GOOD + lines
+
+
+def test_a_small_file_gets_the_documented_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    config = read_config(GOOD)
+    assert config.listen == Address("127.0.0.1", 8080)
+    assert config.control == Address("127.0.0.1", 8081)
+    assert config.data == Path("/state/greenroom")
+    assert config.origin == Origin("http", "127.0.0.1", 3000)
+    assert (config.limits, config.log, config.tls) == (Limits(), Log(), None)
+    (room,) = config.rooms
+    assert (room.session_duration, room.queueing_method, room.path) == (5, "fifo", "/")
+
+
+def test_every_field_of_a_room_can_be_written() -> None:
+    written = {
+        "id": '"abc"',
+        "name": '"all"',
+        "host": '"a.example.com"',
+        "path": '"/x"',
+        "additional_routes": '[{ host = "b.example.com" }, { host = "c.example.com", path = "/y" }]',
+        "total_active_users": "10",
+        "new_users_per_minute": "9",
+        "session_duration": "30",
+        "disable_session_renewal": "true",
+        "queueing_method": '"Random"',
+        "queueing_status_code": "429",
+        "queue_all": "true",
+        "suspended": "true",
+        "description": '"x"',
+        "custom_page_html": '"<p>{{waitTime}}</p>"',
+        "default_template_language": '"de-DE"',
+        "json_response_enabled": "true",
+        "cookie_attributes": '{ samesite = "none", secure = "always" }',
+        "cookie_suffix": '"s"',
+        "enabled_origin_commands": '["revoke"]',
+        "turnstile_mode": '"off"',
+        "turnstile_action": '"infinite_queue"',
+        "case_insensitive_paths": "true",
+        "confirm_newcomers": "true",
+        "refresh_max_seconds": "30",
+    }
+    assert set(written) == set(specs(Room))
+    text = 'origin = "http://o"\n[[rooms]]\n' + "".join(f"{key} = {value}\n" for key, value in written.items())
+    (room,) = read_config(text).rooms
+    plain = Room(name="p", host="*", total_active_users=1, new_users_per_minute=1)
+    assert [key for key in specs(Room) if getattr(room, key) == getattr(plain, key)] == []
+    assert room.queueing_method == "random"
+    assert room.additional_routes == (Route("b.example.com", "/"), Route("c.example.com", "/y"))
+    assert room.cookie_attributes == CookieAttributes("none", "always")
+
+
+def test_every_limit_of_the_gateway_can_be_written() -> None:
+    high = {name: rule.high or 12_345 for name, rule in specs(Limits).items()}
+    text = with_room("[limits]\n" + "".join(f"{name} = {value}\n" for name, value in high.items()))
+    assert {name: getattr(read_config(text).limits, name) for name in high} == high
+
+
+def test_the_rest_of_the_file_arrives(tmp_path: Path) -> None:
+    text = (
+        'listen = ":80"\ncontrol = "[::1]:81"\ndata = "state"\nalways_use_https = true\ntrusted_proxies = ["10.0.0.0/8", "::1"]\n'
+        'trust_forwarded_host = true\norigin = { url = "https://o", host_header = "h", verify = false }\n'
+        '[origins]\n"a.example.com" = "http://127.0.0.1:1"\n[log]\nformat = "json"\nlevel = "debug"\naccess = true\n'
+        + GOOD.split("\n", 2)[2]
+    )
+    config = read_config(text, tmp_path / "greenroom.toml")
+    assert config.listen == Address("0.0.0.0", 80)
+    assert config.control == Address("::1", 81)
+    assert config.data == tmp_path / "state"
+    assert config.always_use_https
+    assert config.trust_forwarded_host
+    assert config.trusted_proxies == ("10.0.0.0/8", "::1")
+    assert config.origin == Origin("https", "o", 443, "h", verify=False)
+    assert config.origins == {"a.example.com": Origin("http", "127.0.0.1", 1)}
+    assert config.log == Log(format="json", level="debug", access=True)
+
+
+def test_everything_wrong_is_said_at_once_in_the_order_of_the_file() -> None:
+    text = (
+        'listen = "nowhere"\norigin = "ftp://x"\ntrusted_proxies = ["10.0.0.0/8", "nix"]\ncolour = 3\n'
+        '[limits]\nhead_bytes = 1\n[log]\nformat = "xml"\n'
+        '[[rooms]]\nname = "a b"\nhost = "Shop"\npath = "x"\ntotal_active_users = 0\nnew_users_per_minut = 3\n'
+    )
+    found = problems(text)
+    assert [line.split(":")[0] for line in found] == [f"line {n}" for n in (1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14)]
+    assert found[2].startswith("line 3: trusted_proxies[1]: must be an address or a network")
+    assert found[6] == "line 9: rooms[0].new_users_per_minute: is required: how many visitors may be let in during any 60 seconds"
+    assert found[-1] == "line 14: rooms[0].new_users_per_minut: is not a key of this table; did you mean new_users_per_minute?"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[rooms]\n", "line 1: file: is not TOML: expected ']]' at the end of an array declaration"),
+        ("a = 1\nb = \n", "line 2: file: is not TOML: invalid value"),
+        ("a = 1\na = 2", "line 2: file: is not TOML: cannot overwrite a value"),
+        ('\n\na = "', "line 3: file: is not TOML: unterminated string"),
+    ],
+)
+def test_broken_toml_is_one_problem_with_its_line(text: str, said: str) -> None:
+    assert problems(text) == [said]
+
+
+@pytest.mark.parametrize("text", ["", "rooms = []\n", "rooms = 3\n", "rooms = [3]\n", "[rooms]\nname = 1\n"])
+def test_a_file_without_rooms_is_refused(text: str) -> None:
+    assert any("rooms" in problem for problem in problems('origin = "http://o"\n' + text))
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('additional_routes = "x"\n', "rooms[0].additional_routes: must be a list"),
+        ("additional_routes = [4]\ncookie_suffix = 's'\n", "rooms[0].additional_routes[0]: must be a table with host and path"),
+        ("additional_routes = [{ path = '/' }]\ncookie_suffix = 's'\n", "rooms[0].additional_routes[0].host: must be a lower-case host"),
+        ("additional_routes = [{ host = 'b', path = 7 }]\ncookie_suffix = 's'\n", "rooms[0].additional_routes[0].path: must begin with /"),
+        ("additional_routes = [{ host = 'b' }]\n", "rooms[0].cookie_suffix: is required"),
+        (
+            "additional_routes = [{ host = 'shop.example.com' }]\ncookie_suffix = 's'\n",
+            "shop.example.com/ is already covered by rooms[0].path",
+        ),
+        ("enabled_origin_commands = ['stop']\n", "rooms[0].enabled_origin_commands: may only contain revoke"),
+        ("cookie_attributes = { samesite = 'none', secure = 'never' }\n", "rooms[0].cookie_attributes.secure: must not be never"),
+        ("cookie_attributes = { same_site = 'lax' }\n", "did you mean samesite?"),
+        ("cookie_attributes = 'lax'\n", "rooms[0].cookie_attributes: must be a table"),
+        ("queueing_method = 'lifo'\n", "must be one of fifo, random, passthrough, reject"),
+        ("id = '../x'\n", "rooms[0].id: must match"),
+        ("id = 4\n", "rooms[0].id: must be a string"),
+        ("session_duration = 2.5\n", "rooms[0].session_duration: must be a whole number"),
+        ("custom_page_file = 'x.html'\ncustom_page_html = 'y'\n", "cannot be used together"),
+    ],
+)
+def test_one_mistake_in_a_room_is_one_problem(lines: str, said: str) -> None:
+    assert said in only_problem(with_room(lines))
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('listen = "127.0.0.1:99999"\n', "line 1: listen: must be address:port"),
+        ("listen = 3\n", "line 1: listen: must be a string"),
+        ('control = "127.0.0.1:8080"\n', "line 1: control: must not be the address for visitors"),
+        ('listen = "0.0.0.0:8081"\n', "control: must not be the address for visitors"),
+        ("[log]\nacess = true\n", "line 4: log.acess: is not a key of this table; did you mean access?"),
+        ("log = 3\n", "line 1: log: must be a table"),
+        ('[origins]\n"Shop" = "http://a"\n', "line 4: origins.Shop: must be a lower-case host name"),
+        ('[origins]\n"a.b" = "http://a/path"\n', 'line 4: origins."a.b": must end after the port'),
+        ('[origins]\n"a.b" = { url = "http://u:p@a" }\n', 'line 4: origins."a.b".url: must not contain a user name'),
+        ('[origins]\n"a.b" = { url = "https://a", ca_file = "/none" }\n', "No such file"),
+        ('[tls]\ncert = "/none"\n', "line 3: tls.key: is required"),
+    ],
+)
+def test_one_mistake_outside_the_rooms_is_one_problem(lines: str, said: str) -> None:
+    top, rooms = GOOD.split("[[", 1)
+    assert said in only_problem(f"{top}{lines}[[{rooms}" if lines.startswith("[") else lines + GOOD)
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080", "http://127.0.0.1:8081"])
+def test_an_origin_that_is_greenroom_itself_is_refused(origin: str) -> None:
+    text = GOOD.replace("http://127.0.0.1:3000", origin)
+    assert "requests would go round in circles" in only_problem('listen = "0.0.0.0:8080"\n' + text)
+
+
+def test_an_origin_on_the_same_port_of_another_machine_is_fine() -> None:
+    assert read_config(GOOD.replace("127.0.0.1:3000", "10.0.0.7:8080")).origin == Origin("http", "10.0.0.7", 8080)
+
+
+ROOM = '[[rooms]]\nname = "{name}"\nhost = "{host}"\npath = "{path}"\ntotal_active_users = 1\nnew_users_per_minute = 1\n{more}\n'
+
+
+def two_rooms(first: dict[str, str], second: dict[str, str]) -> str:
+    return 'origin = "http://o"\n' + "".join(
+        ROOM.format(**{"path": "/", "host": "a.example.com", "more": "", **room}) for room in (first, second)
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({"name": "a"}, {"name": "a", "path": "/x"}, "line 10: rooms[1].name: 'a': there is already a room of this name (rooms[0])"),
+        ({"name": "a"}, {"name": "b"}, "line 12: rooms[1].path: a.example.com/ is already covered by rooms[0].path"),
+        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/x/"}, "already covered"),
+        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/%78"}, "already covered"),
+        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/X", "more": "case_insensitive_paths = true"}, "already covered"),
+        (
+            {"name": "a", "path": "/x", "more": "id = 'i'"},
+            {"name": "b", "more": "id = 'i'"},
+            "rooms[1].id: i: rooms[0] has this id already",
+        ),
+        ({"name": "a", "path": "/x"}, {"name": "b", "more": f"id = '{room_id('a')}'"}, "rooms[0] has this id already"),
+    ],
+)
+def test_rooms_that_claim_the_same_are_refused(first: dict[str, str], second: dict[str, str], said: str) -> None:
+    assert any(said in problem for problem in problems(two_rooms(first, second)))
+
+
+def test_rooms_whose_cookies_would_overwrite_one_another_are_refused() -> None:
+    routes = "additional_routes = [{{ host = 'b.example.com', path = '/{path}' }}]\ncookie_suffix = 's'"
+    text = two_rooms(
+        {"name": "a", "path": "/x/1", "more": routes.format(path="x/2")}, {"name": "b", "path": "/x/3", "more": routes.format(path="x/4")}
+    )
+    assert "rooms[1].cookie_suffix: must differ from that of room a" in only_problem(text)
+
+
+def test_rooms_inside_one_another_are_fine() -> None:
+    assert len(read_config(two_rooms({"name": "a"}, {"name": "b", "path": "/x"})).rooms) == 2
+
+
+def test_paths_that_differ_in_case_are_two_rooms() -> None:
+    assert len(read_config(two_rooms({"name": "a", "path": "/X"}, {"name": "b", "path": "/x"})).rooms) == 2
+
+
+def test_a_room_keeps_its_id_wherever_it_stands_in_the_file() -> None:
+    one, two = {"name": "a"}, {"name": "b", "path": "/x"}
+    ids = [{room.name: room.id for room in read_config(two_rooms(*order)).rooms} for order in ((one, two), (two, one))]
+    assert ids[0] == ids[1]
+    assert ids[0]["a"] != ids[0]["b"]
+
+
+def test_a_mistake_in_a_page_is_placed_on_its_own_line() -> None:
+    assert only_problem(with_room('custom_page_html = """\n<p>\n{{#queueAll}}\n"""\n')).startswith("line 10: rooms[0].custom_page_html")
+
+
+def test_a_page_comes_from_a_file_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<p>{{waitTime}}</p>")
+    config = read_config(with_room('custom_page_file = "page.html"\n'), tmp_path / "greenroom.toml")
+    assert config.rooms[0].custom_page_html == "<p>{{waitTime}}</p>"
+    assert config.files == (tmp_path / "greenroom.toml", tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file or directory"),
+        (b"\xff", "is not UTF-8 at byte 0"),
+        (b"x" * 1_048_577, "is larger than 1048576 bytes"),
+        (b"a\nb {{#queueAll}}", "page.html line 2: the section"),
+    ],
+)
+def test_a_page_file_that_cannot_be_used_says_why(tmp_path: Path, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / "page.html").write_bytes(content)
+    (problem,) = problems(with_room('custom_page_file = "page.html"\n'), tmp_path / "greenroom.toml")
+    assert problem.startswith("line 8: rooms[0].custom_page_file:")
+    assert said in problem
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_like_any_other(tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "none.toml", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(InvalidConfig, match=reason):
+            load_config(path)
+
+
+def test_options_count_more_than_the_file_and_are_named_in_problems(tmp_path: Path) -> None:
+    path = tmp_path / "greenroom.toml"
+    path.write_text('listen = "127.0.0.1:1"\n' + GOOD)
+    assert load_config(path, {"listen": "127.0.0.1:2"}).listen == Address("127.0.0.1", 2)
+    with pytest.raises(InvalidConfig, match=r"^--listen: must be address:port"):
+        load_config(path, {"listen": "x"})
+
+
+def test_plain_values_are_checked_like_a_file() -> None:
+    raw = {"origin": "http://o", "rooms": [{"name": "main", "host": "*", "total_active_users": 0}]}
+    options = {"rooms[0].total_active_users": "--total-active-users", "rooms[0].new_users_per_minute": "--new-users-per-minute"}
+    with pytest.raises(InvalidConfig) as caught:
+        config_of(raw, options=options)
+    assert {problem.pointer for problem in caught.value.problems} == set(options.values())
+
+
+def test_without_a_home_the_data_directory_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert "data: is required here" in only_problem(GOOD)
+    monkeypatch.setenv("XDG_STATE_HOME", "relative/is/ignored")
+    with pytest.raises(RuntimeError):
+        default_data()

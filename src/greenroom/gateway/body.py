@@ -1,0 +1,138 @@
+"""Where a body ends: by its length, by chunks, or with the connection. Both sides use the same strict readers.
+
+A reader is fed whatever arrived and gives back the payload in it. When it is `done`, `rest` is what stood behind the body.
+Trailers and chunk extensions are checked for their form and dropped: nothing behind us may rely on what a visitor puts there.
+"""
+
+import re
+
+SIZE_LINE_MAX = 256
+"""Longest line that opens a chunk: 16 digits and an extension that nobody sends."""
+
+TRAILERS_MAX = 8 * 1024
+"""Most bytes of trailers read (and dropped) before the body counts as garbage."""
+
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
+_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
+
+
+class BadBody(Exception):
+    """The body cannot go on: `status` says why. Where the next message begins is unknown, so the connection must end."""
+
+    def __init__(self, reason: str, status: int = 400) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class LengthBody:
+    """A body of a known number of bytes."""
+
+    __slots__ = ("left", "rest")
+
+    def __init__(self, length: int) -> None:
+        self.left = length
+        self.rest = b""
+
+    @property
+    def done(self) -> bool:
+        """Whether the last byte was seen."""
+        return not self.left
+
+    def feed(self, data: bytes) -> bytes:
+        """The part of `data` that belongs to the body."""
+        left = self.left
+        if len(data) <= left:
+            self.left = left - len(data)
+            return data
+        self.rest = data[left:]
+        self.left = 0
+        return data[:left]
+
+
+class UntilClose:
+    """A body that ends with the connection."""
+
+    __slots__ = ()
+    done = False
+    rest = b""
+    left = -1
+
+    def feed(self, data: bytes) -> bytes:
+        """All of it."""
+        return data
+
+
+class ChunkedBody:
+    """A chunked body, decoded. Keeps at most one unfinished line."""
+
+    __slots__ = ("_kept", "_trailers", "_want", "done", "rest")
+
+    left = -1
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._want = _SIZE  # bytes of the chunk still to come, or one of the states below
+        self._trailers = 0
+        self.done = False
+        self.rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """The payload in `data`. Raises BadBody at the first byte that no strict server would accept."""
+        if self._kept:
+            data, self._kept = self._kept + data, b""
+        payload: list[bytes] = []
+        at, size = 0, len(data)
+        while at < size and not self.done:
+            want = self._want
+            if want > 0:
+                piece = data[at : at + want]
+                payload.append(piece)
+                at += len(piece)
+                self._want = want - len(piece) or _AFTER
+                continue
+            end = data.find(b"\r\n", at, at + (2 if want == _AFTER else TRAILERS_MAX))
+            if end < 0:
+                self._keep(data[at:])
+                break
+            self._line(data[at:end])
+            at = end + 2
+        if self.done:
+            self.rest = data[at:]
+        return payload[0] if len(payload) == 1 else b"".join(payload)
+
+    def _keep(self, part: bytes) -> None:
+        """An unfinished line: kept if it may still become one."""
+        limit = 1 if self._want == _AFTER else SIZE_LINE_MAX if self._want == _SIZE else TRAILERS_MAX
+        if len(part) > limit or b"\n" in part or b"\r" in part[:-1] or (self._want == _AFTER and part != b"\r"):
+            raise BadBody("a chunk is not followed by CRLF, or a line in the chunked body is too long or ends without CRLF")
+        self._kept = part
+
+    def _line(self, line: bytes) -> None:
+        if self._want == _AFTER:
+            if line:
+                raise BadBody("a chunk is longer than it says")
+            self._want = _SIZE
+        elif self._want == _SIZE:
+            found = _SIZE_LINE.fullmatch(line) if len(line) <= SIZE_LINE_MAX else None
+            if not found:
+                raise BadBody("a chunk's size is not a hexadecimal number")
+            self._want = int(found[1], 16) or _TRAILER_LINES
+        elif line:
+            self._trailers += len(line) + 2
+            if self._trailers > TRAILERS_MAX or not _TRAILER.fullmatch(line):
+                raise BadBody("the trailers of a chunked body are malformed or too long")
+        else:
+            self.done = True
+
+
+_SIZE, _AFTER, _TRAILER_LINES = 0, -1, -2
+
+Body = LengthBody | ChunkedBody | UntilClose
+
+
+def chunk(payload: bytes) -> bytes:
+    """One chunk around a payload that is not empty."""
+    return b"%x\r\n%b\r\n" % (len(payload), payload)
+
+
+LAST_CHUNK = b"0\r\n\r\n"

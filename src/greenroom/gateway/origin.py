@@ -1,0 +1,53 @@
+"""Where admitted requests go: one web application, reachable by one URL."""
+
+import ssl
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import urlsplit
+
+from greenroom.gateway.tls import origin_context
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One origin. Equal origins share their connections, also across reloads.
+
+    `host_header` is what the origin gets as Host: empty passes the visitor's own host on, as most applications behind a proxy
+    expect. With https the certificate is verified against `server_name` (default: `host`) unless `verify` is off, and against
+    the authorities in the PEM file `ca_file` if it is given.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    host_header: str = ""
+    verify: bool = True
+    ca_file: str = ""
+    server_name: str = ""
+
+    @classmethod
+    def of(cls, url: str, *, host_header: str = "", verify: bool = True, ca_file: str = "", server_name: str = "") -> Self:
+        """From `http://host[:port]` or `https://host[:port]`; ValueError says what is wrong with anything else."""
+        parts = urlsplit(url)
+        if parts.scheme not in _PORTS:
+            raise ValueError(f"an origin starts with http:// or https://, not {url!r}")
+        if not parts.hostname or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None:
+            raise ValueError(f"an origin is a scheme, a host and perhaps a port, nothing else: not {url!r}")
+        if not host_header.isascii() or not host_header.isprintable() or " " in host_header:
+            raise ValueError(f"a Host header is plain ASCII without blanks, not {host_header!r}")
+        port = parts.port if parts.port is not None else _PORTS[parts.scheme]
+        if not port:
+            raise ValueError(f"port 0 cannot be connected to: {url!r}")
+        return cls(parts.scheme, parts.hostname, port, host_header, verify, ca_file, server_name)
+
+    @property
+    def url(self) -> str:
+        """For people: `https://shop.internal:8443`."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """How to encrypt, or None for http. Reads `ca_file`; OSError or ssl.SSLError when that fails."""
+        return origin_context(self.verify, self.ca_file) if self.scheme == "https" else None

@@ -1,0 +1,192 @@
+"""The gateway as a whole: its listeners, its connections, its pools, and the sweep that keeps everybody's time."""
+
+import asyncio
+import email.utils
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from greenroom.gateway.connection import VisitorConnection
+from greenroom.gateway.counts import Counts
+from greenroom.gateway.exchange import Receiver
+from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.gateway.limits import Limits
+from greenroom.gateway.origin import Origin
+from greenroom.gateway.pool import Pool
+
+SWEEP_S = 0.5
+"""How often deadlines are looked at, so every time limit is met within half a second. 50,000 connections cost 3 ms a sweep."""
+
+BACKLOG = 4_096
+"""Connections the kernel keeps for us while we are busy: one burst of a crowd that all start at the same second."""
+
+PROGRESS_S = 0.25
+
+
+class Gateway:
+    """An HTTP/1.1 reverse proxy that asks before it forwards. Make it inside a running event loop.
+
+    `receiver` decides about every request; `origins` names the origin for an Arrival's host (it is asked per request, so it must
+    be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none of which reaches a visitor.
+    """
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        origins: Callable[[str], Origin],
+        *,
+        limits: Limits | None = None,
+        forwarded_policy: ForwardedPolicy | None = None,
+        on_error: Callable[[BaseException], None] = lambda _: None,
+        sweep_s: float = SWEEP_S,
+    ) -> None:
+        self.receiver = receiver
+        self.receive = receiver.receive
+        self.origins = origins
+        self.limits = limits or Limits()
+        self.forwarded_policy = forwarded_policy or ForwardedPolicy()
+        self.on_error = on_error
+        self.counts = Counts()
+        self.keeps = True  # connections go on after an answer; off while draining
+        self.date_line = b""
+        self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time
+        self.later = self._loop.call_soon
+        self._sweep_s = sweep_s
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[VisitorConnection] = set()
+        self._per_address: Counter[str] = Counter()
+        self._pools: dict[Origin, Pool] = {}
+        self._last: tuple[Origin | None, Pool | None] = (None, None)
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._sweep()
+
+    async def start(
+        self, *, host: str | None = None, port: int = 0, sockets: Iterable[socket.socket] = (), tls: ssl.SSLContext | None = None
+    ) -> list[tuple[str, int]]:
+        """Listens on `host` and `port` (0: any free one), or on `sockets` that are already bound; gives the addresses.
+
+        May be called again for another listener. OSError when the address cannot be had.
+        """
+        handshake_s = self.limits.head_s if tls else None
+        listening = list(sockets) or await self._bound(host, port)
+        begun = [
+            await self._loop.create_server(self._connection, sock=sock, ssl=tls, backlog=BACKLOG, ssl_handshake_timeout=handshake_s)
+            for sock in listening
+        ]
+        self._servers += begun
+        return [sock.getsockname()[:2] for sock in listening]
+
+    def _connection(self) -> VisitorConnection:
+        return VisitorConnection(self)
+
+    async def _bound(self, host: str | None, port: int) -> list[socket.socket]:
+        """One socket per address of `host`; all on the same port also when any free one will do."""
+        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        bound: list[socket.socket] = []
+        try:
+            for family, _, _, _, address in dict.fromkeys(found):
+                sock = socket.socket(family, socket.SOCK_STREAM)
+                bound.append(sock)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                sock.bind((address[0], bound[0].getsockname()[1] if len(bound) > 1 and not port else port, *address[2:]))
+        except OSError:
+            for sock in bound:
+                sock.close()
+            raise
+        return bound
+
+    async def drain(self, seconds: float, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Accepts nothing more, lets requests under way finish for at most `seconds`, then closes; gives how many were cut off.
+
+        Answers say `Connection: close` meanwhile. `progress` is told the number of requests still under way, first and last included.
+        Tunnels count as under way.
+        """
+        self.keeps = False
+        self._stop_listening()
+        for connection in list(self._connections):
+            if connection.idle:
+                connection.close()
+        until = self.now() + seconds
+        while True:
+            left = sum(connection.exchange is not None for connection in self._connections)
+            progress(left)
+            if not self._connections or self.now() >= until:
+                break
+            await asyncio.sleep(min(PROGRESS_S, max(0.01, until - self.now())))
+        self.close()
+        return left
+
+    def close(self) -> None:
+        """Ends everything at once. Idempotent."""
+        self._closed = True
+        self.keeps = False
+        self._stop_listening()
+        if self._sweeper:
+            self._sweeper.cancel()
+        for connection in list(self._connections):
+            connection.transport.abort()
+        for pool in self._pools.values():
+            pool.close()
+
+    def pool_for(self, host: str) -> Pool:
+        """The connections to the origin of this host."""
+        origin = self.origins(host)
+        last, pool = self._last
+        if pool is not None and origin is last:
+            return pool
+        pool = self._pools.get(origin)
+        if pool is None:
+            pool = self._pools[origin] = Pool(origin, self.limits, self.counts, self._loop)
+        self._last = (origin, pool)
+        return pool
+
+    def admit(self, connection: VisitorConnection) -> bool:
+        """Takes a new connection into the books; False when a limit of connections is reached."""
+        fits = len(self._connections) < self.limits.connections
+        self._connections.add(connection)
+        self.counts.connections_opened += 1
+        self.counts.connections_open += 1
+        most = self.limits.connections_per_address
+        if most and not connection.peer.trusted:
+            self._per_address[connection.peer.address] += 1
+            fits = fits and self._per_address[connection.peer.address] <= most
+        self.counts.connections_refused += not fits
+        return fits
+
+    def forget(self, connection: VisitorConnection) -> None:
+        """The connection is closed."""
+        self._connections.discard(connection)
+        self.counts.connections_open -= 1
+        address = connection.peer.address
+        if address in self._per_address:
+            self._per_address[address] -= 1
+            if self._per_address[address] <= 0:
+                del self._per_address[address]
+
+    def _stop_listening(self) -> None:
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+
+    def _sweep(self) -> None:
+        """Everybody whose time is over is told; one exception must not stop the clock for the others."""
+        self.date_line = b"Date: %b\r\n" % email.utils.formatdate(time.time(), usegmt=True).encode()
+        now = self.now()
+        for connection in list(self._connections):
+            if connection.deadline <= now:
+                try:
+                    connection.overdue()
+                except Exception as error:
+                    self.counts.errors += 1
+                    self.on_error(error)
+                    connection.transport.abort()
+        for pool in self._pools.values():
+            pool.sweep(now)
+        if not self._closed:
+            self._sweeper = self._loop.call_later(self._sweep_s, self._sweep)

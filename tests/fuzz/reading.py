@@ -1,0 +1,98 @@
+"""The laws of reading one request head, as plain functions: the property tests and the fuzzers check the same ones."""
+
+from ipaddress import ip_network
+
+import httptools
+
+from greenroom.core.canonical import Refusal, Target, canonical_target
+from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.gateway.head import Peer, RequestHead, read_head
+from greenroom.gateway.outgoing import outgoing_head
+
+OURS = frozenset((b"__cfwaitingroom",))
+STRANGER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
+PROXY = Peer("10.0.0.1", tls=False, policy=ForwardedPolicy([ip_network("10.0.0.0/8")], trust_host=True))
+STATUSES = frozenset((400, 405, 414, 417, 431, 505))
+
+
+def check_head(block: bytes) -> RequestHead | None:
+    """All laws for one block of bytes; what was understood, or None when it was refused."""
+    for peer in (STRANGER, PROXY):
+        head = read_head(block, peer)
+        if isinstance(head, Refusal):
+            assert head.status in STATUSES, head
+            return None
+        _means_one_thing(head)
+        _comes_back_the_same(head, peer)
+    _llhttp_agrees(block, head)
+    return head
+
+
+def _means_one_thing(head: RequestHead) -> None:
+    arrival = head.arrival
+    assert head.content_length is None or not head.chunked
+    assert head.upgrade in (b"", b"websocket")
+    assert arrival.host == arrival.host.lower() != ""
+    assert head.method.decode() == arrival.method
+    if head.target != b"*":
+        assert canonical_target(head.target) == Target(arrival.path, arrival.query, head.target)
+    names = [name for name, _ in arrival.headers]
+    assert all(name and name == name.lower() and b"_" not in name for name in names)
+    assert names.count(b"host") == 1
+    assert not any(byte in value for _, value in arrival.headers for byte in (b"\r", b"\n", b"\x00"))
+
+
+def _comes_back_the_same(head: RequestHead, peer: Peer) -> None:
+    """What the origin is sent says the same, and a second greenroom behind would send the same bytes."""
+    sent = outgoing_head(head, peer, b"", OURS)
+    assert sent.count(b"\r\n\r\n") == 1
+    assert sent.endswith(b"\r\n\r\n")
+    again = read_head(sent, PROXY)
+    assert isinstance(again, RequestHead), (again, sent)
+    for fact in ("method", "target", "content_length", "chunked", "upgrade", "authority"):
+        assert getattr(again, fact) == getattr(head, fact), fact
+    for fact in ("host", "path", "query", "client", "scheme"):
+        assert getattr(again.arrival, fact) == getattr(head.arrival, fact), fact
+    cookies = [pair.partition(b"=")[0].strip() for name, value in again.arrival.headers if name == b"cookie" for pair in value.split(b";")]
+    assert not OURS.intersection(cookies)
+    assert outgoing_head(again, PROXY, b"", OURS) == sent
+    _llhttp_agrees(sent, again)
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.target = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.complete = False
+
+    def on_url(self, part: bytes) -> None:
+        self.target += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+
+
+def _llhttp_agrees(block: bytes, head: RequestHead) -> None:
+    """llhttp reads the same method, target and headers, and finds the end of the body where we find it."""
+    reading = _Reading()
+    parser = httptools.HttpRequestParser(reading)
+    body = b"0\r\n\r\n" if head.chunked else b"x" * (head.content_length or 0) if (head.content_length or 0) < 10_000 else b""
+    try:
+        parser.feed_data(block)
+        assert reading.complete == (not head.chunked and not head.content_length)
+        parser.feed_data(body[:-1])
+        assert not reading.complete or not body
+        parser.feed_data(body[-1:])
+        assert reading.complete or (head.content_length or 0) >= 10_000
+    except httptools.HttpParserInvalidMethodError:
+        return  # an extension method that llhttp has no number for
+    except httptools.HttpParserUpgrade:
+        assert b"upgrade" in head.hops
+    assert parser.get_method() == head.method
+    assert parser.get_http_version() == f"1.{head.minor}"
+    assert tuple((name, value.strip()) for name, value in reading.headers if b"_" not in name) == head.arrival.headers
+    if reading.target.startswith(b"/"):
+        assert canonical_target(reading.target) == canonical_target(head.target)

@@ -1,0 +1,62 @@
+"""The laws of conservation, as a check that tests, simulations and a doubting operator can run at any moment."""
+
+from collections.abc import Iterable
+
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.ledger import Ledger
+
+
+def ledger_problems(ledger: Ledger) -> list[str]:
+    """What is wrong with the books of one ledger; empty when all is well."""
+    lease, line = ledger.lease, ledger.line
+    sessions = len(ledger.sessions.renewed)
+    left = lease.permits + lease.freed + sessions
+    right = lease.granted_seen - lease.returned_permits - lease.returned_freed + lease.over - lease.settled
+    checks = {
+        f"{lease.permits} permits and {lease.freed} freed units and {sessions} sessions make {left}, but {right} were granted": left
+        == right,
+        f"permits are {lease.permits}": lease.permits >= 0,
+        f"freed units are {lease.freed}": lease.freed >= 0,
+        f"the debt is {lease.debt}": lease.debt >= 0,
+        "there is a debt and something to pay it with": not (lease.debt and (lease.permits or lease.freed)),
+        "somebody waits and has a session": not (line.slots.keys() & ledger.sessions.renewed.keys()),
+        "somebody waits whose id is spent": not (line.slots.keys() & ledger.sessions.spent.keys()),
+        "the line is out of order": _in_order(ledger),
+        "the counts by second do not add up": sum(line.seconds.values()) == len(line),
+    }
+    return [problem for problem, holds in checks.items() if not holds]
+
+
+def coordinator_problems(coordinator: Coordinator) -> list[str]:
+    """What is wrong with the books of a coordinator; empty when all is well."""
+    centers = coordinator.data_centers.values()
+    held = sum(center.held + center.orphans for center in centers)
+    problems = []
+    if coordinator.pool + held != coordinator.total:
+        problems.append(f"{coordinator.pool} in the pool and {held} held make {coordinator.pool + held}, not {coordinator.total}")
+    problems += [f"{center.name} holds {center.held}" for center in centers if center.held < 0]
+    problems += [f"{center.name} has {center.outstanding} outstanding" for center in centers if center.outstanding < 0]
+    return problems
+
+
+def problems(coordinator: Coordinator, ledgers: Iterable[Ledger]) -> list[str]:
+    """What is wrong with all books together, whatever messages are still on their way."""
+    found = coordinator_problems(coordinator)
+    for ledger in ledgers:
+        found += ledger_problems(ledger)
+        center, lease = coordinator.data_centers[ledger.data_center], ledger.lease
+        if center.epoch != ledger.epoch:
+            continue
+        pairs = {
+            "permits that were never granted": (lease.granted_seen, center.granted),
+            "returned permits": (center.returned_permits, lease.returned_permits),
+            "returned freed units": (center.returned_freed, lease.returned_freed),
+            "permits used": (center.used, lease.used),
+        }
+        found += [f"{center.name}: {what}: {less} > {more}" for what, (less, more) in pairs.items() if less > more]
+    return found
+
+
+def _in_order(ledger: Ledger) -> bool:
+    keys = [key for _, key in ledger.line.in_order()]
+    return keys == sorted(keys) and len(keys) == len(ledger.line)

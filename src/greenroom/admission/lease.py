@@ -1,0 +1,171 @@
+"""What one ledger may spend: permits it holds, units on their way back, and what it has to tell the coordinator.
+
+The law, always (checked by `laws.ledger_problems`):
+
+    permits + freed + sessions == granted_seen - returned_permits - returned_freed + over - settled
+
+Every counter only grows. A permit is one capacity unit and one rate unit. Spending turns it into a session; the end of a session
+leaves a freed capacity unit, which goes back to the coordinator, because only the coordinator knows whether the minute has room.
+An admission without a permit (passthrough) is a debt: freed units and permits pay it before anybody else is let in.
+"""
+
+from collections import deque
+from enum import IntEnum
+
+from greenroom.admission.messages import SyncDown
+
+WINDOW_MS = 60_000
+CUT_OFF_MS = 4_000
+"""Without an answer for this long a ledger lives on what it holds."""
+
+
+class Source(IntEnum):
+    """What an admission was paid with."""
+
+    PERMIT = 1
+    FREED = 2  # cut off: an own freed unit
+    DEBT = 3  # passthrough: nothing
+
+
+class Lease:
+    """The units of one ledger. Times are milliseconds."""
+
+    __slots__ = (
+        "admitted",
+        "alone",
+        "answered_ms",
+        "applied",
+        "freed",
+        "granted_seen",
+        "horizon_ms",
+        "over",
+        "permits",
+        "pool",
+        "queueing",
+        "recall",
+        "returned_freed",
+        "returned_permits",
+        "rho",
+        "settled",
+        "unacknowledged",
+        "used",
+        "window",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.permits = self.freed = 0
+        self.granted_seen = self.returned_permits = self.returned_freed = 0
+        self.used = self.over = self.settled = 0
+        self.admitted = 0
+        self.unacknowledged: deque[int] = deque()
+        """Times of the newest admissions, those the coordinator has not confirmed."""
+        self.window: deque[int] = deque()
+        """Times of all admissions of the last 60 s (trimmed when it matters)."""
+        self.rho = 0
+        self.recall = 0
+        self.queueing = False
+        self.horizon_ms: int | None = None
+        self.pool = 0
+        self.alone = False
+        self.applied = 0
+        self.answered_ms: int | None = None
+
+    @property
+    def debt(self) -> int:
+        """Admissions without a permit that nothing has paid for yet."""
+        return self.over - self.settled
+
+    @property
+    def surplus(self) -> bool:
+        """Whether the next report will give something back."""
+        return self.freed > 0 or self.permits > self.recall
+
+    def connected(self, now_ms: int) -> bool:
+        """Whether the coordinator has answered lately."""
+        return self.answered_ms is not None and now_ms - self.answered_ms < CUT_OFF_MS
+
+    def source(self, now_ms: int) -> Source | None:
+        """What the next admission would be paid with; None when there is nothing.
+
+        Cut off, unused permits count against rho: they may be spent within the same minute as the own units.
+        """
+        if self.permits > 0:
+            return Source.PERMIT
+        if self.freed > 0 and not self.connected(now_ms):
+            self.trim(now_ms)
+            if len(self.window) + self.permits < self.rho:
+                return Source.FREED
+        return None
+
+    def spend(self, source: Source, now_ms: int) -> None:
+        """One admission now."""
+        if source is Source.PERMIT:
+            self.permits -= 1
+            self.used += 1
+        elif source is Source.FREED:
+            self.freed -= 1
+        else:
+            self.over += 1
+        self.admitted += 1
+        self.window.append(now_ms)
+        self.unacknowledged.append(now_ms)
+
+    def unspend(self, source: Source) -> None:
+        """The newest admission did not happen; nothing may have been reported in between."""
+        if source is Source.PERMIT:
+            self.permits += 1
+            self.used -= 1
+        elif source is Source.FREED:
+            self.freed += 1
+        else:
+            self.over -= 1
+        self.admitted -= 1
+        self.window.pop()
+        self.unacknowledged.pop()
+
+    def free(self) -> None:
+        """A session ended: its unit pays a debt, or is on its way back."""
+        if self.over > self.settled:
+            self.settled += 1
+        else:
+            self.freed += 1
+
+    def trim(self, now_ms: int) -> None:
+        """Forgets admissions that are more than 60 s old. One that is exactly 60 s old still counts."""
+        window = self.window
+        while window and now_ms - window[0] > WINDOW_MS:
+            window.popleft()
+
+    def give_back(self, now_ms: int) -> None:
+        """Before a report, while connected: freed units, and permits above the recall level. A return is never undone."""
+        if not self.connected(now_ms):
+            return
+        self.returned_freed += self.freed
+        self.freed = 0
+        surplus = max(0, self.permits - self.recall)
+        self.permits -= surplus
+        self.returned_permits += surplus
+
+    def ages(self, now_ms: int) -> tuple[int, ...]:
+        """Ages of the admissions to report; those that left the minute anyway are not worth a word."""
+        times = self.unacknowledged
+        while times and now_ms - times[0] > WINDOW_MS:
+            times.popleft()
+        return tuple([now_ms - time_ms for time_ms in times])
+
+    def apply(self, down: SyncDown, now_ms: int) -> None:
+        """Takes in an answer. Only what is new in the absolute count is granted, however often and late the message comes."""
+        self.permits += max(0, down.granted - self.granted_seen)
+        self.granted_seen = max(down.granted, self.granted_seen)
+        paid = min(self.permits, self.debt)
+        self.permits -= paid
+        self.used += paid
+        self.settled += paid
+        if down.number <= self.applied:
+            return
+        self.applied = down.number
+        for _ in range(len(self.unacknowledged) - (self.admitted - down.acknowledged)):
+            self.unacknowledged.popleft()
+        self.rho, self.recall, self.queueing, self.horizon_ms = down.rho, down.recall, down.queueing, down.horizon_ms
+        self.pool, self.alone = down.pool, down.alone
+        self.answered_ms = now_ms

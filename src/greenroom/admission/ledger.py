@@ -1,0 +1,365 @@
+"""The books of one room in one data center: who is inside, who waits, and whose turn it is.
+
+Theory. Two kinds of units are conserved: capacity (`total_active_users`) and rate (`new_users_per_minute`). A permit is one of each.
+The coordinator leases permits; the ledger lets somebody in by spending one that it holds, in one step, asking nobody (`lease`). So
+no number that can be stale takes part in the decision, and delay or loss of messages costs utilisation, never a limit.
+
+- A place is real when its ticket comes back. `arrive` lets a newcomer in or changes nothing at all, so requests without cookies
+  cost nobody anything. `poll` takes the place, by the key in the ticket.
+- A newcomer gets a permit only when every waiter here has one: `permits > len(line)`.
+- The line is sorted by key and a turn is a matter of rank (`line`, `calling`). Whoever misses a check-in (a ghost) leaves the line, but
+  not the cookie: on return the place by the old key is taken again.
+- A waiter checks in before ghosts are swept, or a late visitor would be swept by the very poll that proves presence.
+- A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting ticket of that id can be valid.
+
+Times and random numbers (`luck`, 64 bits) are arguments. `log` collects the records of what has happened (`records`); whoever runs the
+ledger writes them down before anybody hears of it, and calls `undo` when that fails. Several data centers: see `coordinator`.
+"""
+
+from greenroom.admission.calling import CALLINGS, Calling
+from greenroom.admission.lease import Lease, Source
+from greenroom.admission.line import GRACE_MS, Line
+from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.records import ADMIT, END, PLACE, SESSION, Memory, pack
+from greenroom.admission.sessions import Sessions
+from greenroom.admission.tempo import Tempo
+from greenroom.admission.wheel import CELL_BITS
+from greenroom.core.estimate import fifo_estimate, minute_estimate, random_estimate
+from greenroom.model.room import Room
+from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing
+
+CALLED_REFRESH_MS = 2_000
+SWEEP_LIMIT = 20_000
+"""Entries looked at in one sweep, about 10 ms; the rest comes a quarter of a second later."""
+PACE_MS = 10_000
+"""Over how long the pace of admissions is averaged: long enough for a steady figure, short against a minute's changes."""
+HORIZON_SLACK_MS = 1_000
+GAP_WEIGHT = 0.1
+"""Weight of the newest gap between two tries in the average that look-ahead rests on."""
+
+GONE = Outcome(Standing.GONE)
+ADMITTED, ACTIVE, WAITING = Standing.ADMITTED, Standing.ACTIVE, Standing.WAITING
+
+
+class Ledger:
+    """All operations of one room in one data center; ADMISSION's P and F are `lease.permits` and `lease.freed`."""
+
+    def __init__(self, room: Room, data_center: str, epoch: int, now_ms: int) -> None:
+        self.data_center = data_center
+        self.epoch = epoch
+        self.lease = Lease()
+        self.line = Line()
+        self.sessions = Sessions(0)
+        self.tempo = Tempo(now_ms)
+        self.log: list[bytes] = []
+        self.halted = False
+        """Nothing can be written down: nobody is let in until it can."""
+        self._calling: Calling = CALLINGS[room.queueing_method]()
+        self._method = room.queueing_method
+        self._swept = 0
+        self._looked_ms = now_ms
+        self._look = self._pace = 0.0
+        self._gap_ms = float(CALLED_REFRESH_MS)
+        self._entered = 0  # from the line, since the last look
+        self._newcomers = 0  # new places and admissions, since the last report
+        self._reported_ms = now_ms
+        self._reports = 0
+        self._untold: set[int] = set()  # arrival seconds whose count the coordinator may not know
+        self.arrivals_per_s = 0.0
+        self._per_minute: float | None = None
+        self._last: tuple[bytes, Source, tuple[int, int] | None] | None = None
+        self._rejecting = False
+        self.configure(room, now_ms)
+
+    # -- what visitors ask ------------------------------------------------------------------------------------------------
+
+    def arrive(self, ticket_id: bytes, now_ms: int, luck: int) -> Outcome:
+        """A newcomer without a ticket: let in, or held outside the line with nothing written down."""
+        if now_ms >> CELL_BITS != self._swept:
+            self.sweep(now_ms)
+        if self._open and not self.halted and not self._confirm:
+            source = self._newcomer_source(now_ms)
+            if source:
+                return self._admit(ticket_id, source, now_ms, None)
+        return self._outside(now_ms, luck, len(self.line))
+
+    def poll(self, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
+        """A waiting ticket came back in time: the place is taken, and a try is made."""
+        known = self._settled(ticket_id, now_ms)
+        if known:
+            return self.view(ticket_id, now_ms)
+        line = self.line
+        slot = line.slots.get(ticket_id, -1)
+        before: tuple[int, int] | None = None
+        if slot >= 0:
+            before = (line.keys[slot], line.attempted[slot])
+            line.attempted[slot] = now_ms
+        if now_ms >> CELL_BITS != self._swept:
+            self.sweep(now_ms)
+        if slot < 0:
+            if self._rejecting:
+                return self._outside(now_ms, luck, line.rank(key))
+            slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
+            self._newcomers += 1
+        key = line.keys[slot]
+        rank = line.rank(key)
+        lease = self.lease
+        if self._open and not self.halted:
+            self._calling.call(line, lease.permits, self._look, luck)
+            if self._calling.turn(slot, rank, key, lease.permits, self._look, self._horizon_ms(now_ms)):
+                source = lease.source(now_ms) or (Source.DEBT if self._calling.overdraws else None)
+                if source:
+                    return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
+        if before is None:
+            self.log.append(pack(PLACE, ticket_id, key))
+        return self._hold(slot, rank, now_ms, luck)
+
+    def peek(self, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
+        """A waiting ticket came back too early: the answer is what is on the books, and nothing changes."""
+        known = self._settled(ticket_id, now_ms)
+        if known:
+            return known
+        line = self.line
+        slot = line.slots.get(ticket_id, -1)
+        if slot < 0:
+            return self._outside(now_ms, luck, line.rank(key))
+        rank = line.rank(line.keys[slot])
+        estimate = self._estimate(rank + 1, now_ms)
+        attempted_ms, refresh_ms = line.attempted[slot], line.refresh[slot]
+        return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line), estimate, self.halted)
+
+    def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """An accepted ticket: a living session is renewed when the last renewal is older than q."""
+        renewed_ms = self.sessions.renewed.get(ticket_id)
+        if renewed_ms is None:
+            return GONE
+        ends_ms = renewed_ms + self._life_ms
+        if now_ms >= ends_ms:
+            return GONE
+        if now_ms - renewed_ms > self._renewal_age_ms and self._renews:
+            self.sessions.renewed[ticket_id] = now_ms
+            self.log.append(pack(SESSION, ticket_id, now_ms))
+            return Outcome(ACTIVE, now_ms + self._life_ms, now_ms)
+        return Outcome(ACTIVE, ends_ms, renewed_ms)
+
+    def leave(self, ticket_id: bytes, now_ms: int) -> None:
+        """Ends the session or gives up the place, for good: the id is spent."""
+        sessions = self.sessions
+        if ticket_id in sessions.renewed:
+            until_ms = sessions.end(ticket_id, now_ms)
+            self.lease.free()
+        elif ticket_id in self.line.slots:
+            self._calling.forget(self.line.remove(ticket_id))
+            until_ms = sessions.spend(ticket_id, now_ms, now_ms)
+        else:
+            return
+        self.log.append(pack(END, ticket_id, until_ms))
+
+    # -- what operators and time change -----------------------------------------------------------------------------------
+
+    def configure(self, room: Room, now_ms: int) -> None:
+        """New settings, from the next operation on. Sessions end at their last renewal plus the new duration."""
+        was_rejecting = self._rejecting
+        if room.queueing_method != self._method:
+            self._method = room.queueing_method
+            self._calling = CALLINGS[self._method]()
+        self._open = self._calling.open and not room.queue_all
+        self._rejecting = not self._calling.open and not room.queue_all
+        self._confirm = room.confirm_newcomers
+        self._renews = not room.disable_session_renewal
+        self._renewal_age_ms = room.renewal_age_ms
+        # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
+        self._life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
+        self._refresh_max_ms = room.refresh_max_seconds * 1000
+        self._minute_limit = room.new_users_per_minute
+        self.sessions.change_life(self._life_ms)
+        if was_rejecting and not self._rejecting:
+            self.line.expect_all(now_ms, self.longest_refresh_ms)
+
+    def sweep(self, now_ms: int) -> None:
+        """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace. At most SWEEP_LIMIT at a time."""
+        self._swept = now_ms >> CELL_BITS
+        self.sessions.expire(now_ms, SWEEP_LIMIT, self._expired)
+        patience_ms = PLACE_KEPT_MS if self._rejecting else 0
+        for ticket_id, slot in self.line.sweep(now_ms, patience_ms, SWEEP_LIMIT):
+            self._calling.forget(slot)
+            self.log.append(pack(END, ticket_id, 0))
+        self.lease.trim(now_ms)
+        self.tempo.mark(now_ms, len(self.line) > 0)
+        self._per_minute = self.tempo.per_minute()
+        passed_ms = now_ms - self._looked_ms
+        if passed_ms > 0:
+            self._pace += (self._entered * 1000 / passed_ms - self._pace) * passed_ms / (passed_ms + PACE_MS)
+            self._entered, self._looked_ms = 0, now_ms
+        self._look = self._pace * self._gap_ms / 1000
+
+    def undo(self, now_ms: int, luck: int) -> Outcome:
+        """The newest operation let somebody in, but it could not be written down: it did not happen. The answer instead."""
+        if self._last is None:
+            raise ValueError("the newest operation let nobody in")
+        ticket_id, source, place = self._last
+        self._last = None
+        self.halted = True
+        self.sessions.renewed.pop(ticket_id)
+        self.lease.unspend(source)
+        if place is None:
+            return self._outside(now_ms, luck, len(self.line))
+        slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
+        if place[1] != now_ms:
+            self.tempo.count(-1)
+            self._entered -= 1
+        return self._hold(slot, self.line.rank(place[0]), now_ms, luck)
+
+    def restore(self, memory: Memory, now_ms: int) -> None:
+        """Takes over the books of an earlier life, while these are still empty: sessions as granted units, places, the minute.
+
+        Every waiter is given a whole refresh to come back, so nobody is overtaken because of the restart.
+        """
+        sessions, lease = self.sessions, self.lease
+        for ticket_id, renewed_ms in memory.sessions.items():
+            if renewed_ms + self._life_ms > now_ms:
+                sessions.begin(ticket_id, renewed_ms)
+            else:
+                sessions.spend(ticket_id, renewed_ms, now_ms)
+        for ticket_id, until_ms in memory.spent.items():
+            if until_ms > now_ms:
+                sessions.remember(ticket_id, until_ms)
+        lease.window.extend(sorted(memory.window))
+        lease.trim(now_ms)
+        lease.unacknowledged.extend(lease.window)
+        lease.admitted = len(lease.window)
+        lease.granted_seen = lease.used = len(sessions.renewed)
+        self.line.fill(memory.places.items(), now_ms, self.longest_refresh_ms)
+
+    def memory(self, now_ms: int) -> Memory:
+        """What `restore` needs. Overdue sessions are in it; their end is found again."""
+        self.lease.trim(now_ms)
+        return Memory(self.sessions.renewed, dict(self.line.in_order()), self.sessions.spent, list(self.lease.window), now_ms)
+
+    # -- sync ---------------------------------------------------------------------------------------------------------------
+
+    def report(self, now_ms: int, want: int = 0) -> SyncUp:
+        """The message for the coordinator; gives back what is to be given back."""
+        lease, line = self.lease, self.line
+        lease.give_back(now_ms)
+        passed_ms = now_ms - self._reported_ms
+        if passed_ms > 0:
+            rate = self._newcomers * 1000 / passed_ms
+            self.arrivals_per_s += (rate - self.arrivals_per_s) * passed_ms / (passed_ms + PACE_MS)
+            self._newcomers, self._reported_ms = 0, now_ms
+        self._reports += 1
+        self._untold |= line.changed
+        line.changed.clear()
+        return SyncUp(
+            self.data_center, self.epoch, self._reports, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
+            lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms), lease.applied, lease.permits, len(line),
+            tuple([(second, line.seconds.get(second, 0)) for second in self._untold]), self.arrivals_per_s, want,
+        )  # fmt: skip
+
+    def apply(self, down: SyncDown, now_ms: int) -> None:
+        """Takes in the coordinator's answer, in whatever order and however often it comes."""
+        if down.epoch != self.epoch:
+            return
+        if down.answers == self._reports:
+            self._untold.clear()
+        self.lease.apply(down, now_ms)
+
+    def wants_permits(self) -> bool:
+        """Whether somebody could be let in now if the coordinator had a permit to spare."""
+        lease = self.lease
+        return self._open and not self.halted and (lease.permits <= 0 or (lease.queueing and not self.line.slots))
+
+    @property
+    def longest_refresh_ms(self) -> int:
+        """The longest interval that is ever assigned."""
+        return self._refresh_max_ms * 11 // 10
+
+    @property
+    def called(self) -> int:
+        """How many waiters are asked to try every two seconds."""
+        return self._calling.count(len(self.line), self.lease.permits, self._look) if self._open else 0
+
+    # -- inside -------------------------------------------------------------------------------------------------------------
+
+    def _settled(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
+        """The answer for a waiting ticket whose id has or had its session."""
+        renewed_ms = self.sessions.renewed.get(ticket_id)
+        if renewed_ms is not None:
+            ends_ms = renewed_ms + self._life_ms
+            return Outcome(ACTIVE, ends_ms, renewed_ms) if now_ms < ends_ms else GONE
+        return GONE if self.sessions.spent.get(ticket_id, 0) > now_ms else None
+
+    def _newcomer_source(self, now_ms: int) -> Source | None:
+        """What a newcomer may be let in with: people here come first, and while QUEUE people anywhere."""
+        lease = self.lease
+        if self._calling.overdraws:
+            return lease.source(now_ms) or Source.DEBT
+        if lease.permits > len(self.line) and not lease.queueing:
+            return Source.PERMIT
+        return None if self.line.slots or lease.connected(now_ms) else lease.source(now_ms)
+
+    def _admit(self, ticket_id: bytes, source: Source, now_ms: int, place: tuple[int, int] | None) -> Outcome:
+        """Lets somebody in; `place` is (key, previous check-in) of somebody in line."""
+        if place is None:
+            self._newcomers += 1
+        else:
+            self._calling.forget(self.line.remove(ticket_id))
+            if place[1] != now_ms:
+                self._entered += 1
+                self.tempo.count()
+                self._gap_ms += (min(now_ms - place[1], self.longest_refresh_ms + GRACE_MS) - self._gap_ms) * GAP_WEIGHT
+        self.lease.spend(source, now_ms)
+        self.sessions.begin(ticket_id, now_ms)
+        self.log.append(pack(ADMIT, ticket_id, now_ms))
+        self._last = (ticket_id, source, place)
+        return Outcome(ADMITTED, now_ms + self._life_ms, now_ms)
+
+    def _expired(self, ticket_id: bytes, until_ms: int) -> None:
+        self.lease.free()
+        self.log.append(pack(END, ticket_id, until_ms))
+
+    def _outside(self, now_ms: int, luck: int, ahead: int) -> Outcome:
+        """Held without a place; the next try is soon, so the place gets real soon."""
+        refresh_ms = 0 if self._rejecting else spread(CALLED_REFRESH_MS, 25, luck)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line), self._estimate(ahead + 1, now_ms), self.halted)
+
+    def _hold(self, slot: int, rank: int, now_ms: int, luck: int) -> Outcome:
+        """Held in line until the next try."""
+        estimate = self._estimate(rank + 1, now_ms)
+        refresh_ms = self._refresh(slot, rank, estimate, luck)
+        self.line.expect(slot, now_ms, refresh_ms)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line), estimate, self.halted)
+
+    def _refresh(self, slot: int, rank: int, estimate: Estimate | None, luck: int) -> int:
+        """Milliseconds until the next try: soon for the called, the more often the nearer for fifo; 0 where pages do not refresh."""
+        if self._rejecting:
+            return 0
+        if self._open and self._calling.called(slot, rank, self.lease.permits, self._look):
+            return spread(CALLED_REFRESH_MS, 25, luck)
+        wait_ms = self._refresh_max_ms
+        if estimate and self._method == "fifo":
+            wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, int(estimate.p50_s * 333)))
+        return spread(wait_ms, 10, luck)
+
+    def _estimate(self, position: int, now_ms: int) -> Estimate | None:
+        """For whoever is (or would be) at `position`, counted from 1; None is unknown."""
+        if not self._open or self.halted:
+            return None
+        if self._method == "random":
+            return random_estimate(max(position, len(self.line)) - self.lease.permits, self._per_minute)
+        lease = self.lease
+        without = position - lease.permits
+        if 0 < without <= lease.pool and lease.alone:
+            return minute_estimate(without, self._minute_limit, lease.window, now_ms)
+        return fifo_estimate(without, self._per_minute)
+
+    def _horizon_ms(self, now_ms: int) -> int | None:
+        horizon_ms, answered_ms = self.lease.horizon_ms, self.lease.answered_ms
+        if horizon_ms is None or answered_ms is None:
+            return None
+        return horizon_ms + now_ms - answered_ms + HORIZON_SLACK_MS + int(self._gap_ms)
+
+
+def spread(value_ms: int, percent: int, luck: int) -> int:
+    """`value_ms` give or take up to this many percent, so that a crowd does not come back in step."""
+    return value_ms + value_ms * percent * ((luck & 0xFFFF) - 0x8000) // (100 << 15)

@@ -1,0 +1,46 @@
+"""What ledgers and coordinator tell each other. Counters are absolute since the epoch began, so a message that is lost, late or
+comes twice has nothing to repair; times travel as ages, because clocks differ.
+"""
+
+import msgspec
+
+
+class SyncUp(msgspec.Struct, frozen=True):
+    """A ledger's books, as the coordinator needs them."""
+
+    data_center: str
+    epoch: int  # begins anew whenever a ledger starts without its memory; larger is later
+    number: int  # of this message within the epoch
+    sent_ms: int  # the sender's clock; comes back in the answer
+    granted_seen: int  # of all permits granted, how many arrived
+    returned_permits: int
+    returned_freed: int  # capacity units of ended sessions given back
+    used: int  # permits spent
+    over: int  # admissions without a permit (passthrough)
+    settled: int  # of those, how many a freed unit or a permit has paid for since
+    admitted: int  # all admissions
+    ages_ms: tuple[int, ...]  # of the newest admissions, oldest first; at least all that are not acknowledged and under 60 s
+    applied: int  # number of the last SyncDown applied
+    permits: int  # unused, here
+    waiting: int
+    seconds: tuple[tuple[int, int], ...]  # (arrival second, waiters now) of all that changed since an acknowledged message
+    arrivals_per_s: float
+    want: int = 0  # permits asked for because the lease ran dry (0: an ordinary report)
+
+
+class SyncDown(msgspec.Struct, frozen=True):
+    """The coordinator's answer."""
+
+    epoch: int  # of the books this is about; a ledger ignores an answer to another one
+    number: int  # grows with every answer to this data center
+    answers: int  # number of the SyncUp
+    sent_ms: int  # of the SyncUp
+    time_ms: int  # the coordinator's clock: the time line on which keys are compared
+    granted: int
+    acknowledged: int  # admissions known to the coordinator
+    rho: int  # admissions per 60 s allowed while cut off
+    queueing: bool  # QUEUE, else FREE
+    recall: int  # give back permits above this
+    horizon_ms: int | None = None  # permits reach visitors who arrived before; None: everybody
+    pool: int = 0  # capacity units that nobody holds
+    alone: bool = True  # the only data center

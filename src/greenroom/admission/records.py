@@ -1,0 +1,85 @@
+"""What has to be remembered of a room, as records of 24 bytes: kind, ticket id, one number.
+
+Every change is one record; replaying them in order gives the books back. A record says what holds now, so one that is read twice
+does no harm. A snapshot is a list of records like any other, between RESET and DONE, so it may stand anywhere; one that was cut
+off before DONE never happened, and what stood before it still holds.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from struct import Struct
+
+from greenroom.model.visit import TICKET_ID_BYTES
+
+NOTE = 0  # says nothing: a trial of the disk
+PLACE = 1  # id, key: a place in line is real
+ADMIT = 2  # id, time: let in; a session begins, and the sliding minute counts it
+SESSION = 3  # id, time: a session was renewed (or is simply there)
+END = 4  # id, time: place or session ended; the id is spent until then (0: not at all)
+COUNTED = 5  # time: an admission of the sliding minute whose session may be over
+RESET = 6  # a snapshot begins
+DONE = 7  # a snapshot is whole: what stood before it is void
+
+RECORD = Struct("<B3x12sQ")
+NOBODY = bytes(TICKET_ID_BYTES)
+pack = RECORD.pack
+
+
+@dataclass(slots=True)
+class Memory:
+    """What the records of one room add up to."""
+
+    sessions: dict[bytes, int] = field(default_factory=dict)
+    places: dict[bytes, int] = field(default_factory=dict)
+    spent: dict[bytes, int] = field(default_factory=dict)
+    window: list[int] = field(default_factory=list)
+    latest_ms: int = 0
+    """The latest moment on the books: no clock may start before it."""
+
+    def replay(self, records: bytes) -> None:
+        """Takes in records, whole snapshots only. Raises ValueError unless their length fits; unknown kinds are skipped."""
+        if len(records) % RECORD.size:
+            raise ValueError(f"{len(records)} bytes are not a whole number of {RECORD.size}-byte records")
+        sessions, places, spent, window = self.sessions, self.places, self.spent, self.window
+        latest_ms = self.latest_ms
+        before: tuple[dict[bytes, int], dict[bytes, int], dict[bytes, int], list[int]] | None = None
+        for kind, ticket_id, value in RECORD.iter_unpack(records):
+            if kind == PLACE:
+                places[ticket_id] = value
+            elif kind == END:
+                sessions.pop(ticket_id, None)
+                places.pop(ticket_id, None)
+                if value:
+                    spent[ticket_id] = value
+            elif kind in (SESSION, ADMIT, COUNTED):
+                latest_ms = max(latest_ms, value)
+                if kind != COUNTED:
+                    sessions[ticket_id] = value
+                if kind != SESSION:
+                    window.append(value)
+                    places.pop(ticket_id, None)
+            elif kind == RESET:
+                before = before or (sessions, places, spent, window)
+                sessions, places, spent, window = {}, {}, {}, []
+            elif kind == DONE:
+                before = None
+        self.latest_ms = latest_ms
+        self.sessions, self.places, self.spent, self.window = before or (sessions, places, spent, window)
+
+
+def remember(payloads: Iterable[bytes]) -> Memory:
+    """The books of one room from all its payloads, oldest first. Raises ValueError as `Memory.replay` does."""
+    memory = Memory()
+    memory.replay(b"".join(payloads))
+    return memory
+
+
+def snapshot(memory: Memory) -> Iterator[bytes]:
+    """The records that give this memory back, one by one."""
+    yield pack(RESET, NOBODY, 0)
+    for time_ms in memory.window:
+        yield pack(COUNTED, NOBODY, time_ms)
+    for kind, books in ((SESSION, memory.sessions), (END, memory.spent), (PLACE, memory.places)):
+        for ticket_id, value in books.items():
+            yield pack(kind, ticket_id, value)
+    yield pack(DONE, NOBODY, 0)

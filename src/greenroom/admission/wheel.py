@@ -1,0 +1,46 @@
+"""Finds what is overdue among many things whose hour keeps moving, without touching those that are not.
+
+Each thing is filed once, in a cell of a quarter of a second. Somebody whose hour moved on is filed again when the old cell comes
+up, so moving costs nothing. Cells are only handed out when they have wholly passed: early is never, late is at most one cell.
+"""
+
+from heapq import heappop, heappush
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+CELL_BITS = 8
+"""A cell is 2**8 = 256 ms wide: a unit of capacity comes back a quarter of a second late at most."""
+
+
+class Wheel(Generic[Item]):
+    """A calendar of things to look at."""
+
+    __slots__ = ("_cells", "_order")
+
+    def __init__(self) -> None:
+        self._cells: dict[int, list[Item]] = {}
+        self._order: list[int] = []  # heap of the cells that exist
+
+    def file(self, when_ms: int, item: Item) -> None:
+        """Look at `item` soon after `when_ms`."""
+        number = when_ms >> CELL_BITS
+        cell = self._cells.get(number)
+        if cell is None:
+            self._cells[number] = [item]
+            heappush(self._order, number)
+        else:
+            cell.append(item)
+
+    def due(self, now_ms: int, limit: int) -> list[Item]:
+        """Takes out at most `limit` things whose cell has wholly passed."""
+        edge = now_ms >> CELL_BITS
+        found: list[Item] = []
+        while self._order and self._order[0] < edge and len(found) < limit:
+            cell = self._cells[self._order[0]]
+            room = limit - len(found)
+            found += cell[-room:]
+            del cell[-room:]
+            if not cell:
+                del self._cells[heappop(self._order)]
+        return found

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from greenroom.cli import app
 from prometheus_client.core import GaugeMetricFamily
 
+from greenroom.cli import app
 from greenroom.control.metrics import METRICS, gateway_rows
 from greenroom.gateway.counts import Counts
 from greenroom.model.fields import Spec, plain_type, specs
@@ -127,19 +127,27 @@ def variables() -> str:
     )
 
 
+def leaves(command: Any, name: str) -> Iterable[tuple[str, Any]]:
+    """Every command that can be run, with its full name; groups of commands are walked into."""
+    inside = getattr(command, "commands", None)
+    if inside is None:
+        yield name, command
+    for word, child in (inside or {}).items():
+        yield from leaves(child, f"{name} {word}")
+
+
 def commands() -> str:
-    group = typer.main.get_command(app)
     parts = [f"# Commands\n\n{NOTE}"]
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
-        parts.append(f"## `greenroom {name}`\n\n{(command.help or '').strip()}\n\n")
+    for name, command in leaves(typer.main.get_command(app), "greenroom"):
         rows = []
         for option in command.params:
             if option.name == "help":
                 continue
-            shown = "" if option.default in (None, "", ()) or option.is_flag else f"`{option.default}`"
-            written = option.human_readable_name if option.param_type_name == "argument" else ", ".join(option.opts)
-            rows.append((f"`{written}`", "**required**" if option.required else shown, option.help or ""))
-        parts.append(table(("option", "default", "meaning"), rows) + "\n")
+            (
+                option.name.upper() if option.param_type_name == "argument" else " ".join([*option.opts, option.metavar or ""]).strip()
+            )
+            rows.append((f"`{' '.join(words).strip()}`", "yes" if option.required else "", option.help or ""))
+        parts.append(f"## `{name}`\n\n{(command.help or '').strip()}\n\n{table(('option', 'required', 'meaning'), rows)}\n")
     return "".join(parts).rstrip() + "\n"
 
 

@@ -99,7 +99,7 @@ def main() -> None:
         for page in (late, dark, phone):
             page.goto(shop)
         for page, name in ((late, "waiting"), (dark, "waiting-dark"), (phone, "waiting-phone")):
-            until("the place in line is real", lambda page=page: held(page) and page.locator("#position").is_visible(), 60)
+            until("the place in line is real", lambda page=page: held(page) and page.locator("#hero").is_visible(), 60)
             photograph(page, name)
         until("the late visitor is let in", lambda: not held(late))
         photograph(late, "let-in-after-waiting")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -106,9 +106,10 @@ class Visitor:
 class Running:
     """One greenroom process; `output` is everything it has printed."""
 
-    def __init__(self, arguments: list[str], env: dict[str, str] | None = None) -> None:
+    def __init__(self, arguments: list[str], env: dict[str, str] | None = None, within: Sequence[str] = ()) -> None:
+        """`within` is a command that runs the command behind it in its own process (`unshare ...`)."""
         self.process = subprocess.Popen(
-            [GREENROOM, *arguments],
+            [*within, GREENROOM, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -219,9 +220,9 @@ class StartGreenroom:
         """The data directory that every process of this test uses unless told otherwise."""
         return self.folder / "data"
 
-    def run(self, *arguments: str, env: dict[str, str] | None = None) -> Running:
+    def run(self, *arguments: str, env: dict[str, str] | None = None, within: Sequence[str] = ()) -> Running:
         """Any command, not waited for."""
-        running = Running(list(arguments), env)
+        running = Running(list(arguments), env, within)
         self.processes.append(running)
         return running
 
@@ -287,6 +288,10 @@ class Origin:
 
     url: str
     requests: list[str]
+
+    def wait_for_request(self) -> None:
+        """Returns when something has arrived."""
+        eventually(lambda: self.requests, "a request at the origin")
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ ROOM = Room(name="shop", host="*", total_active_users=500, new_users_per_minute=
 PAGE = compile_page(ROOM)
 NOW_MS = 1_790_000_000_000
 LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
+SHOP = b"<!doctype html><title>Shop</title><link rel=icon href=data:,><h1>Welcome to the shop</h1>"
 LEFT = b'{"greenroom":{"left":true}}'
 PATIENCE_MS = 10_000
 
@@ -83,7 +84,7 @@ class Gateway:
             self.origin_loads.append(path)
             return (
                 b"Content-Type: text/html\r\n",
-                b"<!doctype html><title>Shop</title><link rel=icon href=data:,><h1>Welcome to the shop</h1>",
+                SHOP,
             )
         self.page_loads.append(path)
         refresh = b"Refresh: %d\r\n" % self.held.next_try_s if self.held.next_try_s else b""

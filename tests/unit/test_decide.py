@@ -37,7 +37,9 @@ def test_an_accepted_ticket_is_looked_up():
     assert asked([ticket(accepted=NOW - 5_000)]) is Question.VIEW
 
 
-@pytest.mark.parametrize(("age", "question"), [(20_000, Question.POLL), (19_900, Question.POLL), (19_899, Question.PEEK), (0, Question.PEEK)])
+@pytest.mark.parametrize(
+    ("age", "question"), [(20_000, Question.POLL), (19_900, Question.POLL), (19_899, Question.PEEK), (0, Question.PEEK)]
+)
 def test_a_waiting_ticket_is_a_try_only_when_its_interval_has_passed(age, question):
     assert asked([ticket(checked=NOW - age)]) is question
 

@@ -23,7 +23,7 @@ class Source(IntEnum):
     """What an admission was paid with."""
 
     PERMIT = 1
-    FREED = 2  # cut off: an own freed unit
+    FREED = 2  # an own freed unit: cut off, or passthrough
     DEBT = 3  # passthrough: nothing
 
 
@@ -84,13 +84,15 @@ class Lease:
         """Whether the coordinator has answered lately."""
         return self.answered_ms is not None and now_ms - self.answered_ms < CUT_OFF_MS
 
-    def source(self, now_ms: int) -> Source | None:
-        """What the next admission would be paid with; None when there is nothing.
+    def source(self, now_ms: int, overdraws: bool) -> Source | None:
+        """What the next admission would be paid with; None when there is nothing. Passthrough (`overdraws`) always finds something.
 
         Cut off, unused permits count against rho: they may be spent within the same minute as the own units.
         """
         if self.permits > 0:
             return Source.PERMIT
+        if overdraws:
+            return Source.FREED if self.freed > 0 else Source.DEBT
         if self.freed > 0 and not self.connected(now_ms):
             self.trim(now_ms)
             if len(self.window) + self.permits < self.rho:

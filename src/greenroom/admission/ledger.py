@@ -49,7 +49,7 @@ class Ledger:
         self.epoch = epoch
         self.lease = Lease()
         self.line = Line()
-        self.sessions = Sessions(0)
+        self.sessions = Sessions(room.session_ms)
         self.tempo = Tempo(now_ms)
         self.log: list[bytes] = []
         self.halted = False
@@ -69,6 +69,7 @@ class Ledger:
         self._per_minute: float | None = None
         self._last: tuple[bytes, Source, tuple[int, int] | None] | None = None
         self._rejecting = False
+        self._life_ms = room.session_ms
         self.configure(room, now_ms)
 
     # -- what visitors ask ------------------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ class Ledger:
         if self._open and not self.halted:
             self._calling.call(line, lease.permits, self._look, luck)
             if self._calling.turn(slot, rank, key, lease.permits, self._look, self._horizon_ms(now_ms)):
-                source = lease.source(now_ms) or (Source.DEBT if self._calling.overdraws else None)
+                source = lease.source(now_ms, self._calling.overdraws)
                 if source:
                     return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
         if before is None:
@@ -159,6 +160,7 @@ class Ledger:
 
     def configure(self, room: Room, now_ms: int) -> None:
         """New settings, from the next operation on. Sessions end at their last renewal plus the new duration."""
+        self.sweep(now_ms)  # whose time was over under the old settings does not come back
         was_rejecting = self._rejecting
         if room.queueing_method != self._method:
             self._method = room.queueing_method
@@ -293,10 +295,10 @@ class Ledger:
         """What a newcomer may be let in with: people here come first, and while QUEUE people anywhere."""
         lease = self.lease
         if self._calling.overdraws:
-            return lease.source(now_ms) or Source.DEBT
+            return lease.source(now_ms, True)
         if lease.permits > len(self.line) and not lease.queueing:
             return Source.PERMIT
-        return None if self.line.slots or lease.connected(now_ms) else lease.source(now_ms)
+        return None if self.line.slots or lease.connected(now_ms) else lease.source(now_ms, False)
 
     def _admit(self, ticket_id: bytes, source: Source, now_ms: int, place: tuple[int, int] | None) -> Outcome:
         """Lets somebody in; `place` is (key, previous check-in) of somebody in line."""

@@ -1,5 +1,6 @@
 """What the commands print: a configuration in plain words, problems one to a line, how a start goes on."""
 
+import contextlib
 import sys
 from collections.abc import Iterable
 
@@ -19,9 +20,10 @@ TOLD = ("id", "name", "host", "path", "additional_routes", "total_active_users",
 
 
 def say(line: str = "") -> None:
-    """One line on standard output, at once, also into a pipe."""
-    out.print(Text(line))
-    sys.stdout.flush()
+    """One line on standard output, at once, also into a pipe; whoever stops reading does not stop us."""
+    with contextlib.suppress(BrokenPipeError):
+        out.print(Text(line))
+        sys.stdout.flush()
 
 
 def complain(line: str) -> None:

@@ -14,7 +14,7 @@ ANY_HOST = "*"
 class RouteTable(Generic[T]):
     """An immutable map from routes to whatever is behind them; a lookup costs one dict probe per path segment."""
 
-    __slots__ = ("_exact", "_folded", "_depth")
+    __slots__ = ("_depth", "_exact", "_folded")
 
     def __init__(self, entries: Iterable[tuple[Route, bool, T]]) -> None:
         """Each entry is (route, whether its path is matched without regard to case, what is behind it)."""

@@ -250,7 +250,7 @@ class Exchange:
     def origin_failed(self, status: int) -> None:
         """No (more) answer will come from the origin: a page that keeps the place, or a cut if the answer had begun."""
         self.origin = None
-        visitor, forward = self.visitor, self.forward
+        visitor = self.visitor
         if visitor is None:
             return
         if self.tunnelling:

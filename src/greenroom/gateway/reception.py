@@ -69,7 +69,8 @@ class Reception:
                 compiled.counts["bypassed"] += 1
                 reply = PASS
             else:
-                self._ask(compiled, arrival, self._tickets(compiled, arrival), then)
+                now_ms = self._now_ms()
+                self._ask(compiled, arrival, self._brought(compiled, arrival, now_ms), now_ms, then)
                 return
         except Exception as error:
             self._on_error(error)
@@ -89,22 +90,25 @@ class Reception:
         compiled.counts["revoked"] += 1
         return compiled.cookies.expire()
 
-    def _tickets(self, compiled: CompiledRoom, arrival: Arrival) -> list[Ticket]:
-        now_ms = self._now_ms()
-        values = ticket_values(arrival.headers, compiled.cookie_name)
-        opened = [self._sealer.open(value, compiled.id, now_ms) for value in values]
-        return rank([ticket for ticket in opened if ticket is not None], now_ms)
+    def _brought(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> list[Ticket]:
+        """Every real ticket among the cookies, best first."""
+        tickets = []
+        for value in ticket_values(arrival.headers, compiled.cookie_name):
+            ticket = self._sealer.open(value, compiled.id, now_ms)
+            if ticket is not None:
+                tickets.append(ticket)
+        return rank(tickets, now_ms)
 
-    def _ask(self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], then: Then) -> None:
-        now_ms = self._now_ms()
+    def _ask(self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], now_ms: int, then: Then) -> None:
         able = bool(tickets) or may_take_place(arrival, compiled.room.json_response_enabled)
         decision = decide(compiled.room, tickets, now_ms, able)
-        if decision.question is Question.PLACELESS:
+        question = decision.question
+        if question is Question.PLACELESS:
             compiled.counts["placeless"] += 1
             then(placeless_answer(compiled.room, speculative(arrival)))
             return
         ticket = decision.ticket or self._new_ticket(now_ms)
-        if decision.ticket is not None and _gives_up(arrival):
+        if arrival.method == "POST" and decision.ticket is not None and _gives_up(arrival):
             compiled.ledger.leave(ticket.id)
             compiled.counts["left"] += 1
             then(_left(compiled, arrival))
@@ -113,7 +117,7 @@ class Reception:
         def answered(outcome: Outcome) -> None:
             try:
                 if outcome.standing is Standing.GONE:
-                    self._ask(compiled, arrival, tickets[1:], then)
+                    self._ask(compiled, arrival, tickets[1:], self._now_ms(), then)
                     return
                 reply = self._reply(compiled, arrival, decision, ticket, outcome)
             except Exception as error:
@@ -121,16 +125,14 @@ class Reception:
                 reply = OUTAGE
             then(reply)
 
-        ledger = compiled.ledger
-        match decision.question:
-            case Question.VIEW:
-                ledger.view(ticket.id, answered)
-            case Question.POLL:
-                ledger.poll(ticket.id, ticket.key, answered)
-            case Question.PEEK:
-                ledger.peek(ticket.id, ticket.key, answered)
-            case _:
-                ledger.arrive(ticket.id, ticket.key, answered)
+        if question is Question.VIEW:
+            compiled.ledger.view(ticket.id, answered)
+        elif question is Question.POLL:
+            compiled.ledger.poll(ticket.id, ticket.key, answered)
+        elif question is Question.PEEK:
+            compiled.ledger.peek(ticket.id, ticket.key, answered)
+        else:
+            compiled.ledger.arrive(ticket.id, ticket.key, answered)
 
     def _new_ticket(self, now_ms: int) -> Ticket:
         drawn = self._entropy(TICKET_ID_BYTES + 3)
@@ -186,7 +188,7 @@ class Reception:
 
 def _gives_up(arrival: Arrival) -> bool:
     """Whether the visitor asks to leave the line; only a same-site POST may, so no other page can throw anybody out."""
-    if arrival.method != "POST" or arrival.header(b"sec-fetch-site") not in (None, b"same-origin"):
+    if arrival.header(b"sec-fetch-site") not in (None, b"same-origin"):
         return False
     return arrival.header(UPDATE_HEADER) == LEAVE_VALUE or arrival.query == LEAVE_QUERY
 

@@ -24,6 +24,7 @@ _HIDDEN = b" hidden"
 _STRING = re.compile(r'("[^"\n]*")')
 _BLANKS_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
 _BLANKS_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
+
 SAID_MAX = 4_096
 """Times kept ready in words, per language: more than the minutes of two days."""
 

@@ -98,8 +98,10 @@ def chance_per_try(held: Held) -> float:
 
 
 def _minutes(seconds: float) -> int:
+    if seconds >= WAIT_MINUTES_MAX * 60:
+        return WAIT_MINUTES_MAX
     milliseconds = int(seconds * 1000 + 0.5)
-    return min(WAIT_MINUTES_MAX, -(-milliseconds // 60_000)) if milliseconds > 0 else 0
+    return -(-milliseconds // 60_000) if milliseconds > 0 else 0
 
 
 def iso(unix_ms: int) -> str:

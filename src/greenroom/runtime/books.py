@@ -18,6 +18,7 @@ from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.stores.journal import FileJournal
 from greenroom.stores.memory import MemoryLedger
+from greenroom.sync.loop import SyncLoop
 
 JOURNAL_LEAST_BYTES = 1 << 20
 """A smaller journal is not worth compacting: it is read in milliseconds."""
@@ -27,8 +28,6 @@ JOURNAL_GROWTH = 3
 
 TOLD_BYTES = 16 << 20
 """Journals above this take a moment to read, and the start says so."""
-
-TICK_AFTER_ERROR_S = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +39,8 @@ class OpenBooks:
     ledger: MemoryLedger
     journal: FileJournal
     counts: Counter[str]
-    ticking: asyncio.TimerHandle | None = None
+    flushed: int = 0
+    """Size of the journal when it was last flushed: a room where nothing happened costs nothing."""
 
     def figures(self, now_ms: int) -> Figures:
         """The books at this moment."""
@@ -62,22 +62,17 @@ class OpenBooks:
         """Whether most of the journal is history."""
         return self.journal.size > max(JOURNAL_LEAST_BYTES, JOURNAL_GROWTH * self.ledger.live_bytes())
 
-    def close(self) -> None:
-        """Stops ticking and gives the journal back; what is written stays on the disk."""
-        if self.ticking:
-            self.ticking.cancel()
-        self.journal.close()
-
 
 class Books:
-    """All open rooms by id."""
+    """All open rooms by id. `run` makes time pass in them."""
 
     def __init__(self, data: DataDir, clock: MonotonicClock, say: Callable[[str], None], on_error: Callable[[BaseException], None]) -> None:
         self.open: Mapping[str, OpenBooks] = {}
         self._data = data
         self._clock = clock
         self._say = say
-        self._on_error = on_error
+        self._ledgers: dict[str, MemoryLedger] = {}
+        self._loop = SyncLoop(lambda: self._ledgers, clock, None, on_error)
 
     async def restore(self, rooms: Iterable[Room]) -> None:
         """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
@@ -94,7 +89,11 @@ class Books:
                 journal.close()
             raise
         self._clock.catch_up(max((memory.latest_ms for memory in memories.values()), default=0))
-        self.open = {room.id: self._restored(room, journals[room.id], memories[room.id]) for room in rooms}
+        self._use({room.id: self._restored(room, journals[room.id], memories[room.id]) for room in rooms})
+
+    async def run(self) -> None:
+        """Until cancelled: sessions end, ghosts are swept, permits are leased."""
+        await self._loop.run()
 
     def prepare(self, rooms: Iterable[Room]) -> dict[str, OpenBooks]:
         """The books of these rooms: those at hand, and new ones opened. Raises StorageFailed, having changed nothing."""
@@ -111,14 +110,14 @@ class Books:
         """Closes what `prepare` opened and nobody took over."""
         for room_id, books in prepared.items():
             if room_id not in self.open:
-                books.close()
+                books.journal.close()
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, OpenBooks]) -> None:
         """From now on these rooms are open, with these settings; the books of the others wait on the disk for their return."""
         for room_id, books in self.open.items():
             if room_id not in prepared:
-                books.close()
-        self.open = prepared
+                books.journal.close()
+        self._use(prepared)
         for room in rooms:
             if prepared[room.id].ledger.room != room:
                 prepared[room.id].ledger.configure(room)
@@ -139,14 +138,22 @@ class Books:
         if not books.ledger.storage_failed and books.wants_compacting():
             payloads, since = books.ledger.snapshot(), books.journal.size
             await asyncio.to_thread(books.journal.compact, payloads, since)
-        await asyncio.to_thread(books.journal.sync)
+        size = books.journal.size
+        if size != books.flushed:
+            await asyncio.to_thread(books.journal.sync)
+            books.flushed = size
 
     def close(self) -> None:
         """Everything onto the disk, and closed."""
         for books in self.open.values():
             with contextlib.suppress(StorageFailed):  # what was acknowledged is in the file; only a power cut could still take it
                 books.journal.sync()
-            books.close()
+            books.journal.close()
+        self._use({})
+
+    def _use(self, rooms: Mapping[str, OpenBooks]) -> None:
+        self.open = rooms
+        self._ledgers = {room_id: books.ledger for room_id, books in rooms.items()}
 
     def _opened(self, room: Room) -> OpenBooks:
         journal = FileJournal(self._data.journal(room.id))
@@ -162,18 +169,7 @@ class Books:
         if memory.sessions or memory.places:
             self._say(f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line")
         ledger = MemoryLedger.restore(room, self._clock, secrets.randbits, journal, memory)
-        books = OpenBooks(ledger, journal, Counter())
-        self._tick(books)
-        return books
-
-    def _tick(self, books: OpenBooks) -> None:
-        """Ends sessions, sweeps ghosts, leases permits: what time alone brings about."""
-        wait_s = TICK_AFTER_ERROR_S
-        try:
-            wait_s = max(0, books.ledger.tick() - self._clock.now_ms()) / 1000
-        except Exception as error:
-            self._on_error(error)
-        books.ticking = asyncio.get_running_loop().call_later(wait_s, self._tick, books)
+        return OpenBooks(ledger, journal, Counter())
 
 
 def _read(journal: FileJournal) -> Memory:

@@ -1,6 +1,7 @@
 """Logs: one line per event on standard error, for people or for machines, and never a visitor's secret in it.
 
-Everything that logs through the standard library (uvicorn, asyncio, watchfiles) comes out the same way.
+Everything that logs through the standard library (uvicorn, asyncio) comes out the same way. Tracebacks are written without the
+values of local variables: among them are the headers of the visitor.
 """
 
 import logging
@@ -18,7 +19,7 @@ SECRET_KEYS = frozenset({"cookie", "set_cookie", "authorization", "proxy_authori
 
 ERRORS_PER_MINUTE = 10
 
-QUIET = {"watchfiles": logging.WARNING, "uvicorn.error": logging.WARNING, "asyncio": logging.WARNING}
+QUIET = {"uvicorn.error": logging.WARNING, "asyncio": logging.WARNING}
 """Libraries whose everyday messages tell an operator nothing."""
 
 
@@ -30,13 +31,14 @@ def set_up_logs(log: Log) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         without_secrets,
     ]
-    renderer: list[Any] = (
-        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
-        if log.format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)]
-    )
+    if log.format == "json":
+        tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+        rendering: list[Any] = [tracebacks, structlog.processors.JSONRenderer()]
+    else:
+        plain = structlog.dev.plain_traceback
+        rendering = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0, exception_formatter=plain)]
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer]
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering]
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)

@@ -151,7 +151,7 @@ class Process:
             self._tls = server_context(self.config.tls.cert, self.config.tls.key) if self.config.tls else None
             if not self.stopping.is_set():
                 await self._open(gateway, visitors)
-                async with self._beside(self._reloader.watch, lambda: self._tend(ring, books)):
+                async with self._beside(books.run, self._reloader.watch, lambda: self._tend(ring, books)):
                     await self.stopping.wait()
                     await self._drain(gateway)
             gateway.close()

@@ -140,7 +140,7 @@ _WRITERS: dict[type, Any] = {
     Items: lambda node: "{" + " ".join(map(show, node.items)) + "}",
     ListName: lambda node: f"${node.name}",
     Field: lambda node: node.name + _places(node.indexes),
-    Call: lambda node: f"{node.name}({', '.join(map(show, node.args))}){_places(node.indexes)}",
+    Call: lambda node: f"{node.name}({', '.join(_group(arg, 3) for arg in node.args)}){_places(node.indexes)}",
     Compare: lambda node: f"{show(node.left)} {node.op} {show(node.right)}",
     Truth: lambda node: "true" if node.value else "false",
     Not: lambda node: f"not {_group(node.part, 3)}",

@@ -1,0 +1,101 @@
+"""CPU time of one decision with its ticket, in this process: everything between a read request head and a reply.
+
+    python bench/decision.py
+
+Prints the median of repeated rounds in microseconds: the head, the decision (room, cookie, ticket opened, ledger asked,
+ticket sealed, Set-Cookie written), the head for the origin, and the waiting page.
+"""
+
+import os
+import random
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.gateway.head import Peer, RequestHead, read_head
+from greenroom.gateway.outgoing import outgoing_head
+from greenroom.gateway.reception import Reception
+from greenroom.gateway.room_table import RoomTable, compile_room
+from greenroom.gateway.tickets import Sealer
+from greenroom.model.room import Room
+from greenroom.model.visit import Answer, Forward, Reply
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.stores.keys import KeyRing
+from greenroom.stores.memory import MemoryLedger
+
+HEAD = (
+    b"GET /shop/item/42?colour=red HTTP/1.1\r\nHost: shop.example.com\r\n"
+    b"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36\r\n"
+    b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\n"
+    b"Accept-Language: en-GB,en;q=0.9\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\n"
+    b"Upgrade-Insecure-Requests: 1\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: none\r\n"
+    b"Sec-Fetch-User: ?1\r\n%b\r\n"
+)
+
+
+def microseconds(work: Callable[[], object], times: int = 5_000, rounds: int = 15) -> float:
+    for _ in range(times):
+        work()
+    found = []
+    for _ in range(rounds):
+        start = time.process_time()
+        for _ in range(times):
+            work()
+        found.append((time.process_time() - start) / times * 1e6)
+    return statistics.median(found)
+
+
+def main() -> None:
+    import tempfile
+    from pathlib import Path
+
+    clock = MonotonicClock()
+    peer = Peer("127.0.0.1", False, ForwardedPolicy([]))
+    replies: list[Reply] = []
+
+    with tempfile.TemporaryDirectory() as folder:
+        ring = KeyRing(Path(folder) / "keys.json", clock.now_ms())
+
+        def reception(limit: int) -> Reception:
+            room = Room(
+                id="room", name="bench", host="shop.example.com", total_active_users=limit, new_users_per_minute=limit, session_duration=30
+            )
+            ledger = MemoryLedger(room, clock, random.Random(1).getrandbits, None)
+            table = RoomTable([compile_room(room, ledger, Counter(), always_use_https=False)])
+            return Reception(table, Sealer(ring), clock, os.urandom, lambda error: None)
+
+        def head(cookie: bytes = b"") -> RequestHead:
+            read = read_head(HEAD % (b"Cookie: theme=dark; " + cookie + b"\r\n" if cookie else b""), peer)
+            assert isinstance(read, RequestHead)
+            return read
+
+        def asked(front: Reception, request: RequestHead) -> Reply:
+            replies.clear()
+            front.receive(request.arrival, replies.append)
+            return replies[0]
+
+        inside, full = reception(1000), reception(1)
+        admitted = asked(inside, head())
+        assert isinstance(admitted, Forward)
+        accepted = head(admitted.set_cookie.partition(b";")[0])
+        asked(full, head())
+        held = asked(full, head())
+        assert isinstance(held, Answer)
+        waiting = head(held.head.partition(b"Set-Cookie: ")[2].partition(b";")[0])
+        raw = HEAD % (b"Cookie: theme=dark; " + admitted.set_cookie.partition(b";")[0] + b"\r\n")
+        rows = {
+            "read the head": lambda: read_head(raw, peer),
+            "decision + ticket, valid session": lambda: asked(inside, accepted),
+            "head for the origin": lambda: outgoing_head(accepted, peer, b"", inside.own_cookies),
+            "waiting page, newcomer": lambda: asked(full, newcomer),
+            "waiting page, somebody in line": lambda: asked(full, waiting),
+        }
+        newcomer = head()
+        for name, work in rows.items():
+            print(f"{name:36} {microseconds(work):6.2f} us")
+
+
+if __name__ == "__main__":
+    main()

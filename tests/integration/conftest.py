@@ -1,0 +1,307 @@
+"""A gateway between a scripted visitor and a scripted origin, all on real sockets in one event loop, on uvloop and on asyncio.
+
+The origin is a function that gets each request whole and writes whatever bytes it likes. The reception is a function from an
+arrival to a reply, which may also come later. So a test can say exactly which bytes each side sends, and when.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pytest
+import uvloop
+
+from greenroom.gateway.counts import Counts
+from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.gateway.limits import Limits
+from greenroom.gateway.origin import Origin
+from greenroom.gateway.server import Gateway
+from greenroom.model.visit import Answer, Arrival, Forward, Reply
+
+PATIENCE_S = 10
+TICKET = b"__cfwaitingroom=sealed; Path=/; HttpOnly"
+PAGE = Answer(
+    200, b"Content-Type: text/html\r\nCache-Control: no-store\r\nSet-Cookie: __cfwaitingroom=waiting\r\n", b"<h1>please wait</h1>"
+)
+
+
+@dataclass
+class Request:
+    """What the origin was sent."""
+
+    method: str
+    target: str
+    headers: list[tuple[str, str]]
+    body: bytes = b""
+
+    def header(self, name: str) -> str | None:
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+
+@dataclass
+class Response:
+    """What the visitor got. `whole` is whether its body was complete by its own framing."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes = b""
+    whole: bool = True
+
+    def all(self, name: str) -> list[str]:
+        return [value for key, value in self.headers if key.lower() == name.lower()]
+
+    def header(self, name: str) -> str | None:
+        return next(iter(self.all(name)), None)
+
+
+async def read_head(reader: asyncio.StreamReader) -> tuple[str, list[tuple[str, str]]]:
+    lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
+    headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines[1:])]
+    return lines[0], headers
+
+
+async def read_body(reader: asyncio.StreamReader, headers: list[tuple[str, str]], until_close: bool) -> tuple[bytes, bool]:
+    """The body and whether it is whole. Chunks are read by their own sizes, trailers are not expected."""
+    facts = {name.lower(): value for name, value in headers}
+    try:
+        if facts.get("transfer-encoding") == "chunked":
+            body = b""
+            while True:
+                try:
+                    size = int(await reader.readuntil(b"\r\n"), 16)
+                    piece = await reader.readexactly(size + 2)
+                except asyncio.IncompleteReadError:
+                    return body, False
+                assert piece.endswith(b"\r\n")
+                if not size:
+                    return body, True
+                body += piece[:-2]
+        if "content-length" in facts:
+            return await reader.readexactly(int(facts["content-length"])), True
+        return (await reader.read(), True) if until_close else (b"", True)
+    except asyncio.IncompleteReadError as short:
+        return short.partial, False
+    except ConnectionResetError:
+        return b"", False
+
+
+@dataclass
+class Talk:
+    """One connection of a visitor."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def response(self, method: str = "GET") -> Response:
+        """The next response, interim ones included."""
+        line, headers = await asyncio.wait_for(read_head(self.reader), PATIENCE_S)
+        status = int(line.split(" ")[1])
+        if method == "HEAD" or status < 200 or status in (204, 304):
+            return Response(status, headers)
+        body, whole = await asyncio.wait_for(read_body(self.reader, headers, True), PATIENCE_S)
+        return Response(status, headers, body, whole)
+
+    async def get(self, target: str = "/", *, method: str = "GET", head: str = "", body: bytes = b"", minor: int = 1) -> Response:
+        length = f"Content-Length: {len(body)}\r\n" if body else ""
+        self.send(f"{method} {target} HTTP/1.{minor}\r\nHost: shop.example\r\n{length}{head}\r\n".encode() + body)
+        return await self.response(method)
+
+    async def rest(self) -> bytes:
+        """Everything until the end; what came before a reset is lost, as it is for a real visitor."""
+        try:
+            return await asyncio.wait_for(self.reader.read(), PATIENCE_S)
+        except ConnectionResetError:
+            return b""
+
+
+Decide = Callable[[Arrival], Reply]
+
+
+class ScriptedReception:
+    """Decides by a function; answers after `delay_s` when that is set; notes what it was asked."""
+
+    def __init__(self, decide: Decide) -> None:
+        self.decide = decide
+        self.delay_s: float | None = None
+        self.own_cookies = frozenset((b"__cfwaitingroom",))
+        self.arrivals: list[Arrival] = []
+        self.commands: list[bytes] = []
+        self.obeyed = b"__cfwaitingroom=; Max-Age=0"
+
+    def receive(self, arrival: Arrival, then: Callable[[Reply], None]) -> None:
+        self.arrivals.append(arrival)
+        reply = self.decide(arrival)
+        if self.delay_s is None:
+            then(reply)
+        else:
+            asyncio.get_running_loop().call_later(self.delay_s, then, reply)
+
+    def obey(self, forward: Forward, command: bytes) -> bytes:
+        self.commands.append(command)
+        return self.obeyed
+
+
+def forward_all(_: Arrival) -> Reply:
+    return Forward(room_id="room")
+
+
+def hold_all(_: Arrival) -> Reply:
+    return PAGE
+
+
+def hold_held(arrival: Arrival) -> Reply:
+    """Paths below /held wait, everything else goes on."""
+    return PAGE if arrival.path.startswith("/held") else Forward()
+
+
+App = Callable[[Request, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def hello(request: Request, writer: asyncio.StreamWriter) -> None:
+    body = b"" if request.method == "HEAD" else b"hello from " + request.target.encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-Origin: yes\r\n\r\n" % (11 + len(request.target)) + body)
+
+
+def says(*pieces: bytes, close: bool = False) -> App:
+    """An origin that sends these bytes, one write each."""
+
+    async def app(_: Request, writer: asyncio.StreamWriter) -> None:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+        if close:
+            writer.close()
+
+    return app
+
+
+@dataclass
+class Rig:
+    """Everything of one test. `app` and `reception` may be changed while it runs."""
+
+    PAGE: ClassVar[Answer] = PAGE
+    TICKET: ClassVar[bytes] = TICKET
+    says = staticmethod(says)
+    hold_all = staticmethod(hold_all)
+    hold_held = staticmethod(hold_held)
+
+    app: App = hello
+    reception: ScriptedReception = field(default_factory=lambda: ScriptedReception(forward_all))
+    requests: list[Request] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+    origin_connections: int = 0
+    origin_lost: int = 0
+    gateway: Gateway = field(init=False)
+    address: tuple[str, int] = field(init=False)
+    origin: Origin = field(init=False)
+    _writers: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    @property
+    def counts(self) -> Counts:
+        return self.gateway.counts
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.origin_connections += 1
+        self._writers.add(writer)
+        try:
+            while True:
+                line, headers = await read_head(reader)
+                method, target, _ = line.split(" ")
+                request = Request(method, target, headers)
+                self.requests.append(request)
+                if method == "STREAM":  # the app reads the body itself
+                    request.body = reader  # type: ignore[assignment]
+                else:
+                    request.body, whole = await read_body(reader, headers, False)
+                    if not whole:
+                        raise asyncio.IncompleteReadError(request.body, None)
+                await self.app(request, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.origin_lost += 1
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    @contextlib.asynccontextmanager
+    async def running(
+        self,
+        *,
+        tls: ssl.SSLContext | None = None,
+        origin: Origin | None = None,
+        policy: ForwardedPolicy | None = None,
+        **limits: int,
+    ) -> AsyncIterator["Rig"]:
+        """The gateway and its origin, until the block ends; an exception inside the gateway fails the test unless it is taken."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
+        self.origin = origin or Origin.of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        self.gateway = Gateway(
+            self.reception,
+            lambda _: self.origin,
+            limits=Limits(**limits),
+            forwarded_policy=policy,
+            on_error=self.errors.append,
+            sweep_s=0.02,
+        )
+        try:
+            (self.address,) = await self.gateway.start(host="127.0.0.1", tls=tls)
+            yield self
+        finally:
+            self.gateway.close()
+            for writer in list(self._writers):
+                writer.transport.abort()
+            server.close()
+            await asyncio.sleep(0)
+        assert self.errors == []
+
+    @contextlib.asynccontextmanager
+    async def visitor(self, *, tls: ssl.SSLContext | None = None, buffer: int = 1 << 20) -> AsyncIterator[Talk]:
+        reader, writer = await asyncio.open_connection(*self.address, ssl=tls, server_hostname="localhost" if tls else None, limit=buffer)
+        try:
+            yield Talk(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    async def talk(self, data: bytes) -> bytes:
+        """Sends all of it on a new connection and gives everything that comes until the end."""
+        async with self.visitor() as talk:
+            talk.send(data)
+            return await talk.rest()
+
+    async def get(self, target: str = "/", **how: Any) -> Response:
+        async with self.visitor() as talk:
+            return await talk.get(target, **how)
+
+    @staticmethod
+    async def until(happened: Callable[[], Any], what: str) -> None:
+        """Lets others run until it happened."""
+        end = asyncio.get_running_loop().time() + PATIENCE_S
+        while not happened():
+            assert asyncio.get_running_loop().time() < end, f"waited in vain: {what}"
+            await asyncio.sleep(0.005)  # sockets take real time
+
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@pytest.fixture(params=["uvloop", "asyncio"])
+def run(request: pytest.FixtureRequest) -> Iterator[Run]:
+    """Runs a story to its end on one kind of event loop."""
+    make = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+
+    def runner(story: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=make) as started:
+            started.run(asyncio.wait_for(story, 30))
+
+    return runner
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()

@@ -1,0 +1,374 @@
+"""Requests through the gateway: forwarded or held, one after the other, in every framing there is."""
+
+import asyncio
+
+import pytest
+
+from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.model.visit import Answer, Arrival, Forward, Reply
+
+
+def test_an_admitted_request_reaches_the_origin_and_its_answer_the_visitor(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running():
+            response = await rig.get("/shop?x=1", head="X-Mine: yes\r\n")
+        assert (response.status, response.body) == (200, b"hello from /shop?x=1")
+        assert response.header("X-Origin") == "yes"
+        (sent,) = rig.requests
+        assert (sent.method, sent.target, sent.header("host"), sent.header("x-mine")) == ("GET", "/shop?x=1", "shop.example", "yes")
+        assert sent.header("x-forwarded-for") == "127.0.0.1"
+
+    run(story())
+
+
+def test_a_held_request_never_reaches_the_origin(rig, run) -> None:
+    async def story() -> None:
+        rig.reception.decide = rig.hold_all
+        async with rig.running():
+            response = await rig.get()
+            assert (response.status, response.body, response.header("Cache-Control")) == (200, rig.PAGE.body, "no-store")
+            assert response.header("Date")
+            assert rig.counts.answered == 1
+        assert rig.requests == []
+        assert rig.origin_connections == 0
+
+    run(story())
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_decision_that_comes_later_is_waited_for(rig, run, held) -> None:
+    async def story() -> None:
+        rig.reception.delay_s = 0.02
+        if held:
+            rig.reception.decide = rig.hold_all
+        async with rig.running():
+            response = await rig.get("/later")
+        assert response.body == (rig.PAGE.body if held else b"hello from /later")
+
+    run(story())
+
+
+def test_one_connection_carries_many_requests_on_both_sides(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(), rig.visitor() as talk:
+            for number in range(20):
+                assert (await talk.get(f"/{number}")).body == f"hello from /{number}".encode()
+        assert rig.origin_connections == 1
+
+    run(story())
+
+
+def test_pipelined_requests_are_gated_one_by_one_and_answered_in_order(rig, run) -> None:
+    async def story() -> None:
+        rig.reception.decide = rig.hold_held
+        started: list[str] = []
+        answered: list[str] = []
+
+        async def slow(request, writer) -> None:
+            assert len(started) == len(answered), "a request was started before the one before it was answered"
+            started.append(request.target)
+            await asyncio.sleep(0.01)  # so that a gateway that sends ahead is caught
+            answered.append(request.target)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + request.target[:2].encode())
+
+        rig.app = slow
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"".join(b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n" % path for path in (b"a", b"held", b"b", b"held/2", b"c")))
+            bodies = [(await talk.response()).body for _ in range(5)]
+        assert bodies == [b"/a", rig.PAGE.body, b"/b", rig.PAGE.body, b"/c"]
+        assert started == ["/a", "/b", "/c"]
+
+    run(story())
+
+
+def test_pipelined_requests_with_late_decisions_stay_in_order(rig, run) -> None:
+    async def story() -> None:
+        rig.reception.decide = rig.hold_held
+        rig.reception.delay_s = 0.005
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"GET /held HTTP/1.1\r\nHost: a\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert [(await talk.response()).body for _ in range(3)] == [rig.PAGE.body, b"hello from /a", rig.PAGE.body]
+
+    run(story())
+
+
+def test_a_thousand_pipelined_held_requests_are_all_answered(rig, run) -> None:
+    async def story() -> None:
+        rig.reception.decide = rig.hold_all
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 1000)
+            for _ in range(1000):
+                assert (await talk.response()).body == rig.PAGE.body
+
+    run(story())
+
+
+def test_a_request_that_arrives_byte_by_byte_is_the_same_request(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(), rig.visitor() as talk:
+            for byte in b"POST /slow HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n":
+                talk.send(bytes((byte,)))
+                await asyncio.sleep(0)
+            assert (await talk.response()).body == b"hello from /slow"
+        assert rig.requests[0].body == b"abc"
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("minor", "head", "stays"),
+    [(1, "", True), (1, "Connection: close\r\n", False), (0, "", False), (0, "Connection: keep-alive\r\n", True)],
+)
+@pytest.mark.parametrize("target", ["/held", "/on"])
+def test_a_connection_stays_as_the_visitor_wishes(rig, run, minor, head, stays, target) -> None:
+    async def story() -> None:
+        rig.reception.decide = rig.hold_held
+        async with rig.running(), rig.visitor() as talk:
+            first = await talk.get(target, minor=minor, head=head)
+            assert first.whole
+            if not stays:
+                assert first.header("Connection") == "close"
+                assert await talk.rest() == b""
+                return
+            assert first.header("Connection") == (None if minor else "keep-alive")
+            assert (await talk.get(target, minor=minor, head=head)).status == 200
+
+    run(story())
+
+
+def test_head_gets_the_length_and_no_body(rig, run) -> None:
+    async def story() -> None:
+        rig.reception.decide = rig.hold_held
+        async with rig.running(), rig.visitor() as talk:
+            held = await talk.get("/held", method="HEAD")
+            assert held.header("Content-Length") == str(len(rig.PAGE.body))
+            there = await talk.get("/there", method="HEAD")
+            assert (there.status, there.header("Content-Length")) == (200, "17")
+            assert (await talk.get("/after")).body == b"hello from /after"
+
+    run(story())
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+def test_answers_without_a_body_end_at_their_head(rig, run, status) -> None:
+    async def story() -> None:
+        rig.app = rig.says(b"HTTP/1.1 " + status + b"\r\nContent-Length: 10\r\nETag: x\r\n\r\n")
+        async with rig.running(), rig.visitor() as talk:
+            for _ in range(3):
+                response = await talk.get()
+                assert (response.status, response.header("ETag")) == (int(status[:3]), "x")
+                assert response.header("Content-Length") == (None if response.status == 204 else "10")
+        assert rig.origin_connections == 1
+
+    run(story())
+
+
+@pytest.mark.parametrize("size", [0, 1, 70_000, 3_000_000])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_request_body_arrives_as_it_was_sent(rig, run, size, chunked) -> None:
+    body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+
+    async def story() -> None:
+        async with rig.running(), rig.visitor() as talk:
+            if chunked:
+                talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+                for at in range(0, size, 50_000):
+                    piece = body[at : at + 50_000]
+                    talk.send(b"%x;ext=dropped\r\n%b\r\n" % (len(piece), piece))
+                talk.send(b"0\r\nTrailer: dropped\r\n\r\n")
+                response = await talk.response()
+            else:
+                response = await talk.get(method="POST", body=body, head="" if size else "Content-Length: 0\r\n")
+            assert response.status == 200
+            assert (await talk.get("/next")).body == b"hello from /next"
+        sent = rig.requests[0]
+        assert sent.body == body
+        assert sent.header("transfer-encoding") == ("chunked" if chunked else None)
+        assert sent.header("content-length") == (None if chunked else str(size))
+        assert rig.counts.bytes_in >= size
+
+    run(story())
+
+
+def test_a_body_that_comes_while_the_decision_is_pending_is_not_lost(rig, run) -> None:
+    body = b"0123456789" * 100_000
+
+    async def story() -> None:
+        rig.reception.delay_s = 0.05
+        async with rig.running():
+            assert (await rig.get(method="PUT", body=body)).status == 200
+        assert rig.requests[0].body == body
+
+    run(story())
+
+
+@pytest.mark.parametrize("minor", [0, 1])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n6\r\n world\r\n0\r\nTrailer: x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world",
+        b"HTTP/1.0 200 OK\r\n\r\nhello world",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello world",
+    ],
+)
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+def test_every_framing_of_an_answer_arrives_whole(rig, run, answer, minor, step) -> None:
+    async def story() -> None:
+        closes = b"chunked" not in answer and b"Length" not in answer
+        rig.app = rig.says(*(answer[at : at + step] for at in range(0, len(answer), step)), close=closes)
+        async with rig.running():
+            response = await rig.get(minor=minor)
+        assert (response.status, response.body, response.whole) == (200, b"hello world", True)
+        assert response.header("Trailer") is None
+        if not minor:
+            assert response.header("Transfer-Encoding") is None
+
+    run(story())
+
+
+def test_server_sent_events_arrive_when_they_are_sent(rig, run) -> None:
+    async def story() -> None:
+        told = asyncio.Event()
+
+        async def events(_, writer) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for number in range(3):
+                event = b"data: %d\n\n" % number
+                writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+                await told.wait()
+                told.clear()
+            writer.write(b"0\r\n\r\n")
+
+        rig.app = events
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n")
+            await talk.reader.readuntil(b"\r\n\r\n")
+            for number in range(3):
+                assert await talk.reader.readexactly(14) == b"9\r\ndata: %d\n\n\r\n" % number
+                told.set()
+            assert await talk.reader.readexactly(5) == b"0\r\n\r\n"
+
+    run(story())
+
+
+def test_hints_go_on_to_visitors_that_know_them(rig, run) -> None:
+    async def story() -> None:
+        rig.app = rig.says(
+            b"HTTP/1.1 100 Continue\r\n\r\n",
+            b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: x\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        )
+        async with rig.running():
+            async with rig.visitor() as talk:
+                hint = await talk.get()
+                assert (hint.status, hint.headers) == (103, [("Link", "</a.css>; rel=preload")])
+                assert (await talk.response()).status == 200
+            assert (await rig.get(minor=0)).status == 200
+
+    run(story())
+
+
+def test_the_ticket_goes_out_with_the_answer_and_no_shared_cache_keeps_it(rig, run) -> None:
+    async def story() -> None:
+        rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET)
+        rig.app = rig.says(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: theirs=1\r\nset-cookie:  __cfwaitingroom=stolen; Path=/\r\n"
+            b"CDN-Cache-Control: max-age=600\r\nCache-Control: public, max-age=60, s-maxage=600\r\nSurrogate-Control: max-age=9\r\n\r\n"
+        )
+        async with rig.running():
+            response = await rig.get()
+        assert response.all("Set-Cookie") == ["theirs=1", rig.TICKET.decode()]
+        assert response.all("Cache-Control") == ["private, max-age=60"]
+        assert response.header("CDN-Cache-Control") is None
+        assert response.header("Surrogate-Control") is None
+
+    run(story())
+
+
+def test_an_answer_without_a_ticket_stays_as_cacheable_as_the_origin_says(rig, run) -> None:
+    async def story() -> None:
+        rig.app = rig.says(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: public, s-maxage=600\r\nCDN-Cache-Control: max-age=5\r\n\r\n"
+        )
+        async with rig.running():
+            response = await rig.get()
+        assert response.all("Cache-Control") == ["public, s-maxage=600"]
+        assert response.all("CDN-Cache-Control") == ["max-age=5"]
+
+    run(story())
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_a_command_of_the_origin_is_obeyed_if_enabled_and_never_shown(rig, run, enabled) -> None:
+    async def story() -> None:
+        rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=enabled)
+        rig.app = rig.says(b"HTTP/1.1 200 OK\r\ncf-waiting-room-COMMAND: revoke\r\nContent-Length: 0\r\n\r\n")
+        async with rig.running():
+            response = await rig.get()
+            assert response.header("Cf-Waiting-Room-Command") is None
+            assert response.all("Set-Cookie") == [(rig.reception.obeyed if enabled else rig.TICKET).decode()]
+            rig.reception.obeyed = b""
+            assert (await rig.get()).all("Set-Cookie") == [rig.TICKET.decode()]
+        assert rig.reception.commands == ([b"revoke"] * 2 if enabled else [])
+
+    run(story())
+
+
+def test_headers_for_one_hop_stop_here(rig, run) -> None:
+    async def story() -> None:
+        rig.app = rig.says(
+            b"HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nProxy-Authenticate: no\r\n"
+            b"Upgrade: h2c\r\nX-End: 2\r\nContent-Length: 0\r\n\r\n"
+        )
+        async with rig.running():
+            response = await rig.get(
+                head="Connection: X-Mine\r\nX-Mine: 1\r\nTE: trailers\r\nUpgrade: h2c\r\nCookie: a=b; __cfwaitingroom=x\r\n"
+            )
+        assert response.headers == [("X-End", "2"), ("Content-Length", "0")]
+        (sent,) = rig.requests
+        assert {name.lower() for name, _ in sent.headers}.isdisjoint({"connection", "x-mine", "te", "upgrade"})
+        assert sent.header("cookie") == "a=b"
+
+    run(story())
+
+
+def test_the_visitor_of_a_trusted_proxy_is_its_client(rig, run) -> None:
+    import ipaddress
+
+    async def story() -> None:
+        policy = ForwardedPolicy([ipaddress.ip_network("127.0.0.0/8")])
+        async with rig.running(policy=policy, connections_per_address=1), rig.visitor() as first, rig.visitor() as second:
+            for talk in (first, second):
+                assert (await talk.get(head="X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\n")).status == 200
+        assert [(arrival.client, arrival.scheme) for arrival in rig.reception.arrivals] == [("203.0.113.9", "https")] * 2
+
+    run(story())
+
+
+def test_each_host_has_its_own_origin(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running():
+            here = rig.origin
+            server = await asyncio.start_server(lambda r, w: w.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthere"), "127.0.0.1", 0)
+            there = type(here)("http", "127.0.0.1", server.sockets[0].getsockname()[1], host_header="inner")
+            rig.gateway.origins = lambda host: there if host == "there" else here
+            for host, body in (("here", b"hello from /"), ("there", b"there"), ("here", b"hello from /")):
+                assert (await rig.talk(f"GET / HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())).endswith(body)
+            server.close()
+
+    run(story())
+
+
+def test_an_answer_may_have_any_status_and_no_body(rig, run) -> None:
+    async def story() -> None:
+        def decide(arrival: Arrival) -> Reply:
+            return Answer(int(arrival.path[1:]), b"X-A: 1\r\n", b"" if arrival.path == "/204" else b"body")
+
+        rig.reception.decide = decide
+        async with rig.running(), rig.visitor() as talk:
+            for status in (200, 202, 204, 429, 503, 599):
+                response = await talk.get(f"/{status}")
+                assert (response.status, response.body) == (status, b"" if status == 204 else b"body")
+
+    run(story())

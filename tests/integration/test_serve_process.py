@@ -1,0 +1,307 @@
+"""`greenroom serve` as an operator runs it: a real process, visitors with cookie jars, signals."""
+
+import datetime
+import http.client
+import json
+import signal
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 100\n'
+
+
+def test_a_full_room_holds_the_next_visitor_and_lets_the_first_one_on(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 1)
+    first, second = running.visitor(), running.visitor()
+    assert first.get("/shop").status == 200
+    assert second.get("/shop").waiting
+    assert second.get("/shop").waiting
+    assert not first.get("/shop/x").waiting
+    assert origin.requests == ["GET /shop", "GET /shop/x"]
+    assert "__cfwaitingroom" in second.cookies
+    assert running.room()["active_users"] == 1
+
+
+def test_a_place_that_gets_free_goes_to_whoever_waits(greenroom, origin) -> None:
+    running = greenroom.config(f'origin = "{origin.url}"\n' + ROOM.format(active=1) + 'enabled_origin_commands = ["revoke"]\n')
+    first, second = running.visitor(), running.visitor()
+    first.get()
+    assert second.get().waiting
+    assert not first.get("/revoke").waiting
+    assert not second.wait_until_in().waiting
+    assert first.get().waiting
+
+
+def test_requests_without_cookies_use_nothing_up(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 2, 100)
+    inside, patient = running.visitor(), running.visitor()
+    inside.get()
+    running.visitor().get()
+    for _ in range(50):
+        assert running.visitor().get().waiting
+    assert patient.get().waiting
+    assert running.room()["waiting_users"] == 0
+    assert not inside.get().waiting
+
+
+def test_hosts_outside_the_room_go_through(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 1, 1, "--host", "shop.example.com", "--path", "/sale")
+    running.visitor().get("/sale")
+    assert running.visitor().get("/sale").waiting
+    assert not running.visitor().get("/other").waiting
+    assert not running.visitor("www.example.com").get("/sale").waiting
+
+
+def test_each_host_may_have_an_origin_of_its_own(greenroom, origin, free_port: Callable[[], int]) -> None:
+    running = greenroom.config(
+        f'origin = "http://127.0.0.1:{free_port()}"\n[origins]\n"shop.example.com" = "{origin.url}"\n' + ROOM.format(active=5)
+    )
+    assert running.visitor().get().status == 200
+    assert running.visitor("other.example.com").get().status == 502
+
+
+def test_the_control_listener_is_not_public_and_the_public_one_not_control(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 5)
+    assert running.control[0] == "127.0.0.1"
+    for path in ("/metrics", "/healthz", "/readyz", "/status"):
+        assert running.ask(path).status == 200
+        assert not running.visitor().get(path).waiting
+    assert running.ask("/shop").status == 404
+    assert origin.requests == ["GET /metrics", "GET /healthz", "GET /readyz", "GET /status"]
+
+
+def test_metrics_count_what_happened(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 1, 7)
+    first, second = running.visitor(), running.visitor()
+    first.get()
+    first.get()
+    second.get()
+    assert running.metric('greenroom_room_active_users{room="main"}') == 1
+    assert running.metric('greenroom_room_admitted_total{room="main"}') == 1
+    assert running.metric('greenroom_room_requests_total{result="active",room="main"}') == 1
+    assert running.metric('greenroom_room_requests_total{result="held",room="main"}') == 1
+    assert running.metric('greenroom_room_new_users_per_minute_limit{room="main"}') == 7
+    assert running.metric('greenroom_room_journal_bytes{room="main"}') > 0
+    assert running.metric("greenroom_gateway_requests_total") == 3
+    assert running.metric("greenroom_gateway_origin_2xx_total") == 2
+    assert running.metric("greenroom_ready") == 1
+    assert running.metric("greenroom_config_valid") == 1
+
+
+def test_it_says_where_it_is_and_where_the_data_is(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 1)
+    assert f"data       {greenroom.data}" in running.output
+    assert f"origin     {origin.url}" in running.output
+    assert greenroom.data.stat().st_mode & 0o777 == 0o700
+    assert (greenroom.data / "keys.json").stat().st_mode & 0o777 == 0o600
+
+
+# -- what keeps it from starting: one clear line, no traceback ------------------------------------------------------------------
+
+
+def refused(running, code: int, said: str) -> None:
+    assert running.end() == code
+    assert said in running.output
+    assert "Traceback" not in running.output
+    assert running.output.count("\n") <= 2
+
+
+@pytest.mark.parametrize("option", ["--listen", "--control"])
+def test_an_address_in_use(greenroom, origin, option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
+        running = greenroom.serve("--origin", origin.url, *limits, option, address, ready=False)
+        refused(running, 2, f"cannot listen on {address}")
+        assert "something else is listening there already" in running.output
+
+
+def test_an_address_that_is_not_ours(greenroom, origin) -> None:
+    limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
+    refused(greenroom.serve("--origin", origin.url, *limits, "--listen", "192.0.2.1:80", ready=False), 2, "cannot listen on 192.0.2.1:80")
+
+
+def test_a_data_directory_that_cannot_be_written(greenroom, origin, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
+    running = greenroom.serve("--origin", origin.url, *limits, "--data", str(tmp_path / "file" / "data"), ready=False)
+    refused(running, 2, f"cannot use the data directory {tmp_path}/file/data: Not a directory")
+
+
+def test_a_data_directory_in_use(greenroom, origin) -> None:
+    first = greenroom.room(origin.url, 1)
+    limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
+    refused(greenroom.serve("--origin", origin.url, *limits, ready=False), 2, f"is in use by process {first.process.pid}")
+    assert first.stop() == 0
+    assert greenroom.room(origin.url, 1).alive
+
+
+def test_a_broken_file(greenroom) -> None:
+    running = greenroom.config("origin = 3\n", ready=False)
+    assert running.end() == 1
+    assert f"{greenroom.folder}/greenroom.toml:1: origin: must be a table" in running.output
+
+
+def test_keys_that_others_can_read(greenroom, origin) -> None:
+    greenroom.room(origin.url, 1).stop()
+    (greenroom.data / "keys.json").chmod(0o644)
+    limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
+    running = greenroom.serve("--origin", origin.url, *limits, ready=False)
+    refused(running, 1, "do chmod 600")
+
+
+# -- the end --------------------------------------------------------------------------------------------------------------------
+
+
+def slow_request(running, seconds: float) -> tuple[threading.Thread, list]:
+    """A visitor who is in the middle of an answer that takes a while."""
+    got: list = []
+
+    def visit() -> None:
+        try:
+            got.append(running.visitor().get(f"/slow?{seconds}").status)
+        except (OSError, http.client.HTTPException) as error:
+            got.append(error)
+
+    thread = threading.Thread(target=visit)
+    thread.start()
+    return thread, got
+
+
+def test_sigterm_lets_an_answer_under_way_end_and_says_so(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 5)
+    address = running.address
+    thread, got = slow_request(running, 2)
+    origin.wait_for_request()
+    running.send(signal.SIGTERM)
+    running.wait_until_printed("draining: 1 request under way")
+    assert running.ask("/readyz").status == 503
+    assert running.ask("/healthz").status == 200
+    assert running.metric("greenroom_ready") == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
+    assert running.end() == 0
+    thread.join()
+    assert got == [200]
+
+
+def test_a_second_sigterm_does_not_wait(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 5)
+    thread, got = slow_request(running, 15)
+    origin.wait_for_request()
+    running.send(signal.SIGTERM)
+    running.wait_until_printed("draining")
+    running.send(signal.SIGTERM)
+    assert running.end(5) == 0
+    assert "1 request was cut off" in running.output
+    thread.join()
+    assert isinstance(got[0], Exception)
+
+
+def test_a_drain_has_an_end(greenroom, origin) -> None:
+    running = greenroom.config(f'origin = "{origin.url}"\ndrain_seconds = 1\n' + ROOM.format(active=5))
+    thread, _ = slow_request(running, 15)
+    origin.wait_for_request()
+    running.send(signal.SIGTERM)
+    assert running.end(8) == 0
+    assert "cut off" in running.output
+    thread.join()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_greenroom_ends_at_once(greenroom, origin, number: signal.Signals) -> None:
+    running = greenroom.room(origin.url, 5)
+    kept = http.client.HTTPConnection(*running.address)
+    kept.request("GET", "/", headers={"Host": "a"})
+    kept.getresponse().read()
+    running.send(number)
+    assert running.end(5) == 0
+    assert running.output.endswith("stopped\n")
+    kept.close()
+
+
+# -- logs -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_logs_are_json_when_wanted_and_hold_no_secret(greenroom, origin) -> None:
+    running = greenroom.config(f'origin = "{origin.url}"\n[log]\nformat = "json"\nlevel = "debug"\naccess = true\n' + ROOM.format(active=1))
+    visitor = running.visitor()
+    visitor.get("/path?password=hunter2", headers={"Authorization": "Bearer hunter2"})
+    visitor.get("/path?password=hunter2", headers={"Authorization": "Bearer hunter2"})
+    ticket = visitor.cookies["__cfwaitingroom"]
+    running.visitor().get("/held")
+    running.send(signal.SIGHUP)
+    running.wait_until_printed("configuration taken over")
+    running.stop()
+    lines = [json.loads(line) for line in running.output.splitlines() if line.startswith("{")]
+    requests = [line for line in lines if line["event"] == "request"]
+    assert [(line["path"], line["reply"]) for line in requests] == [("/path", "forwarded"), ("/path", "forwarded"), ("/held", "answered")]
+    assert requests[0]["client"] == "127.0.0.1"
+    assert "hunter2" not in running.output
+    assert ticket not in running.output
+
+
+def test_queries_are_logged_only_when_asked_for(greenroom, origin) -> None:
+    running = greenroom.config(f'origin = "{origin.url}"\n[log]\naccess = true\nqueries = true\n' + ROOM.format(active=1))
+    running.visitor().get("/path?a=1")
+    running.wait_until_printed("/path?a=1")
+
+
+def test_there_is_no_access_log_unless_asked_for(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 1)
+    running.visitor().get("/nowhere-to-be-seen")
+    running.stop()
+    assert "nowhere-to-be-seen" not in running.output
+
+
+# -- TLS ------------------------------------------------------------------------------------------------------------------------
+
+
+def certificate(folder: Path, name: str) -> bytes:
+    """Writes cert.pem and key.pem; gives the certificate as DER."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    (folder / "cert.pem").write_bytes(made.public_bytes(pem))
+    return made.public_bytes(serialization.Encoding.DER)
+
+
+def shown_certificate(address: tuple[str, int]) -> bytes:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with socket.create_connection(address) as plain, context.wrap_socket(plain) as secure:
+        secure.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert secure.recv(12) == b"HTTP/1.1 200"
+        return secure.getpeercert(binary_form=True) or b""
+
+
+def test_it_serves_over_tls_and_takes_up_a_renewed_certificate(greenroom, origin) -> None:
+    first = certificate(greenroom.folder, "first")
+    running = greenroom.config(f'origin = "{origin.url}"\n[tls]\ncert = "cert.pem"\nkey = "key.pem"\n' + ROOM.format(active=5))
+    assert "visitors   https://" in running.output
+    assert shown_certificate(running.address) == first
+    second = certificate(greenroom.folder, "second")
+    running.wait_until_printed("configuration taken over")
+    assert shown_certificate(running.address) == second

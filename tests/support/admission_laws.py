@@ -1,0 +1,385 @@
+"""The laws of admission, checked from outside on every single operation.
+
+`Witness` stands before a ledger, asks it what visitors ask, and keeps its own books from the answers alone: who is inside, who is present,
+who came in when. Whatever contradicts a law becomes a line in `found`. It judges nothing by the ledger's own counts except
+where a law speaks about them (conservation, look-ahead, draws).
+"""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from random import Random
+
+from admission_world import FlakyJournal, HandClock, answer_of, bits, small_room, ticket_id
+
+from greenroom.admission.line import GRACE_MS
+from greenroom.admission.records import remember
+from greenroom.model.room import Room
+from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, make_key
+from greenroom.stores.memory import MemoryLedger
+
+LATE_MS = 2 * 256
+"""Ends of sessions and ghosts may be noticed this late."""
+
+
+@dataclass
+class Place:
+    """Somebody in line, as the answers said."""
+
+    key: int
+    attempted_ms: int
+    refresh_ms: int
+
+    def due_ms(self, patience_ms: int) -> int:
+        return self.attempted_ms + self.refresh_ms + GRACE_MS + patience_ms
+
+
+class Witness:
+    """Asks and keeps books."""
+
+    def __init__(self, room: Room, seed: int = 0, journal: FlakyJournal | None = None) -> None:
+        self.clock = HandClock()
+        self.journal = journal or FlakyJournal()
+        self.bits = bits(seed)
+        self.room = room
+        self.ledger = MemoryLedger(room, self.clock, self.bits, self.journal)
+        self.found: list[str] = []
+        self.inside: dict[bytes, int] = {}
+        self.places: dict[bytes, Place] = {}
+        self.over: dict[bytes, int] = {}  # ids that had their session or left: until when they must be refused
+        self.entries: deque[int] = deque()
+        self.from_line: deque[int] = deque()
+        self.tickets: dict[bytes, int] = {}
+        self.halted = False
+
+    # -- what is true, by our own books --
+
+    @property
+    def now_ms(self) -> int:
+        return self.clock.ms
+
+    @property
+    def life_ms(self) -> int:
+        return self.room.session_ms + (0 if self.room.disable_session_renewal else self.room.renewal_age_ms)
+
+    @property
+    def rejecting(self) -> bool:
+        return self.room.queueing_method == "reject" and not self.room.queue_all
+
+    @property
+    def closed(self) -> bool:
+        return self.room.queue_all or self.room.queueing_method == "reject"
+
+    def active(self) -> int:
+        return sum(1 for renewed_ms in self.inside.values() if self.now_ms < renewed_ms + self.life_ms)
+
+    def living(self, one: bytes) -> bool:
+        return one in self.inside and self.now_ms < self.inside[one] + self.life_ms
+
+    def present(self, late_ms: int = 0) -> list[tuple[bytes, Place]]:
+        """Those who are certainly in line; with `late_ms` those who may still be."""
+        patience_ms = PLACE_KEPT_MS if self.rejecting else 0
+        return [(one, place) for one, place in self.places.items() if place.due_ms(patience_ms) > self.now_ms - late_ms]
+
+    def minute(self) -> int:
+        """Admissions of the last 60 s, the edge included."""
+        while self.entries and self.now_ms - self.entries[0] > 60_000:
+            self.entries.popleft()
+        return len(self.entries)
+
+    # -- operations --
+
+    def advance(self, ms: int) -> None:
+        self.clock.ms += ms
+
+    def arrive(self, one: bytes) -> Outcome:
+        key = self.tickets.setdefault(one, make_key(self.now_ms, self.bits(22)))
+        line_before = dict(self.ledger.books.line.slots)
+        waiting = len(self.present())
+        room_left = self._room_left()
+        outcome = self._ask(self.ledger.arrive, one, key)
+        if outcome.standing is Standing.ADMITTED:
+            self.law(not self.room.confirm_newcomers, "a newcomer was not confirmed")
+            if self.room.queueing_method != "passthrough":
+                self.law(waiting < room_left, f"a newcomer passed {waiting} waiting people with room for {room_left}")
+            self._entered(one)
+        elif outcome.standing is Standing.WAITING:
+            self.law(outcome.position == 0, "a place without a ticket that came back")
+            line = self.ledger.books.line.slots
+            self.law(one not in line and line.keys() <= line_before.keys(), "a held newcomer changed the line")
+            self._estimated(outcome)
+        else:
+            self.law(False, f"a newcomer is {outcome.standing!r}")
+        self._after()
+        return outcome
+
+    def poll(self, one: bytes, key: int | None = None) -> Outcome:
+        key = self.tickets[one] if key is None else key
+        books = self.ledger.books
+        room_left = self._room_left()
+        ahead = sum(1 for other, place in self.present() if place.key < key and other != one)
+        drawn = getattr(books._calling, "drawn", set())
+        called = books.line.slots.get(one) in drawn and books.lease.permits > 0 and not self.closed and not books.halted
+        outcome = self._ask(self.ledger.poll, one, key)
+        if self._claims(one, outcome):
+            pass
+        elif outcome.standing is Standing.ADMITTED:
+            if self.room.queueing_method == "fifo":
+                look = int(books._look)
+                self.law(ahead < room_left + look, f"{ahead} waited ahead, with room for {room_left} and {look} more expected")
+                self.law(look <= 3 * len(self.from_line) + 1, f"looks {look} ahead after {len(self.from_line)} admissions from the line")
+            if one in self.places:
+                self.from_line.append(self.now_ms)
+            self._entered(one)
+        elif outcome.standing is Standing.WAITING:
+            self.law(not called or books.halted, "whoever was drawn and found a permit was not let in")
+            self._waits(one, key, outcome)
+        else:
+            self.law(False, f"a waiting ticket is {outcome.standing!r} without having had a session")
+        self._after()
+        return outcome
+
+    def peek(self, one: bytes) -> Outcome:
+        before = repr(self.ledger.books.memory(self.now_ms))
+        outcome = self._ask(self.ledger.peek, one, self.tickets[one])
+        if not self._claims(one, outcome):
+            self.law(outcome.standing is Standing.WAITING, f"an early try is {outcome.standing!r}")
+            self._estimated(outcome)
+        self.law(repr(self.ledger.books.memory(self.now_ms)) == before, "a look changed the books")
+        self._after()
+        return outcome
+
+    def view(self, one: bytes) -> Outcome:
+        outcome = self._ask(self.ledger.view, one)
+        if not self.living(one):
+            self.law(outcome.standing is Standing.GONE, f"a session that is over is {outcome.standing!r}")
+        else:
+            renewed_ms = self.inside[one]
+            if not self.room.disable_session_renewal and self.now_ms - renewed_ms > self.room.renewal_age_ms:
+                renewed_ms = self.inside[one] = self.now_ms
+            self.law(outcome.standing is Standing.ACTIVE, f"a living session is {outcome.standing!r}")
+            told = (outcome.renewed_ms, outcome.expires_ms)
+            self.law(told == (renewed_ms, renewed_ms + self.life_ms), f"a session was told {told}, not {renewed_ms} + {self.life_ms}")
+        self._after()
+        return outcome
+
+    def leave(self, one: bytes) -> None:
+        certain = self.living(one) or one in dict(self.present())
+        self.ledger.leave(one)
+        if self.inside.pop(one, None) or self.places.pop(one, None):
+            self.over[one] = self.now_ms + PLACE_KEPT_MS if certain else 0
+        self._after()
+
+    def tick(self) -> None:
+        self.ledger.tick()
+        self._after()
+
+    def configure(self, **changes: object) -> None:
+        was_rejecting = self.rejecting
+        over = self._end_sessions()
+        stay = self.present(LATE_MS)
+        self.room = replace(self.room, **changes)  # type: ignore[arg-type]
+        self.ledger.configure(self.room)
+        on_the_books = self.ledger.books.sessions.renewed
+        for one, renewed_ms in over.items():  # noticed late, and so still on the books when the new settings came
+            if one in on_the_books:
+                self.inside[one] = renewed_ms
+        if was_rejecting and not self.rejecting:
+            for _, place in stay:
+                place.attempted_ms, place.refresh_ms = self.now_ms, self.room.refresh_max_seconds * 1100
+        self._after()
+
+    def restart(self) -> None:
+        """kill -9, and up again from what the journal has."""
+        was_halted = self.halted or self.journal.failing
+        self.ledger = MemoryLedger.restore(self.room, self.clock, self.bits, self.journal, list(self.journal.payloads))
+        books = self.ledger.books
+        kept = remember(self.ledger.snapshot())
+        self._end_sessions()
+        if was_halted:  # what could not be written may be forgotten; take over what is remembered
+            self.inside = dict(kept.sessions)
+            self.halted = False
+        living = {one: renewed_ms for one, renewed_ms in self.inside.items() if self.living(one)}
+        self.law(kept.sessions == living, "a restart lost or invented sessions")
+        for one, place in self.present():
+            self.law(was_halted or kept.places.get(one) == place.key, "a restart lost a place")
+        self.law(was_halted or len(books.lease.window) == self.minute(), "a restart forgot the sliding minute")
+        longest_ms = self.room.refresh_max_seconds * 1100
+        self.places = {one: Place(key, self.now_ms, longest_ms) for one, key in kept.places.items()}
+        self.law(len(books.line) == len(kept.places), "a restart remembers places that are not in line")
+        self._after()
+
+    # -- laws --
+
+    def law(self, holds: bool, problem: str) -> None:
+        if not holds:
+            self.found.append(problem)
+
+    def _ask(self, operation: object, *arguments: object) -> Outcome:
+        written = len(self.journal.payloads)
+        line_before = set(self.ledger.books.line.slots)
+        refused = self.halted or self.journal.failing
+
+        def at_the_answer(outcome: Outcome) -> None:
+            one = arguments[0]
+            new = b"".join(self.journal.payloads[written:])
+            if outcome.standing is Standing.ADMITTED:
+                self.law(not refused, "let in although it cannot be written down")
+                self.law(one in new, "let in before it was written down")
+            elif outcome.position and one not in line_before and not refused:
+                self.law(one in new, "a place was promised before it was written down")
+            elif (
+                outcome.standing is Standing.ACTIVE
+                and outcome.renewed_ms == self.now_ms
+                and self.inside.get(one) != self.now_ms
+                and not refused
+            ):  # type: ignore[call-overload]
+                self.law(one in new, "a session was renewed before it was written down")
+
+        answers: list[Outcome] = []
+
+        def then(outcome: Outcome) -> None:
+            at_the_answer(outcome)
+            answers.append(outcome)
+
+        operation(*arguments, then)  # type: ignore[operator]
+        (outcome,) = answers
+        return outcome
+
+    def _end_sessions(self) -> dict[bytes, int]:
+        """Takes those whose time is over off our books: they."""
+        over = {one: renewed_ms for one, renewed_ms in self.inside.items() if not self.living(one)}
+        for one, renewed_ms in over.items():
+            del self.inside[one]
+            self.over[one] = renewed_ms + PLACE_KEPT_MS
+        return over
+
+    def _room_left(self) -> int:
+        """How many permits there can be at most."""
+        return min(self.room.total_active_users - self.active(), self.room.new_users_per_minute - self.minute())
+
+    def _entered(self, one: bytes) -> None:
+        self.law(not self.closed, "let in although nobody may")
+        room_left = self._room_left()
+        self.entries.append(self.now_ms)
+        self.inside[one] = self.now_ms
+        self.places.pop(one, None)
+        if self.room.queueing_method != "passthrough":
+            self.law(room_left > 0, f"let in with room for {room_left}: {self.active()} active, {self.minute()} in the last minute")
+
+    def _claims(self, one: bytes, outcome: Outcome) -> bool:
+        """Whether this id has or had its session (or left), and the answer says so."""
+        if self.living(one):
+            self.law(outcome.standing is Standing.ACTIVE, f"a waiting ticket with a living session is {outcome.standing!r}")
+            if outcome.renewed_ms == self.now_ms:
+                self.inside[one] = self.now_ms
+            return True
+        self._end_sessions()
+        if self.over.get(one, 0) > self.now_ms:
+            self.law(outcome.standing is Standing.GONE, f"a spent ticket is {outcome.standing!r}")
+            return True
+        return outcome.standing is Standing.GONE and one in self.over
+
+    def _waits(self, one: bytes, key: int, outcome: Outcome) -> None:
+        if self.rejecting and outcome.position == 0:
+            self.law(one not in dict(self.present()), "a real place was lost while rejecting")
+            return
+        certain = [place for other, place in self.present() if other != one]
+        possible = [place for other, place in self.present(LATE_MS) if other != one]
+        self.inside.pop(one, None)
+        self.places[one] = Place(key, outcome.attempted_ms, outcome.refresh_ms)
+        least = sum(1 for place in certain if place.key < key)
+        most = sum(1 for place in possible if place.key < key)
+        self.law(least <= outcome.ahead <= most, f"told {outcome.ahead} ahead, but {least} to {most} are")
+        self.law(outcome.position == outcome.ahead + 1, "position is not one more than ahead")
+        self.law(len(certain) < outcome.waiting <= len(possible) + 1, f"told {outcome.waiting} wait, but {len(certain)}+1 do")
+        self.law(outcome.attempted_ms == self.now_ms, "a try was not counted")
+        longest_ms = self.room.refresh_max_seconds * 1100
+        self.law((outcome.refresh_ms == 0) if self.rejecting else (1500 <= outcome.refresh_ms <= longest_ms), "a strange refresh")
+        self._estimated(outcome)
+
+    def _estimated(self, outcome: Outcome) -> None:
+        if self.closed or outcome.storage_failed:
+            self.law(outcome.estimate is None, "an estimate although nobody is let in")
+        if outcome.estimate:
+            self.law(0 <= outcome.estimate.p25_s <= outcome.estimate.p50_s <= outcome.estimate.p75_s, "quartiles out of order")
+
+    def _after(self) -> None:
+        self.found += self.ledger.problems()
+        self.halted = self.ledger.storage_failed
+        gauges = self.ledger.gauges()
+        least = self.active()
+        recent = list(self.inside.values()) + [until_ms - PLACE_KEPT_MS for until_ms in self.over.values()]
+        most = sum(1 for renewed_ms in recent if self.now_ms < renewed_ms + self.life_ms + LATE_MS)
+        swept = self.ledger.books._swept == self.now_ms >> 8
+        self.law(least <= gauges.active and (gauges.active <= most or not swept), f"{gauges.active} on the books, {least} to {most} inside")
+        while self.from_line and self.now_ms - self.from_line[0] > 120_000:
+            self.from_line.popleft()
+
+
+METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
+
+
+def walk(seed: int, steps: int, **start: object) -> list[str]:
+    """A random stretch of life of a small room; the laws that broke, with the step. Stops at the first."""
+    draw = Random(seed)
+    limits = {"total_active_users": draw.choice((1, 2, 5, 9)), "new_users_per_minute": draw.choice((1, 3, 6, 30))}
+    witness = Witness(small_room(**{**limits, "queueing_method": draw.choice(("fifo", "random")), **start}), seed)
+    for step in range(steps):
+        _step(witness, draw, step)
+        if witness.found:
+            return [f"seed {seed}, step {step}: {problem}" for problem in witness.found]
+    return []
+
+
+def _step(witness: Witness, draw: Random, step: int) -> None:
+    """One thing happens: mostly visitors, sometimes operators, rarely disasters."""
+    witness.advance(draw.choice((0, 0, 1, 40, 100, 300, 900, 2_000, 2_000, 5_000, 20_000) if draw.random() < 0.98 else (61_000, 400_000)))
+    kind = draw.random()
+    ready = [one for one, place in witness.places.items() if witness.now_ms >= place.attempted_ms + place.refresh_ms - 100]
+    if kind < 0.22:
+        one = ticket_id(step)
+        witness.arrive(one)
+        if draw.random() < 0.8 and one not in witness.inside:
+            witness.advance(draw.choice((1_800, 2_400)))
+            witness.poll(one)
+    elif kind < 0.65 and ready:
+        witness.poll(draw.choice(ready))
+    elif kind < 0.70 and witness.places:
+        witness.peek(draw.choice(list(witness.places)))
+    elif kind < 0.82 and witness.inside:
+        witness.view(draw.choice(list(witness.inside)))
+    elif kind < 0.86 and witness.tickets:
+        one = draw.choice(list(witness.tickets))
+        (witness.peek if draw.random() < 0.3 else witness.poll)(one) if one not in witness.places else None
+    elif kind < 0.88:
+        witness.view(ticket_id(10**9 + step))
+        if witness.inside or witness.places:
+            witness.leave(draw.choice([*witness.inside, *witness.places]))
+    elif kind < 0.94:
+        witness.tick()
+    elif kind < 0.97:
+        witness.configure(**draw.choice(_changes(draw)))
+    elif kind < 0.98:
+        witness.journal.failing = not witness.journal.failing
+    elif kind < 0.99:
+        witness.journal.failing = False
+        witness.advance(1_000)
+        witness.tick()
+    else:
+        witness.restart()
+
+
+def _changes(draw: Random) -> list[dict[str, object]]:
+    return [
+        {"total_active_users": draw.choice((1, 2, 5, 9, 20))},
+        {"new_users_per_minute": draw.choice((1, 3, 6, 30, 100))},
+        {"queueing_method": draw.choice(METHODS)},
+        {"queueing_method": draw.choice(("fifo", "random"))},
+        {"queue_all": draw.random() < 0.3},
+        {"queue_all": False, "confirm_newcomers": draw.random() < 0.5},
+        {"session_duration": draw.choice((1, 1, 2, 5))},
+        {"disable_session_renewal": draw.random() < 0.4},
+    ]
+
+
+__all__ = ["Witness", "answer_of", "walk"]

@@ -143,9 +143,7 @@ def commands() -> str:
         for option in command.params:
             if option.name == "help":
                 continue
-            (
-                option.name.upper() if option.param_type_name == "argument" else " ".join([*option.opts, option.metavar or ""]).strip()
-            )
+            words = [option.name.upper()] if option.param_type_name == "argument" else [*option.opts, option.metavar or ""]
             rows.append((f"`{' '.join(words).strip()}`", "yes" if option.required else "", option.help or ""))
         parts.append(f"## `{name}`\n\n{(command.help or '').strip()}\n\n{table(('option', 'required', 'meaning'), rows)}\n")
     return "".join(parts).rstrip() + "\n"

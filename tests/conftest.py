@@ -28,14 +28,14 @@ PATIENCE_S = 20.0
 """For what should take a moment, on a busy machine."""
 
 
-def eventually(happened: Callable[[], Any], what: str, within_s: float = PATIENCE_S) -> Any:
+def eventually(happened: Callable[[], Any], what: str | Callable[[], str], within_s: float = PATIENCE_S) -> Any:
     """The first true answer of `happened`; fails, naming `what` was awaited, when there is none in time."""
     end = time.monotonic() + within_s
     while True:
         found = happened()
         if found:
             return found
-        assert time.monotonic() < end, f"waited {within_s:.0f} s in vain: {what}"
+        assert time.monotonic() < end, f"waited {within_s:.0f} s in vain: {what if isinstance(what, str) else what()}"
         time.sleep(0.02)  # another process needs a moment
 
 
@@ -182,9 +182,9 @@ class Running:
         eventually(ready, "greenroom is ready")
         return self
 
-    def wait_until_printed(self, text: str) -> Self:
-        """Returns when the output holds this text."""
-        eventually(lambda: text in self.output, f"{text!r} in the output of greenroom, which is:\n{self.output}")
+    def wait_until_printed(self, text: str, times: int = 1) -> Self:
+        """Returns when the output holds this text, so many times."""
+        eventually(lambda: self.output.count(text) >= times, lambda: f"{text!r} in the output, which is:\n{self.output}")
         return self
 
     def send(self, number: signal.Signals) -> None:

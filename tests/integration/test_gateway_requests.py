@@ -1,6 +1,7 @@
 """Requests through the gateway: forwarded or held, one after the other, in every framing there is."""
 
 import asyncio
+import ipaddress
 
 import pytest
 
@@ -334,8 +335,6 @@ def test_headers_for_one_hop_stop_here(rig, run) -> None:
 
 
 def test_the_visitor_of_a_trusted_proxy_is_its_client(rig, run) -> None:
-    import ipaddress
-
     async def story() -> None:
         policy = ForwardedPolicy([ipaddress.ip_network("127.0.0.0/8")])
         async with rig.running(policy=policy, connections_per_address=1), rig.visitor() as first, rig.visitor() as second:
@@ -350,7 +349,12 @@ def test_each_host_has_its_own_origin(rig, run) -> None:
     async def story() -> None:
         async with rig.running():
             here = rig.origin
-            server = await asyncio.start_server(lambda r, w: w.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthere"), "127.0.0.1", 0)
+
+            async def answer(reader, writer) -> None:
+                assert b"\r\nhost: inner\r\n" in await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthere")
+
+            server = await asyncio.start_server(answer, "127.0.0.1", 0)
             there = type(here)("http", "127.0.0.1", server.sockets[0].getsockname()[1], host_header="inner")
             rig.gateway.origins = lambda host: there if host == "there" else here
             for host, body in (("here", b"hello from /"), ("there", b"there"), ("here", b"hello from /")):

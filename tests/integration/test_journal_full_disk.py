@@ -140,7 +140,7 @@ def a_read_only_disk(disk: Path) -> None:
     journal.append(frame(0))
     journal.close()
     with path.open("ab") as file:
-        file.write(b"\0\0\x20\0torn")
+        file.write(b"\0\0\x80\0" + b"torn" * 5000)
     survives_a_read_only_time(disk, path)
     path.with_name("journal.lock").unlink()
     survives_a_read_only_time(disk, path)
@@ -158,6 +158,7 @@ def survives_a_read_only_time(disk: Path, path: Path) -> None:
     journal.sync()
     mount("-o", "remount,rw", str(disk))
     journal.append(frame(start))
+    assert path.stat().st_size == journal.size
     refused(lambda: FileJournal(path), "is in use")
     assert numbers(journal) == list(range(start + 1))
     journal.close()

@@ -78,6 +78,7 @@ def test_a_file_cut_anywhere_gives_exactly_the_frames_that_are_whole(texts: list
         found, journal = written.read()
         assert found == [text for text, (_, end) in zip(texts, written.bounds, strict=True) if end <= length]
         assert journal.damage == (), "a cut end is what a kill leaves, not damage"
+        assert written.path.stat().st_size == journal.size, "the half frame is cut off at once"
         written.goes_on(found, journal)
 
 
@@ -170,6 +171,16 @@ def test_big_frames_are_found_behind_damage_that_hides_their_neighbours_length(t
     assert list(journal.replay()) == texts[1:]
     assert journal.damage[0].offset == HEADER_SIZE
     assert journal.damage[0].length == FRAME_HEAD.size + len(texts[0])
+
+
+def test_a_damaged_payload_needs_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "RESYNC_BYTES_MAX", 0)
+    journal = FileJournal(tmp_path / "journal")
+    for text in (b"first", b"hit", b"last"):
+        journal.append(text)
+    journal.close()
+    (tmp_path / "journal").write_bytes((tmp_path / "journal").read_bytes().replace(b"hit", b"HIT"))
+    assert list(FileJournal(tmp_path / "journal").replay()) == [b"first", b"last"]
 
 
 def test_the_search_behind_damage_ends_however_the_bytes_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ class Witness:
         self.found: list[str] = []
         self.inside: dict[bytes, int] = {}
         self.places: dict[bytes, Place] = {}
+        self.admitted: dict[bytes, int] = {}
         self.over: dict[bytes, int] = {}  # ids that had their session or left: until when they must be refused
         self.entries: deque[int] = deque()
         self.from_line: deque[int] = deque()
@@ -165,7 +166,9 @@ class Witness:
     def leave(self, one: bytes) -> None:
         certain = self.living(one) or one in dict(self.present())
         self.ledger.leave(one)
-        if self.inside.pop(one, None) or self.places.pop(one, None):
+        if self.inside.pop(one, None):
+            self.over[one] = self.admitted.get(one, 0) + PLACE_KEPT_MS if certain else 0
+        elif self.places.pop(one, None):
             self.over[one] = self.now_ms + PLACE_KEPT_MS if certain else 0
         self._after()
 
@@ -177,8 +180,12 @@ class Witness:
         was_rejecting = self.rejecting
         over = self._end_sessions()
         stay = self.present(LATE_MS)
+        self.places = dict(stay)
         self.room = replace(self.room, **changes)  # type: ignore[arg-type]
         self.ledger.configure(self.room)
+        for one in self.places.keys() - self.ledger.books.line.slots.keys():
+            self.law(self.places[one].due_ms(0) <= self.now_ms, "new settings cost somebody a place")
+            del self.places[one]
         on_the_books = self.ledger.books.sessions.renewed
         for one, renewed_ms in over.items():  # noticed late, and so still on the books when the new settings came
             if one in on_the_books:
@@ -197,9 +204,10 @@ class Witness:
         self._end_sessions()
         if was_halted:  # what could not be written may be forgotten; take over what is remembered
             self.inside = dict(kept.sessions)
+            self.over = dict.fromkeys(self.admitted, 0) | {one: until_ms if one in kept.spent else 0 for one, until_ms in self.over.items()}
             self.halted = False
         living = {one: renewed_ms for one, renewed_ms in self.inside.items() if self.living(one)}
-        self.law(kept.sessions == living, "a restart lost or invented sessions")
+        self.law(kept.sessions == living, f"a restart lost or invented sessions: {kept.sessions.items() ^ living.items()}")
         for one, place in self.present():
             self.law(was_halted or kept.places.get(one) == place.key, "a restart lost a place")
         self.law(was_halted or len(books.lease.window) == self.minute(), "a restart forgot the sliding minute")
@@ -250,7 +258,7 @@ class Witness:
         over = {one: renewed_ms for one, renewed_ms in self.inside.items() if not self.living(one)}
         for one, renewed_ms in over.items():
             del self.inside[one]
-            self.over[one] = renewed_ms + PLACE_KEPT_MS
+            self.over[one] = self.admitted.get(one, 0) + PLACE_KEPT_MS  # no check-in as a waiter can be later than that
         return over
 
     def _room_left(self) -> int:
@@ -261,7 +269,7 @@ class Witness:
         self.law(not self.closed, "let in although nobody may")
         room_left = self._room_left()
         self.entries.append(self.now_ms)
-        self.inside[one] = self.now_ms
+        self.inside[one] = self.admitted[one] = self.now_ms
         self.places.pop(one, None)
         if self.room.queueing_method != "passthrough":
             self.law(room_left > 0, f"let in with room for {room_left}: {self.active()} active, {self.minute()} in the last minute")
@@ -306,12 +314,12 @@ class Witness:
     def _after(self) -> None:
         self.found += self.ledger.problems()
         self.halted = self.ledger.storage_failed
-        gauges = self.ledger.gauges()
+        on_the_books = self.ledger.books.sessions.renewed
         least = self.active()
-        recent = list(self.inside.values()) + [until_ms - PLACE_KEPT_MS for until_ms in self.over.values()]
-        most = sum(1 for renewed_ms in recent if self.now_ms < renewed_ms + self.life_ms + LATE_MS)
-        swept = self.ledger.books._swept == self.now_ms >> 8
-        self.law(least <= gauges.active and (gauges.active <= most or not swept), f"{gauges.active} on the books, {least} to {most} inside")
+        late = sum(1 for renewed_ms in on_the_books.values() if renewed_ms + self.life_ms <= self.now_ms)
+        self.law(len(on_the_books) == least + late, f"{len(on_the_books)} sessions on the books, {late} of them over, but {least} inside")
+        overdue = [renewed_ms for renewed_ms in on_the_books.values() if renewed_ms + self.life_ms <= self.now_ms - LATE_MS]
+        self.law(not overdue or self.ledger.books._swept != self.now_ms >> 8, "a session that is over holds its unit")
         while self.from_line and self.now_ms - self.from_line[0] > 120_000:
             self.from_line.popleft()
 

@@ -4,6 +4,8 @@ import json
 import logging
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -227,22 +229,11 @@ def test_when_the_day_is_over_only_one_of_several_processes_makes_a_key(tmp_path
 
 
 def test_processes_that_start_together_agree_on_one_key(tmp_path: Path) -> None:
-    children = []
-    for _ in range(8):
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(writing, KeyRing(tmp_path / "data", NOW).current.id)
-            os._exit(0)
-        os.close(writing)
-        children.append((child, reading))
-    ids = set()
-    for child, reading in children:
-        ids.add(os.read(reading, 100))
-        os.close(reading)
-        os.waitpid(child, 0)
+    code = "import sys; from pathlib import Path; from greenroom.stores.keys import KeyRing; print(KeyRing(Path(sys.argv[1]), 1).current.id.hex())"
+    started = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE) for _ in range(6)]
+    ids = {process.communicate()[0] for process in started}
+    assert {process.returncode for process in started} == {0}
     assert len(ids) == 1
-    assert ids != {b""}
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format": 1, "keys": []}'])

@@ -50,7 +50,7 @@ class AppListener:
             access_log=False,
             lifespan="off",
             server_header=False,
-            http="httptools",
+            http="h11",
             ws="none",
             timeout_graceful_shutdown=CLOSING_S,
         )

@@ -184,10 +184,13 @@ class Process:
         draining = asyncio.create_task(gateway.drain(self.config.drain_seconds, progress))
         hurrying = asyncio.create_task(self._hurry.wait())
         await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
-        if not draining.done():
-            gateway.close()
         hurrying.cancel()
-        cut = await draining
+        if draining.done():
+            cut = draining.result()
+        else:
+            cut = told
+            gateway.close()
+            await draining
         self._say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")
 
     async def _tend(self, ring: KeyRing, books: Books) -> None:

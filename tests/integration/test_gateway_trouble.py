@@ -1,0 +1,494 @@
+"""When one side fails: the visitor keeps the place or sees the failure, and never gets what is not meant for it."""
+
+import asyncio
+import socket
+
+import pytest
+
+from greenroom.gateway.origin import Origin
+from greenroom.model.visit import Forward
+
+LONG = b"x" * 100
+
+
+def keep_ticket(rig) -> None:
+    rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET)
+
+
+def the_place_is_kept(rig, response) -> bool:
+    return response.all("Set-Cookie") == [rig.TICKET.decode()] and "no-store" in response.header("Cache-Control")
+
+
+def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(rig, run, free_port) -> None:
+    async def story() -> None:
+        keep_ticket(rig)
+        async with rig.running(origin=Origin.of(f"http://127.0.0.1:{free_port()}")), rig.visitor() as talk:
+            response = await talk.get()
+            assert response.status == 502
+            assert the_place_is_kept(rig, response)
+            assert (response.header("Refresh"), response.header("Retry-After")) == ("10", "10")
+            assert b"not lost your place" in response.body
+            posted = await talk.get(method="POST", body=b"order=1")
+            assert (posted.status, posted.header("Refresh")) == (502, None)
+            told = await talk.get(head="Accept: application/json\r\n")
+            assert told.body == b'{"error":"bad gateway","status":502,"retryAfter":10}'
+            assert (rig.counts.failed, rig.counts.origin_connect_failures) == (3, 3)
+
+    run(story())
+
+
+def test_an_origin_that_does_not_exist_is_a_502(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(origin=Origin.of("http://no-such-host.invalid")):
+            assert (await rig.get()).status == 502
+
+    run(story())
+
+
+def test_an_origin_that_does_not_take_connections_is_a_504(rig, run) -> None:
+    async def story() -> None:
+        with socket.socket() as full:  # a backlog of nothing, filled: the kernel drops further attempts
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            fillers = []
+            for _ in range(4):
+                filler = socket.socket()
+                filler.setblocking(False)
+                filler.connect_ex(full.getsockname())
+                fillers.append(filler)
+            keep_ticket(rig)
+            async with rig.running(origin=Origin.of(f"http://127.0.0.1:{full.getsockname()[1]}"), origin_connect_s=1):
+                response = await rig.get()
+            assert response.status == 504
+            assert the_place_is_kept(rig, response)
+            for filler in fillers:
+                filler.close()
+
+    run(story())
+
+
+def test_an_origin_that_keeps_silent_is_a_504_and_is_let_go(rig, run) -> None:
+    async def story() -> None:
+        async def silent(_request, _writer) -> None:
+            await asyncio.sleep(3600)  # cancelled with the loop
+
+        keep_ticket(rig)
+        rig.app = silent
+        async with rig.running(origin_read_s=1):
+            response = await rig.get()
+            assert response.status == 504
+            assert the_place_is_kept(rig, response)
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"garbage\r\n\r\n",
+        b"\x00\x01\x02",
+        b"HTTP/2 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\r\n folded\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\nSet-Cookie: injected=1\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\x00b\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX : a\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 2000 OK\r\n\r\n",
+        b"HTTP/1.1 99 OK\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70_000,
+        b"HTTP/1.1 103 Hint\r\n\r\n" * 17,
+    ],
+    ids=range(23),
+)
+def test_an_answer_that_is_not_strictly_http_is_a_502(rig, run, answer) -> None:
+    async def story() -> None:
+        keep_ticket(rig)
+        rig.app = rig.says(answer)
+        async with rig.running(), rig.visitor() as talk:
+            response = await talk.get(minor=0 if b"103" in answer else 1)
+            assert response.status == 502
+            assert the_place_is_kept(rig, response)
+            assert rig.counts.origin_invalid == 1
+
+    run(story())
+
+
+@pytest.mark.parametrize("extra", [b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison", b"x"])
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"]
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_bytes_that_nobody_asked_for_reach_nobody(rig, run, answer, extra, together) -> None:
+    async def story() -> None:
+        async def app(request, writer) -> None:
+            if request.target != "/first":
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine")
+            elif together:
+                writer.write(answer + extra)
+            else:
+                writer.write(answer)
+                await writer.drain()
+                await asyncio.sleep(0.02)  # the answer must have been read on its own
+                writer.write(extra)
+
+        rig.app = app
+        async with rig.running(), rig.visitor() as talk:
+            assert (await talk.get("/first")).body == b"ok"
+            if not together:
+                await rig.until(lambda: not rig.counts.origin_connections_open, "the poisoned connection is closed")
+            assert (await talk.get("/second")).body == b"mine"
+        assert rig.origin_connections == 2
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("answer", "minor"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + LONG, 1),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + LONG, 0),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG + b"\r\n", 1),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG + b"\r\nXX\r\n", 1),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG + b"garbage", 1),
+    ],
+)
+def test_an_origin_that_dies_in_the_middle_leaves_no_whole_answer(rig, run, answer, minor) -> None:
+    async def story() -> None:
+        async def app(_request, writer) -> None:
+            head, _, body = answer.partition(b"\r\n\r\n")
+            writer.write(head + b"\r\n\r\n" + body[:50])
+            await begun.wait()
+            writer.write(body[50:])
+            writer.close()
+
+        begun = asyncio.Event()
+        rig.app = app
+        async with rig.running(), rig.visitor() as talk:
+            response = asyncio.create_task(talk.get(minor=minor))
+            await rig.until(lambda: rig.counts.origin_answers[2], "the answer begins")
+            begun.set()
+            assert ((await response).status, (await response).whole) == (200, False)
+            assert rig.counts.cut == 1
+
+    run(story())
+
+
+def test_an_http_1_0_visitor_sees_a_reset_when_a_chunked_answer_breaks_off(rig, run) -> None:
+    async def story() -> None:
+        rig.app = rig.says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG, close=True)
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+            with pytest.raises(ConnectionResetError):
+                await talk.reader.read()
+                await talk.reader.read()
+
+    run(story())
+
+
+def test_an_origin_that_is_reset_in_a_body_that_ends_with_the_connection_leaves_no_whole_answer(rig, run) -> None:
+    async def story() -> None:
+        async def app(_request, writer) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + LONG)
+            await writer.drain()
+            await asyncio.sleep(0.02)  # the reset would overtake the bytes
+            sock = writer.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            writer.transport.abort()
+
+        rig.app = app
+        async with rig.running():
+            response = await rig.get()
+            assert (response.body, response.whole) == (LONG, False)
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "retried"),
+    [("GET", b"", True), ("HEAD", b"", True), ("OPTIONS", b"", True), ("POST", b"", False), ("GET", b"x", False), ("DELETE", b"", False)],
+)
+def test_only_a_harmless_request_on_a_stale_connection_is_sent_again(rig, run, method, body, retried) -> None:
+    async def story() -> None:
+        async def app(request, writer) -> None:
+            if request.target == "/dies" and rig.origin_connections == 1:
+                writer.close()  # as if it had been closed just before this request arrived
+            else:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        keep_ticket(rig)
+        rig.app = app
+        async with rig.running(), rig.visitor() as talk:
+            assert (await talk.get("/warm")).status == 200
+            response = await talk.get("/dies", method=method, body=body)
+            assert response.status == (200 if retried else 502)
+            assert the_place_is_kept(rig, response) or retried
+            assert rig.counts.origin_retries == retried
+        assert [request.target for request in rig.requests].count("/dies") == 1 + retried
+
+    run(story())
+
+
+def test_a_fresh_connection_that_closes_without_an_answer_is_not_tried_again(rig, run) -> None:
+    async def story() -> None:
+        async def app(_request, writer) -> None:
+            writer.close()
+
+        rig.app = app
+        async with rig.running():
+            assert (await rig.get()).status == 502
+        assert len(rig.requests) == 1
+
+    run(story())
+
+
+def test_a_retry_happens_once(rig, run) -> None:
+    async def story() -> None:
+        async def app(request, writer) -> None:
+            if request.target == "/dies":
+                writer.close()
+            else:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        rig.app = app
+        async with rig.running(), rig.visitor() as talk:
+            await talk.get("/warm")
+            assert (await talk.get("/dies")).status == 502
+        assert [request.target for request in rig.requests] == ["/warm", "/dies", "/dies"]
+
+    run(story())
+
+
+@pytest.mark.parametrize("said", [b"Connection: close\r\n", b"Keep-Alive: timeout=1\r\n"])
+def test_a_connection_that_the_origin_will_close_is_not_used_again(rig, run, said) -> None:
+    async def story() -> None:
+        rig.app = rig.says(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + said + b"\r\n")
+        async with rig.running(), rig.visitor() as talk:
+            for _ in range(3):
+                assert (await talk.get()).status == 200
+        assert rig.origin_connections == 3
+
+    run(story())
+
+
+def test_an_idle_connection_to_the_origin_is_closed_after_its_time(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(origin_idle_s=1):
+            await rig.get()
+            assert rig.counts.origin_connections_open == 1
+            await rig.until(lambda: not rig.counts.origin_connections_open, "the idle connection is closed")
+            assert (await rig.get()).status == 200
+
+    run(story())
+
+
+def test_a_visitor_that_goes_away_takes_its_request_with_it(rig, run) -> None:
+    async def story() -> None:
+        async def endless(_request, writer) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while True:
+                writer.write(b"5\r\nhello\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.002)  # a stream that never ends
+
+        rig.app = endless
+        async with rig.running():
+            async with rig.visitor() as talk:
+                talk.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                await talk.reader.readuntil(b"hello")
+            await rig.until(lambda: rig.origin_lost and not rig.counts.origin_connections_open, "the origin learns of it")
+            assert rig.counts.abandoned == 1
+
+    run(story())
+
+
+def test_a_visitor_that_goes_away_before_any_answer_takes_its_request_with_it(rig, run) -> None:
+    async def story() -> None:
+        gone = asyncio.Event()
+
+        async def patient(_request, writer) -> None:
+            await gone.wait()
+            await asyncio.sleep(0.05)  # time for the connection to be broken off
+            writer.write(b"late")
+            await writer.drain()
+            raise ConnectionResetError if writer.transport.is_closing() else AssertionError
+
+        rig.app = patient
+        async with rig.running(half_closed_s=1):
+            async with rig.visitor() as talk:
+                talk.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                await rig.until(lambda: rig.requests, "the request arrives")
+            await rig.until(lambda: not rig.counts.origin_connections_open, "the origin's connection is broken off")
+            gone.set()
+            assert rig.counts.abandoned + rig.counts.cut == 1
+
+    run(story())
+
+
+def test_a_visitor_that_goes_away_while_its_request_waits_for_a_connection_is_forgotten(rig, run) -> None:
+    async def story() -> None:
+        release = asyncio.Event()
+
+        async def app(_request, writer) -> None:
+            await release.wait()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        rig.app = app
+        async with rig.running(origin_connections=1, half_closed_s=1), rig.visitor() as first:
+            first.send(b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n")
+            await rig.until(lambda: rig.requests, "the first request holds the only connection")
+            async with rig.visitor() as second:
+                second.send(b"GET /second HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                await rig.until(lambda: rig.counts.forwarded == 2, "the second waits")
+            await rig.until(lambda: rig.counts.connections_open == 1, "the second is gone")
+            release.set()
+            assert (await first.response()).status == 200
+            assert (await first.get("/third")).status == 200
+        assert [request.target for request in rig.requests] == ["/first", "/third"]
+
+    run(story())
+
+
+@pytest.mark.parametrize("pipelined", [1, 3])
+def test_a_visitor_that_only_closed_its_sending_side_gets_its_answers(rig, run, pipelined) -> None:
+    async def story() -> None:
+        rig.reception.delay_s = 0.02
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n" * pipelined)
+            talk.writer.write_eof()
+            assert (await talk.rest()).count(b"hello from /x") == pipelined
+
+    run(story())
+
+
+def test_half_a_request_before_the_end_is_no_request(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(half_closed_s=1):
+            for part in (b"GET / HTTP/1.1\r\nHo", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc"):
+                async with rig.visitor() as talk:
+                    talk.send(part)
+                    talk.writer.write_eof()
+                    assert b"200 OK" not in await talk.rest()
+            await rig.until(lambda: not rig.counts.origin_connections_open, "nothing stays with the origin")
+        assert rig.requests == [] or rig.requests[0].body == b""
+
+    run(story())
+
+
+def test_an_origin_that_answers_before_it_has_read_the_body_is_heard(rig, run) -> None:
+    async def story() -> None:
+        rig.app = rig.says(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"STREAM / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 1000)
+            response = await talk.response()
+            assert (response.status, response.body) == (413, b"big")
+            assert await talk.rest() == b""
+            await rig.until(lambda: not rig.counts.origin_connections_open, "a half-sent request's connection is not used again")
+
+    run(story())
+
+
+class Broken(Exception):
+    """Something nobody thought of."""
+
+
+def test_an_exception_in_the_reception_holds_the_visitor(rig, run) -> None:
+    async def story() -> None:
+        def decide(_arrival):
+            raise Broken
+
+        rig.reception.decide = decide
+        async with rig.running():
+            response = await rig.get()
+            assert (response.status, response.header("Refresh")) == (503, "10")
+            assert [type(error) for error in rig.errors] == [Broken]
+            assert rig.counts.errors == 1
+            rig.errors.clear()
+        assert rig.requests == []
+
+    run(story())
+
+
+@pytest.mark.parametrize("reply", [None, "forward", 200])
+def test_a_reply_that_is_neither_holds_the_visitor(rig, run, reply) -> None:
+    async def story() -> None:
+        rig.reception.decide = lambda _: reply
+        async with rig.running():
+            assert (await rig.get()).status == 503
+            assert len(rig.errors) == 1
+            rig.errors.clear()
+        assert rig.requests == []
+
+    run(story())
+
+
+def test_an_exception_on_the_way_to_the_origin_holds_the_visitor_and_keeps_the_place(rig, run) -> None:
+    async def story() -> None:
+        def origins(_host):
+            raise Broken
+
+        keep_ticket(rig)
+        async with rig.running():
+            rig.gateway.origins = origins
+            response = await rig.get()
+            assert response.status == 503
+            assert the_place_is_kept(rig, response)
+            assert [type(error) for error in rig.errors] == [Broken]
+            rig.errors.clear()
+        assert rig.requests == []
+
+    run(story())
+
+
+def test_an_exception_while_answering_is_a_503_and_not_half_an_answer(rig, run) -> None:
+    async def story() -> None:
+        def obey(_forward, _command):
+            raise Broken
+
+        rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=True)
+        rig.reception.obey = obey
+        rig.app = rig.says(b"HTTP/1.1 200 OK\r\nCf-Waiting-Room-Command: revoke\r\nContent-Length: 2\r\n\r\nok")
+        async with rig.running():
+            response = await rig.get()
+            assert (response.status, response.whole) == (503, True)
+            assert len(rig.errors) == 1
+            rig.errors.clear()
+
+    run(story())
+
+
+def test_a_second_reply_changes_nothing(rig, run) -> None:
+    async def story() -> None:
+        def twice(arrival, then) -> None:
+            then(rig.PAGE)
+            then(Forward())
+
+        rig.reception.receive = twice
+        async with rig.running():
+            rig.gateway.receive = twice
+            assert (await rig.get()).body == rig.PAGE.body
+        assert rig.requests == []
+
+    run(story())
+
+
+def test_a_decision_that_never_comes_holds_the_visitor(rig, run) -> None:
+    async def story() -> None:
+        late = []
+        async with rig.running(decision_s=1):
+            rig.gateway.receive = lambda arrival, then: late.append(then)
+            assert (await rig.get()).status == 503
+            late[0](Forward())
+        assert rig.requests == []
+
+    run(story())

@@ -1,0 +1,280 @@
+"""The built-in page: which view is shown, what it says, how large it is, and the headers it comes with."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from greenroom.model.room import LANGUAGES, Room
+from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Held
+from greenroom.pages import BUILT_IN_HEAD, CUSTOM_HEAD, JSON_HEAD, compile_page, left_page, origin_error_page
+from greenroom.pages.builtin import LAYOUTS, view_of
+from greenroom.pages.language import FALLBACK, VIEWS, Language, available, language
+
+ROOM = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
+PAGE = compile_page(Room(**ROOM))
+NOW_MS = 1_790_000_000_000
+PAGE_BYTES_MAX = 8_400
+"""The page goes out to everybody who waits, often all at once."""
+
+
+def held(**changes: Any) -> Held:
+    said: dict[str, Any] = {
+        "now_ms": NOW_MS,
+        "method": "fifo",
+        "last_updated_ms": NOW_MS,
+        "refresh_s": 20,
+        "next_try_s": 20,
+        "estimate": Estimate(300, 600, 900),
+        "position": 1_234_567,
+        "ahead": 1_234_566,
+        "waiting": 5_000_000,
+        "joined_ms": NOW_MS - 400_000,
+        "in_line": True,
+    }
+    return Held(**{**said, **changes})
+
+
+OUTSIDE: dict[str, Any] = {"position": 0, "ahead": 0, "in_line": False}
+PREQUEUE = {"event_active": True, "event_prequeueing": True, "event_start_ms": NOW_MS + 720_000}
+STATES = {
+    "fifo": held(),
+    "random": held(method="random"),
+    "placing": held(**OUTSIDE),
+    "paused": held(queue_all=True),
+    "prequeue": held(**PREQUEUE),
+    "shuffle": held(**PREQUEUE, shuffle_at_event_start=True),
+    "trouble": held(storage_failed=True),
+    "full": held(queue_full=True, **OUTSIDE),
+    "closed": Held(now_ms=NOW_MS, method="reject", last_updated_ms=NOW_MS, refresh_s=0),
+}
+
+
+class Elements(HTMLParser):
+    """Texts by id, and the ids of what is hidden by itself or by the row around it."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__()
+        self.texts: dict[str, str] = {}
+        self.hidden: set[str] = set()
+        self.attributes: dict[str, dict[str, str | None]] = {}
+        self._at, self._row_hidden = "", False
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag == "div":
+            self._row_hidden = "hidden" in found
+        self._at = found.get("id") or (self._at if tag == "time" else tag)
+        self.attributes[self._at] = found
+        if "hidden" in found or self._row_hidden:
+            self.hidden.add(self._at)
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._at] = self.texts.get(self._at, "") + data
+
+    def shown(self, name: str) -> str:
+        return "" if name in self.hidden else self.texts.get(name, "").strip()
+
+
+def test_every_view_has_a_layout_and_an_example_here() -> None:
+    assert set(VIEWS) == set(LAYOUTS) == set(STATES)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_state_is_shown_by_its_view(view: str) -> None:
+    assert view_of(STATES[view]) == view
+    assert json.loads(PAGE.json(STATES[view]))["greenroom"]["words"]["view"] == view
+
+
+@pytest.mark.parametrize(
+    ("changes", "view"),
+    [
+        ({"queue_all": True, **PREQUEUE}, "paused"),
+        ({"queue_all": True, "method": "reject"}, "paused"),
+        ({"method": "reject", **PREQUEUE}, "prequeue"),
+        ({"method": "passthrough", "queue_all": True}, "paused"),
+        ({"storage_failed": True, **OUTSIDE}, "trouble"),
+        ({"queue_full": True}, "fifo"),
+        ({"method": "something new"}, "fifo"),
+    ],
+)
+def test_when_several_reasons_hold_the_strongest_is_told(changes: dict[str, Any], view: str) -> None:
+    assert view_of(held(**changes)) == view
+
+
+def test_the_line_says_place_people_ahead_wait_and_time() -> None:
+    page = Elements(PAGE.html(held()))
+    shown = {name: page.shown(name) for name in ("title", "heading", "hero", "ahead", "wait", "chance", "waiting", "position", "updated")}
+    assert shown == {
+        "title": "1,234,567 in line",
+        "heading": "You are in line",
+        "hero": "1,234,567",
+        "ahead": "1,234,566",
+        "wait": "about 10 minutes",
+        "chance": "",
+        "waiting": "",
+        "position": "",
+        "updated": "14:13:20 UTC",
+    }
+    assert page.attributes["updated"]["datetime"] == "2026-09-21T14:13:20Z"
+    assert page.attributes["bar"]["value"] == "40"
+    assert page.attributes["room"]["data-next"] == "20"
+
+
+def test_a_draw_says_a_range_and_a_chance_but_no_place() -> None:
+    page = Elements(PAGE.html(held(method="random")))
+    assert page.shown("hero") == "5 to 15 minutes"
+    assert page.shown("chance") == "about 1 in 44"
+    assert page.shown("waiting") == "5,000,000"
+    assert "1,234,567" not in PAGE.html(held(method="random")).decode()
+    assert "value" not in page.attributes["bar"]
+
+
+def test_an_unknown_wait_is_said_as_unknown() -> None:
+    assert Elements(PAGE.html(held(estimate=None))).shown("wait") == "not known yet"
+    page = Elements(PAGE.html(held(estimate=None, method="random")))
+    assert page.shown("hero") == "not known yet"
+    assert page.shown("chance") == ""
+
+
+def test_before_the_ticket_came_back_no_place_is_claimed() -> None:
+    page = Elements(PAGE.html(STATES["placing"]))
+    assert page.shown("heading") == "You are joining the line"
+    assert "cookies" in page.shown("next")
+    assert [page.shown(name) for name in ("hero", "label", "ahead")] == ["", "", ""]
+
+
+def test_only_a_closed_room_offers_to_try_by_hand() -> None:
+    for view, state in STATES.items():
+        assert bool(Elements(PAGE.html(state)).shown("again")) is (view == "closed")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_page_and_update_use_the_same_words(view: str) -> None:
+    page, words = Elements(PAGE.html(STATES[view])), json.loads(PAGE.json(STATES[view]))["greenroom"]["words"]
+    assert page.attributes["room"]["class"] == words["layout"]
+    assert {name: page.shown(name) for name in words if name not in ("view", "layout")} == {
+        name: text for name, text in words.items() if name not in ("view", "layout")
+    }
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_is_small_and_names_no_other_address(view: str) -> None:
+    page = PAGE.html(STATES[view])
+    assert len(page) <= PAGE_BYTES_MAX
+    assert set(re.findall(rb"https?://[^'\"\s]+", page)) == {b"http://www.w3.org/2000/svg"}
+    assert b"{" not in re.sub(rb"<(style|script)>.*?</\1>|data-offline=\"[^\"]*\"", b"", page, flags=re.S)
+
+
+def policy(head: bytes) -> dict[str, str]:
+    line = next(line for line in head.decode().split("\r\n") if line.startswith("Content-Security-Policy: "))
+    return {name: rest for name, _, rest in (part.strip().partition(" ") for part in line.partition(": ")[2].split(";"))}
+
+
+@pytest.mark.parametrize("page", [*(PAGE.html(state) for state in STATES.values()), left_page(), origin_error_page(502)])
+def test_the_policy_names_every_inline_style_and_script_by_hash_and_allows_nothing_else(page: bytes) -> None:
+    allowed = policy(BUILT_IN_HEAD)
+    assert allowed["default-src"] == "'none'"
+    assert b"style=" not in page
+    assert re.search(rb"\son\w+=", page) is None
+    for tag, directive in ((b"style", "style-src"), (b"script", "script-src")):
+        for inside in re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), page, re.S):
+            assert allowed[directive] == f"'sha256-{base64.b64encode(hashlib.sha256(inside).digest()).decode()}'"
+
+
+@pytest.mark.parametrize("head", [BUILT_IN_HEAD, CUSTOM_HEAD, JSON_HEAD], ids=["built-in", "custom", "JSON"])
+def test_every_head_keeps_the_answer_out_of_caches_and_search_engines(head: bytes) -> None:
+    lines = head.decode().split("\r\n")
+    assert lines[-1] == ""
+    assert {
+        "Cache-Control: private, no-store",
+        "Vary: Accept, Cookie, Greenroom-Update",
+        "X-Robots-Tag: noindex",
+        "X-Content-Type-Options: nosniff",
+    } <= set(lines)
+    assert "frame" not in head.decode()
+
+
+def test_the_promise_of_five_minutes_is_the_one_that_is_kept() -> None:
+    assert PLACE_KEPT_MS == 5 * 60_000
+
+
+def test_pages_that_stand_alone_say_what_to_do() -> None:
+    assert b"Join again" in left_page()
+    for status in (502, 503, 504):
+        assert b"tries again by itself" in origin_error_page(status)
+        assert b"may or may not have arrived" in origin_error_page(status, repeatable=False)
+        assert b"<a " not in origin_error_page(status, repeatable=False)
+    assert len({origin_error_page(status) for status in (502, 503, 504)}) == 3
+
+
+def test_a_language_that_nobody_wrote_yet_is_shown_in_the_fallback() -> None:
+    assert FALLBACK in available()
+    assert set(available()) <= set(LANGUAGES)
+    for tag in LANGUAGES:
+        page = compile_page(Room(**ROOM, default_template_language=tag)).html(held())
+        assert f"<html lang={tag if tag in available() else FALLBACK} ".encode() in page
+
+
+@pytest.mark.parametrize("tag", available())
+def test_a_language_file_has_every_word_and_says_which_way_it_is_read(tag: str) -> None:
+    words = language(tag)
+    assert words.tag == tag
+    assert words.dir in ("ltr", "rtl")
+    assert set(words.views) == set(VIEWS)
+    reference = language(FALLBACK)
+    assert (set(words.labels), set(words.script), set(words.alone)) == (set(reference.labels), set(reference.script), set(reference.alone))
+    page = compile_page(Room(**ROOM, default_template_language=tag))
+    for state in STATES.values():
+        assert page.html(state)
+
+
+@pytest.mark.parametrize("text", ["a <b>", 'say "x"', "a & b", "back\\slash", "line\nbreak"])
+def test_a_text_that_would_need_escaping_is_refused_when_the_language_is_read(text: str) -> None:
+    with pytest.raises(ValueError, match="not allowed"):
+        Language({"tag": "xx", "views": {"fifo": {"title": text}}})
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [
+        (0, "any moment now"),
+        (1, "about 1 minute"),
+        (12, "about 12 minutes"),
+        (60, "about 1 hour"),
+        (61, "about 1 hour 5 minutes"),
+        (125, "about 2 hours 5 minutes"),
+        (1_440, "about 24 hours"),
+        (1_441, "more than a day"),
+    ],
+)
+def test_a_wait_is_said_the_way_people_say_it(minutes: int, words: str) -> None:
+    assert language(FALLBACK).wait(minutes) == words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (5, 15, "5 to 15 minutes"),
+        (5, 5, "about 5 minutes"),
+        (0, 5, "about 5 minutes"),
+        (0, 0, "any moment now"),
+        (45, 120, "45 minutes to 2 hours"),
+        (120, 5_000, "2 hours to more than a day"),
+        (2_000, 5_000, "more than a day"),
+    ],
+)
+def test_a_range_is_said_without_repeating(low: int, high: int, words: str) -> None:
+    assert language(FALLBACK).span(low, high) == words
+
+
+@pytest.mark.parametrize(
+    ("chance", "words"), [(0, ""), (1e-9, "less than 1 in 1,000"), (0.1, "about 1 in 10"), (0.9, "very good"), (1, "very good")]
+)
+def test_a_chance_is_said_as_one_in_so_many(chance: float, words: str) -> None:
+    assert language(FALLBACK).chance(chance) == words

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "greenroom"
-LINES_OF_A_FILE = 400
+LINES_OF_A_FILE = 420
 LINES_OF_A_FUNCTION = 60
 NAMES_OF_ATTICS = frozenset("util utils helper helpers common misc base manager managers lib stuff".split())
 

@@ -98,10 +98,9 @@ def chance_per_try(held: Held) -> float:
 
 
 def _minutes(seconds: float) -> int:
-    if seconds >= WAIT_MINUTES_MAX * 60:
-        return WAIT_MINUTES_MAX
-    milliseconds = int(seconds * 1000 + 0.5)
-    return -(-milliseconds // 60_000) if milliseconds > 0 else 0
+    if seconds <= 0:
+        return 0
+    return -(-int(min(seconds, WAIT_MINUTES_MAX * 60) * 1000 + 0.5) // 60_000)
 
 
 def iso(unix_ms: int) -> str:

@@ -73,9 +73,9 @@ def visitor(browser: Browser, **settings: object) -> Page:
     return browser.new_context(viewport=settings.pop("viewport", DESKTOP), **settings).new_page()  # type: ignore[arg-type]
 
 
-def photograph(page: Page, name: str) -> None:
+def photograph(page: Page, name: str, whole: bool = False) -> None:
     path = PICTURES / f"{name}.png"
-    page.screenshot(path=path, animations="disabled")
+    page.screenshot(path=path, animations="disabled", full_page=whole)
     if path.stat().st_size > BYTES_MAX:
         raise SystemExit(f"{path} has {path.stat().st_size} bytes, more than {BYTES_MAX}")
     print(path)
@@ -85,24 +85,29 @@ def held(page: Page) -> bool:
     return page.locator("#room").count() > 0
 
 
+def line_moves(state: dict[str, dict[str, float | None]]) -> bool:
+    return (state["crowd"]["waiting"] or 0) >= 8 and state["room"]["estimated_wait_seconds"] is not None
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with demo() as (shop, console), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
         early = visitor(browser)
         early.goto(shop)
-        photograph(early, "let-in")
+        photograph(early, "let-in", whole=True)
         ask(f"{console}/crowd", "POST", f"size={CROWD}")
-        until("a line has formed", lambda: json.loads(ask(f"{console}/state"))["crowd"]["waiting"] >= 8)
+        until("a line has formed and moves", lambda: line_moves(json.loads(ask(f"{console}/state"))))
         late, dark = visitor(browser), visitor(browser, color_scheme="dark")
         phone = visitor(browser, viewport=PHONE, device_scale_factor=2, is_mobile=True, has_touch=True)
         for page in (late, dark, phone):
             page.goto(shop)
         for page, name in ((late, "waiting"), (dark, "waiting-dark"), (phone, "waiting-phone")):
             until("the place in line is real", lambda page=page: held(page) and page.locator("#hero").is_visible(), 60)
+            until("the wait is known", lambda page=page: not held(page) or any(map(str.isdigit, page.inner_text("#wait"))), 120)
             photograph(page, name)
         until("the late visitor is let in", lambda: not held(late))
-        photograph(late, "let-in-after-waiting")
+        photograph(late, "let-in-after-waiting", whole=True)
         browser.close()
 
 

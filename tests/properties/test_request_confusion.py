@@ -59,8 +59,9 @@ def reaches_the_room(path):
 
 
 PIECES = [
-    b"/", b"//", b"/.", b"/..", b"..", b".", b"%2e", b"%2E%2e", b"%252e", b"%2f", b"%252f", b"%5c", b"%255c", b"\\", b";", b";x", b"%3b", b"%253b", b"%00",
-    b"shop", b"%73hop", b"%2573hop", b"s%68op", b"sh%256fp", b"about", b"x", b"%09", b"%0a", b"%25", b"%2500", b"..;", b"%2e%2e;", b"%", b"%2", b"?", b"#", b"+",
+    b"/", b"//", b"/.", b"/..", b"..", b".", b"%2e", b"%2E%2e", b"%252e", b"%2f", b"%252f", b"%5c", b"%255c", b"\\", b";", b";x", b"%3b",
+    b"%253b", b"%00", b"shop", b"%73hop", b"%2573hop", b"s%68op", b"sh%256fp", b"about", b"x", b"%09", b"%0a", b"%25", b"%2500", b"..;",
+    b"%2e%2e;", b"%", b"%2", b"?", b"#", b"+",
 ]  # fmt: skip
 spellings = st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map(lambda parts: b"/" + b"".join(parts))
 disguises = st.tuples(
@@ -69,7 +70,7 @@ disguises = st.tuples(
 
 
 @given(st.one_of(spellings, disguises.map(b"".join)))
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @example(b"/about/..;/shop")
 @example(b"/about%2f..%2fshop")
 @example(b"/%252e%252e/shop")
@@ -81,14 +82,6 @@ def test_what_is_forwarded_beside_the_room_is_outside_it_for_every_server(raw):
 
 
 def test_the_players_of_other_servers_find_what_a_lax_proxy_would_forward():
-    for raw in (
-        b"/about/..;/shop",
-        b"/%2573hop",
-        b"/about%252f..%252fshop",
-        b"\\shop".replace(b"\\s", b"/\\s"),
-        b"/shop;x/y",
-        b"/shop%00.css",
-        b"/x/%2e%2e/shop",
-    ):
-        assert reaches_the_room(raw)
+    disguised = (b"/about/..;/shop", b"/%2573hop", b"/about%252f..%252fshop", b"/\\shop", b"/shop;x/y", b"/shop%00.css", b"/x/%2e%2e/shop")
+    assert all(reaches_the_room(raw) for raw in disguised)
     assert not reaches_the_room(b"/shopping/../about/%41?shop")

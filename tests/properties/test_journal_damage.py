@@ -78,7 +78,7 @@ def test_a_file_cut_anywhere_gives_exactly_the_frames_that_are_whole(texts: list
         found, journal = written.read()
         assert found == [text for text, (_, end) in zip(texts, written.bounds, strict=True) if end <= length]
         assert journal.damage == (), "a cut end is what a kill leaves, not damage"
-        assert written.path.stat().st_size == journal.size, "the half frame is cut off at once"
+        assert journal.size in (0, written.path.stat().st_size), "half a frame is cut off at once, half a header before the first frame"
         written.goes_on(found, journal)
 
 

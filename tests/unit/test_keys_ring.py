@@ -229,7 +229,7 @@ def test_when_the_day_is_over_only_one_of_several_processes_makes_a_key(tmp_path
 
 
 def test_processes_that_start_together_agree_on_one_key(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from greenroom.stores.keys import KeyRing; print(KeyRing(Path(sys.argv[1]), 1).current.id.hex())"
+    code = "import sys, pathlib; from greenroom.stores.keys import KeyRing; print(KeyRing(pathlib.Path(sys.argv[1]), 1).current.id)"
     started = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE) for _ in range(6)]
     ids = {process.communicate()[0] for process in started}
     assert {process.returncode for process in started} == {0}

@@ -37,6 +37,7 @@ REFRESH_MAX_MS = 120_000
 _CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI")  # version, id, key, accepted_ms, checked_ms, refresh_ms
 _NONCE_AT = KEY_ID_BYTES
 _BOX_AT = KEY_ID_BYTES + NONCE_BYTES
+_RAW_LENGTH = SEALED_LENGTH // 4 * 3
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_+/", b"+/**")  # the other alphabet becomes `*`, which strict decoding refuses
 
@@ -66,7 +67,7 @@ class Sealer:
         try:
             raw = a2b_base64(value.translate(_FROM_URL), strict_mode=True)
             cipher = self._ring.opening.get(raw[:_NONCE_AT])
-            if cipher is None:
+            if cipher is None or len(raw) != _RAW_LENGTH:  # strict decoding still lets `=` cut a text short
                 return None
             content = cipher.decrypt(raw[_NONCE_AT:_BOX_AT], raw[_BOX_AT:], room_id)
         except (BadBase64, InvalidTag):

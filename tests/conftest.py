@@ -94,6 +94,13 @@ class Visitor:
                     self.cookies[name] = morsel.value
         return answer
 
+    def take_place(self, path: str = "/") -> Answer:
+        """Waits until the place is real: comes back once, when told to."""
+        answer = self.get(path)
+        assert answer.waiting
+        time.sleep(answer.refresh_s)  # as the page says
+        return self.get(path)
+
     def wait_until_in(self, path: str = "/", within_s: float = PATIENCE_S) -> Answer:
         """Comes back exactly when told until the origin answers."""
         end = time.monotonic() + within_s

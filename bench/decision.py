@@ -64,7 +64,7 @@ def main() -> None:
             )
             ledger = MemoryLedger(room, clock, random.Random(1).getrandbits, None)
             table = RoomTable([compile_room(room, ledger, Counter(), always_use_https=False)])
-            return Reception(table, Sealer(ring), clock, os.urandom, lambda error: None)
+            return Reception(table, Sealer(ring), clock, os.urandom, print)
 
         def head(cookie: bytes = b"") -> RequestHead:
             read = read_head(HEAD % (b"Cookie: theme=dark; " + cookie + b"\r\n" if cookie else b""), peer)

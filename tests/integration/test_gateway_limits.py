@@ -248,7 +248,9 @@ def test_a_small_chunked_body_of_a_held_request_keeps_the_connection(rig, run) -
     async def story() -> None:
         rig.reception.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
-            talk.send(b"POST /held HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n")
+            talk.send(
+                b"POST /held HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"
+            )
             assert (await talk.response()).body == rig.PAGE.body
             assert (await talk.response()).body == b"hello from /next"
 

@@ -126,7 +126,8 @@ def test_an_answer_that_is_not_strictly_http_is_a_502(rig, run, answer) -> None:
 
 @pytest.mark.parametrize("extra", [b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison", b"x"])
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"]
+    "answer",
+    [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"],
 )
 @pytest.mark.parametrize("together", [False, True])
 def test_bytes_that_nobody_asked_for_reach_nobody(rig, run, answer, extra, together) -> None:

@@ -221,8 +221,8 @@ class Ledger:
         for ticket_id, renewed_ms in memory.sessions.items():
             if renewed_ms + self._life_ms > now_ms:
                 sessions.begin(ticket_id, renewed_ms)
-            else:
-                sessions.spend(ticket_id, renewed_ms, now_ms)
+            else:  # written down, or a longer session duration would bring it back at the restart after this one
+                self.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
         for ticket_id, until_ms in memory.spent.items():
             if until_ms > now_ms:
                 sessions.remember(ticket_id, until_ms)

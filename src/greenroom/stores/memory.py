@@ -76,6 +76,7 @@ class MemoryLedger:
         ledger.books = Ledger(room, HERE, now_ms, now_ms)
         ledger.coordinator = Coordinator([HERE], room, now_ms)
         ledger.books.restore(memory, now_ms)
+        ledger._write_log()
         ledger._exchange(now_ms)
         return ledger
 

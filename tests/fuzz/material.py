@@ -1,4 +1,4 @@
-"""Heads to read: strategies that make honest ones, hostile ones and everything between, for the laws and for long campaigns."""
+"""What to read: strategies that make honest heads, hostile ones and everything between, bodies and cookies."""
 
 from hypothesis import strategies as st
 
@@ -70,3 +70,16 @@ def damaged_heads(draw: st.DrawFn) -> bytes:
 
 finished = st.binary(max_size=80).map(lambda raw: raw + b"\r\n\r\n")
 any_heads = st.one_of(honest_heads(), hostile_heads(), damaged_heads(), st.binary(max_size=120), finished)
+
+COOKIE_PIECES = [b"__cfwaitingroom", b"=", b";", b"; ", b" ", b"\t", b"a", b"x", b"\xff", b",", b'"', b" " * 20, b"A" * 100, b"A" * 600]
+BODY_PIECES = [
+    b"5", b"\r\n", b"\r\n", b"\n", b"\r", b"hello", b"0", b"0\r\n\r\n", b";", b"ext", b" ", b"a", b"F" * 14, b"F" * 16, b"X: y", b":", b"\t", b"-", b"+",
+]  # fmt: skip
+
+
+def cookie_headers(*sealed: bytes) -> st.SearchStrategy[bytes]:
+    """Cookie headers, some with these sealed tickets in them."""
+    return st.lists(st.sampled_from([*COOKIE_PIECES, *sealed]), max_size=14).map(b"".join)
+
+
+chunked_bodies = st.one_of(st.lists(st.sampled_from(BODY_PIECES), max_size=14).map(b"".join), st.binary(max_size=60))

@@ -122,6 +122,10 @@ class Books:
             if prepared[room.id].ledger.room != room:
                 prepared[room.id].ledger.configure(room)
 
+    def halted(self) -> set[str]:
+        """Names of the rooms that let nobody in because nothing can be written down."""
+        return {books.ledger.room.name for books in self.open.values() if books.ledger.storage_failed}
+
     async def flush(self) -> None:
         """Onto the disk itself, and compacted where history has piled up. Raises StorageFailed after every room had its turn."""
         failed: StorageFailed | None = None

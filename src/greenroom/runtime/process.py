@@ -194,8 +194,8 @@ class Process:
         self._say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")
 
     async def _tend(self, ring: KeyRing, books: Books) -> None:
-        """Once a second: keys, and everything written down so far onto the disk itself."""
-        trouble = ""
+        """Once a second: keys, and everything written down so far onto the disk itself. What changes for the worse or better is said."""
+        trouble, halted = "", set[str]()
         while True:
             await asyncio.sleep(TEND_S)
             found = ""
@@ -206,9 +206,11 @@ class Process:
                 found = str(error)
             if found and found != trouble:
                 log.error("the data directory needs attention", reason=found)
-            elif trouble and not found:
-                log.info("the data directory is well again")
-            trouble = found
+            for name in books.halted() - halted:
+                log.error("nobody is let in: it cannot be written down", room=name, data=str(self.config.data))
+            for name in halted - books.halted():
+                log.info("visitors are let in again", room=name)
+            trouble, halted = found, books.halted()
 
     def _apply(self, config: Config) -> None:
         """Takes a reloaded configuration over; whatever can fail comes before anything is changed."""

@@ -1,0 +1,150 @@
+"""Nothing is lost: `kill -9` and a restart, a disk that is full, a clock that was set back, a hundred thousand visitors."""
+
+import os
+import random
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from greenroom.admission.records import ADMIT, PLACE, pack
+from greenroom.model.visit import TICKET_ID_BYTES, make_key
+from greenroom.runtime.room_entries import room_id
+from greenroom.stores.journal import FileJournal
+
+NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
+
+
+def test_kill_9_loses_no_session_and_no_place(greenroom, origin) -> None:
+    first = greenroom.room(origin.url, 2)
+    ours = f"{first.address[0]}:{first.address[1]}"
+    inside = [first.visitor(), first.visitor()]
+    for visitor in inside:
+        assert not visitor.get().waiting
+    line = [first.visitor(), first.visitor(), first.visitor()]
+    for visitor in line:
+        assert visitor.get().waiting
+    time.sleep(2.6)  # until the refresh that all three were told
+    for visitor in line:
+        assert visitor.get().waiting
+    assert first.room()["waiting_users"] == 3
+    first.kill()
+    second = greenroom.room(origin.url, 2, 100, "--listen", ours)
+    assert "room main: 2 sessions, 3 in line" in second.output
+    assert second.room()["waiting_users"] == 3
+    assert second.room()["active_users"] == 2
+    assert second.room()["admitted_last_minute"] == 2
+    for visitor in inside:
+        assert not visitor.get().waiting
+    for visitor in line:
+        assert visitor.get().waiting
+    assert second.visitor().get().waiting
+
+
+def test_the_line_goes_in_in_order_after_kill_9(greenroom, origin) -> None:
+    config = (
+        f'origin = "{origin.url}"\n[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 100\n'
+        'enabled_origin_commands = ["revoke"]\n'
+    )
+    running = greenroom.config(config)
+    ours = f"{running.address[0]}:{running.address[1]}"
+    inside, early, late = running.visitor(), running.visitor(), running.visitor()
+    inside.get()
+    early.get()
+    late.take_place()
+    early.get()
+    running.kill()
+    running = greenroom.config(config, "--listen", ours)
+    assert not inside.get("/revoke").waiting
+    assert not early.wait_until_in().waiting
+    assert late.get().waiting
+
+
+def test_a_clean_stop_and_a_start_keep_everything_too(greenroom, origin) -> None:
+    first = greenroom.room(origin.url, 1)
+    ours = f"{first.address[0]}:{first.address[1]}"
+    inside = first.visitor()
+    inside.get()
+    assert first.stop() == 0
+    second = greenroom.room(origin.url, 1, 100, "--listen", ours)
+    assert not inside.get().waiting
+    assert second.visitor().get().waiting
+
+
+def write_journal(data: Path, records: list[bytes]) -> None:
+    journal = FileJournal(data / "rooms" / f"{room_id('main')}.journal")
+    for start in range(0, len(records), 1000):
+        journal.append(b"".join(records[start : start + 1000]))
+    journal.close()
+
+
+def test_nobody_is_let_in_twice_because_the_clock_was_set_back(greenroom, origin) -> None:
+    ahead_ms = int(time.time() * 1000) + 3_600_000
+    write_journal(greenroom.data, [pack(ADMIT, random.randbytes(TICKET_ID_BYTES), ahead_ms) for _ in range(2)])
+    running = greenroom.room(origin.url, 2)
+    assert running.room()["active_users"] == 2
+    assert running.visitor().get().waiting
+
+
+def cpu_s(running) -> float:
+    """Seconds of CPU the process has used so far; a busy machine stretches it less than the time on the wall."""
+    fields = Path(f"/proc/{running.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_hundred_thousand_visitors_are_back_within_a_second(greenroom, origin) -> None:
+    empty = greenroom.room(origin.url, 5_000)
+    without_s = cpu_s(empty)
+    empty.stop()
+    now_ms = int(time.time() * 1000)
+    places = [pack(PLACE, random.randbytes(TICKET_ID_BYTES), make_key(now_ms - random.randrange(600_000), 0)) for _ in range(95_000)]
+    sessions = [pack(ADMIT, random.randbytes(TICKET_ID_BYTES), now_ms - random.randrange(50_000)) for _ in range(5_000)]
+    write_journal(greenroom.data, places + sessions)
+    running = greenroom.room(origin.url, 5_000)
+    restoring_s = cpu_s(running) - without_s
+    room = running.room()
+    assert (room["active_users"], room["waiting_users"]) == (5_000, 95_000)
+    assert running.visitor().get().waiting
+    assert restoring_s < 1, f"restoring took {restoring_s} s of CPU"
+
+
+def can_mount() -> bool:
+    try:
+        return subprocess.run([*NAMESPACE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def test_a_full_disk_stops_admissions_and_nothing_else_and_heals(greenroom, origin) -> None:
+    """The disk is a tmpfs of 256 KB in a mount namespace of the process; this test reaches it through /proc."""
+    assert can_mount(), "the tests need the right to mount a tmpfs (root, or user namespaces)"
+    data = greenroom.data
+    data.mkdir()
+    mount = 'mount -t tmpfs -o size=256k tmpfs "$0" && exec "$@"'
+    options = ["--origin", origin.url, "--total-active-users", "5000", "--new-users-per-minute", "5000"]
+    running = greenroom.run(
+        "serve",
+        *("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(data), *options),
+        within=[*NAMESPACE, "sh", "-c", mount, str(data)],
+    ).wait_until_ready()
+    inside = running.visitor()
+    assert not inside.get().waiting
+    disk = Path(f"/proc/{running.process.pid}/root{data}")
+    with (disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
+        while True:
+            filler.write(bytes(4096))
+    late = running.visitor()
+    while not late.get().waiting:  # the last page of the journal still takes some
+        late = running.visitor()
+    assert re.search(r"\S", late.get().text)
+    assert not inside.get().waiting
+    assert running.room()["storage_failed"] is True
+    assert running.metric('greenroom_room_storage_failed{room="main"}') == 1
+    assert running.ask("/readyz").status == 200
+    running.wait_until_printed("nobody is let in")
+    (disk / "filler").unlink()
+    assert not late.wait_until_in().waiting
+    assert running.metric('greenroom_room_storage_failed{room="main"}') == 0
+    running.wait_until_printed("visitors are let in again")

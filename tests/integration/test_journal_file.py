@@ -1,6 +1,7 @@
 """The journal as a file: who may use it, how it is made, compacted, kept aside when damaged, and how fast it is read."""
 
 import os
+import shutil
 import stat
 import threading
 import time
@@ -198,23 +199,39 @@ def test_a_disk_that_damages_every_night_is_not_filled_with_copies(tmp_path: Pat
     assert len(list(tmp_path.glob("journal.corrupt-*"))) == CORRUPT_COPIES_MAX
 
 
-def test_a_journal_removed_while_in_use_is_noticed_and_compaction_brings_it_back(tmp_path: Path) -> None:
+def test_a_journal_removed_while_in_use_is_noticed_and_written_anew(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal = FileJournal(path)
     journal.append(b"one")
     path.unlink()
-    with pytest.raises(StorageFailed, match="was removed while in use"):
+    journal.append(b"two")
+    with pytest.raises(StorageFailed, match="was removed while in use, and has been written anew"):
         journal.sync()
-    with pytest.raises(StorageFailed, match="cannot be written: No such file"):
-        journal.append(b"two")
+    journal.sync()
+    journal.append(b"three")
+    journal.close()
+    assert contents(path) == [b"one", b"two", b"three"]
+
+
+def test_a_journal_removed_with_its_folder_takes_nothing_until_the_folder_is_back(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "journal"
+    journal = FileJournal(path)
+    journal.append(b"one")
+    shutil.rmtree(path.parent)
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match="cannot be compacted: No such file"):
+            journal.sync()
+        with pytest.raises(StorageFailed, match="cannot be written: No such file"):
+            journal.append(b"two")
+    path.parent.mkdir()
     path.write_bytes(header())
     with pytest.raises(StorageFailed, match="was replaced by another file"):
         journal.append(b"two")
-    journal.compact([b"everything"])
-    journal.append(b"three")
-    journal.sync()
+    with pytest.raises(StorageFailed, match="written anew"):
+        journal.sync()
+    journal.append(b"two")
     journal.close()
-    assert contents(path) == [b"everything", b"three"]
+    assert contents(path) == [b"one", b"two"]
 
 
 def test_syncing_while_another_thread_compacts_is_never_taken_for_a_removal(tmp_path: Path) -> None:

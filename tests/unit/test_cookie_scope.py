@@ -42,6 +42,7 @@ def test_several_routes_get_the_common_domain_and_the_common_path() -> None:
         (["example.com", "example.org"], ""),
         (["one.com", "two.com"], ""),
         (["one.co.uk", "two.co.uk"], ""),
+        (["gov.uk"], "gov.uk"),
         (["a.one.co.uk", "b.one.co.uk"], "one.co.uk"),
         (["one.com.br", "two.com.br"], ""),
         (["a.x.de", "b.x.de"], "x.de"),

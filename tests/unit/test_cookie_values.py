@@ -30,6 +30,7 @@ def values(*cookies: bytes, name: bytes = NAME) -> list[bytes]:
         (b"x=__cfwaitingroom=abc", []),
         (b"x= __cfwaitingroom=abc", []),
         (b"x=1 __cfwaitingroom=abc", []),
+        (b"x=1            __cfwaitingroom=abc", []),
         (b"__CFWAITINGROOM=abc", []),
         (b"__cfwaitingroom", []),
         (b"__cfwaitingroom; x=1", []),
@@ -92,10 +93,10 @@ def test_a_hostile_header_costs_no_more_than_its_length(unit: bytes) -> None:
     def cost(size: int) -> float:
         cookie = (unit * (size // len(unit) + 1))[:size]
         best = 1.0
-        for _ in range(5):
-            begun = time.perf_counter()
+        for _ in range(15):
+            begun = time.thread_time()
             values(cookie)
-            best = min(best, time.perf_counter() - begun)
+            best = min(best, time.thread_time() - begun)
         return best
 
-    assert cost(1 << 18) < 80 * max(cost(1 << 14), 20e-6)
+    assert cost(1 << 18) < 128 * max(cost(1 << 14), 20e-6)

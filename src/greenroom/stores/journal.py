@@ -115,12 +115,12 @@ class FileJournal:
         """Waits until everything appended is on the disk itself; for a background thread, once a second.
 
         Raises StorageFailed when the disk refuses: frames since the last success may not outlive a power cut. Also when the file
-        was removed: from then on appends fail until `compact` has written a new one.
+        was removed, to tell somebody; it has been written anew then, or else appends are refused until a `sync` can do so.
         """
         with self._guard:
             if self._file < 0:
                 return
-            file = os.dup(self._file)
+            file, end = os.dup(self._file), self._end
         try:
             os.fdatasync(file)
             with self._guard:
@@ -128,12 +128,13 @@ class FileJournal:
                 removed = current and os.fstat(file).st_nlink == 0
                 if removed:
                     self._writable = False
+            if removed:
+                self.compact(scan(file, HEADER_SIZE, end, []), end)
+                raise StorageFailed(f"{self.path}: was removed while in use, and has been written anew")
         except OSError as error:
             raise self._failed("cannot be flushed", error) from error
         finally:
             os.close(file)
-        if removed:
-            raise StorageFailed(f"{self.path}: was removed while in use")
 
     def compact(self, payloads: Iterable[bytes], since: int | None = None) -> None:
         """Replaces everything up to `since` by these payloads; a kill at any instant leaves the old file or the new one, whole.

@@ -188,6 +188,8 @@ def _write(path: Path, keys: Iterable[Key]) -> None:
         with os.fdopen(file, "wb") as out:
             out.write(text)
             out.flush()
+            with contextlib.suppress(FileNotFoundError):
+                _give_to_owner_of(path, out.fileno())
             os.fsync(out.fileno())
         os.replace(beside, path)
     except OSError:
@@ -199,6 +201,13 @@ def _write(path: Path, keys: Iterable[Key]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _give_to_owner_of(path: Path, file: int) -> None:
+    """A rotation typed by root must leave the file readable to the service that runs as somebody else."""
+    owner = os.stat(path)
+    if owner.st_uid != os.geteuid():
+        os.fchown(file, owner.st_uid, owner.st_gid)
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

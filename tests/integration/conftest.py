@@ -194,7 +194,8 @@ class Rig:
 
     app: App = hello
     reception: ScriptedReception = field(default_factory=lambda: ScriptedReception(forward_all))
-    requests: list[Request] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)  # whose head arrived
+    served: list[Request] = field(default_factory=list)  # that arrived whole
     errors: list[BaseException] = field(default_factory=list)
     origin_connections: int = 0
     origin_lost: int = 0
@@ -222,6 +223,7 @@ class Rig:
                     request.body, whole = await read_body(reader, headers, False)
                     if not whole:
                         raise asyncio.IncompleteReadError(request.body, None)
+                self.served.append(request)
                 await self.app(request, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             self.origin_lost += 1

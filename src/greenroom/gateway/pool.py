@@ -50,7 +50,7 @@ class Pool:
 
     def queue(self, borrower: Borrower) -> None:
         """Answers when a connection is free or opened, at once when too many wait already."""
-        if len(self._queue) >= self.limits.origin_queue and self._open >= self.limits.origin_connections:
+        if len(self._queue) - self._attempts >= self.limits.origin_queue and self._open >= self.limits.origin_connections:
             borrower.not_connected(503)
             return
         self._queue.append(borrower)

@@ -1,33 +1,20 @@
 """Laws of the rules language: precedence, De Morgan, printing and parsing, and closures that say what a naive interpreter says."""
 
-import importlib.util
 import ipaddress
 import re
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+import rules_expressions as language
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.core.rules import Facts, Place, compile_bypass, compile_rule
+from greenroom.core.rules import Facts, Place, compile_bypass, compile_rule, rule_problems
 from greenroom.core.rules.grammar import parse
 from greenroom.core.rules.syntax import Bare, Call, Compare, Each, Field, Items, Logic, Node, Not, Number, Pattern, Text, Truth, show
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-language = load("rules_expressions")
 NOW_MS = 1_700_000_000_007
 
 
@@ -303,8 +290,6 @@ def test_the_enabled_rules_of_a_room_are_joined_by_or(nodes: list[Node], enabled
     st.sampled_from(['"', "(", ")", "{", "[*]", "é", "\x00", "not ", "\ud800"]),
 )
 def test_no_text_whatever_gets_anything_but_problems_or_a_rule(source: str, at: int, piece: str) -> None:
-    from greenroom.core.rules import rule_problems
-
     broken = source[:at] + piece + source[at:]
     for problem in rule_problems(broken, "rule"):
         assert problem.pointer == "rule"

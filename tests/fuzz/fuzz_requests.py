@@ -9,12 +9,15 @@ again by naming the file instead of the corpus. The same laws run over generated
 """
 
 import sys
+from pathlib import Path
 
 import atheris
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
 with atheris.instrument_imports(include=["greenroom"]):
     from body_and_cookie_laws import NAME, SEALED, check_body, check_cookies
-    from head_laws import check_head
+    from request_laws import check_head
 
 LAWS = {"heads": check_head, "bodies": check_body, "cookies": check_cookies}
 WORDS = {

@@ -1,16 +1,10 @@
 """Laws of reading a request: an answer for any bytes, one meaning, the same for the origin and for llhttp; bodies and cookies too."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from body_and_cookie_laws import NAME, NOW_MS, ROOM, SEALED, SEALER, check_body, check_cookies, ticket_values
 from hypothesis import HealthCheck, given, settings
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-
-from body_and_cookie_laws import SEALED, check_body, check_cookies
-from head_laws import check_head
-from material import any_heads, chunked_bodies, cookie_headers, honest_heads, hostile_heads
+from request_laws import check_head
+from request_material import any_heads, chunked_bodies, cookie_headers, honest_heads, hostile_heads
 
 LONG = settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -45,8 +39,6 @@ def test_a_cookie_header_holds_few_candidates_and_only_our_own_tickets_open(head
 
 
 def test_the_material_holds_a_ticket_that_opens():
-    from body_and_cookie_laws import NAME, NOW_MS, ROOM, SEALER, ticket_values
-
     (value,) = ticket_values(((b"cookie", b"a=1; __cfwaitingroom=" + SEALED),), NAME)
     assert SEALER.open(value, ROOM, NOW_MS) is not None
 

@@ -373,6 +373,7 @@ def _step(witness: Witness, draw: Random, step: int) -> None:
         witness.journal.failing = False
         witness.advance(1_000)
         witness.tick()
+        witness.law(not witness.ledger.storage_failed, "the disk is back, but nobody noticed")
     else:
         witness.restart()
 

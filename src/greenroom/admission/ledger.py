@@ -101,6 +101,7 @@ class Ledger:
             if self._rejecting:
                 return self._outside(now_ms, luck, line.rank(key))
             slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
+            self.sessions.spent.pop(ticket_id, None)
             self._newcomers += 1
         key = line.keys[slot]
         rank = line.rank(key)
@@ -333,14 +334,19 @@ class Ledger:
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line), estimate, self.halted)
 
     def _refresh(self, slot: int, rank: int, estimate: Estimate | None, luck: int) -> int:
-        """Milliseconds until the next try: soon for the called, the more often the nearer for fifo; 0 where pages do not refresh."""
+        """Milliseconds until the next try: soon for the called, the more often the nearer for fifo; 0 where pages do not refresh.
+
+        The first few try often however slow the line is: should the head be a ghost, the next is there.
+        """
         if self._rejecting:
             return 0
         if self._open and self._calling.called(slot, rank, self.lease.permits, self._look):
             return spread(CALLED_REFRESH_MS, 25, luck)
         wait_ms = self._refresh_max_ms
-        if estimate and self._method == "fifo":
-            wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, int(estimate.p50_s * 333)))
+        if self._open and self._method == "fifo":
+            wait_ms = min(wait_ms, CALLED_REFRESH_MS * (rank + 1))
+            if estimate:
+                wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, int(estimate.p50_s * 333)))
         return spread(wait_ms, 10, luck)
 
     def _estimate(self, position: int, now_ms: int) -> Estimate | None:

@@ -1,0 +1,405 @@
+"""Admission passes its trials, and each of many broken builds fails the one that is named beside it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import admission_trials as trials
+import pytest
+
+from greenroom.admission import coordinator, line, sessions
+from greenroom.admission.calling import CALLINGS, Fifo, Random, mixed
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.lease import Lease, Source
+from greenroom.admission.ledger import Ledger
+from greenroom.admission.line import Line
+from greenroom.admission.records import Memory
+from greenroom.admission.sessions import Sessions
+from greenroom.model.room import METHODS
+from greenroom.model.visit import Outcome, Standing, make_key
+from greenroom.stores.memory import MemoryLedger
+
+Trial = Callable[[], list[str]]
+Break = Callable[[pytest.MonkeyPatch], None]
+
+TRIALS: list[Trial] = [
+    trials.walks,
+    trials.fair_draws,
+    trials.fair_room,
+    trials.prompt_heads,
+    trials.everybodys_turn,
+    trials.messages_astray,
+    trials.two_restarts,
+]
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.__name__)
+def test_admission_passes(trial: Trial) -> None:
+    assert trial() == []
+
+
+BROKEN: list[tuple[Trial, Break]] = []
+
+
+def broken(trial: Trial) -> Callable[[Break], Break]:
+    """A build that `trial` must find."""
+
+    def noted(build: Break) -> Break:
+        BROKEN.append((trial, build))
+        return build
+
+    return noted
+
+
+def around(patch: pytest.MonkeyPatch, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    """Replaces a method by `wrapper(original, self, ...)`."""
+    original = getattr(owner, name)
+    patch.setattr(owner, name, lambda self, *arguments, **named: wrapper(original, self, *arguments, **named))
+
+
+@broken(trials.walks)
+def forgets_the_admissions_of_the_last_minute(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Lease, "ages", lambda self, now_ms: ())
+
+
+@broken(trials.walks)
+def counts_a_minute_of_59_seconds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(coordinator, "WINDOW_MS", 59_000)
+
+
+@broken(trials.walks)
+def counts_freed_units_twice(patch: pytest.MonkeyPatch) -> None:
+    def free(original: Any, self: Lease) -> None:
+        original(self)
+        original(self)
+
+    around(patch, Lease, "free", free)
+
+
+@broken(trials.walks)
+def returns_freed_units_twice(patch: pytest.MonkeyPatch) -> None:
+    def give_back(original: Any, self: Lease, now_ms: int) -> None:
+        freed = self.freed
+        original(self, now_ms)
+        self.freed = freed
+
+    around(patch, Lease, "give_back", give_back)
+
+
+@broken(trials.walks)
+def loses_the_unit_of_whoever_leaves(patch: pytest.MonkeyPatch) -> None:
+    def leave(original: Any, self: Ledger, ticket_id: bytes, now_ms: int) -> None:
+        freed, settled = self.lease.freed, self.lease.settled
+        original(self, ticket_id, now_ms)
+        self.lease.freed, self.lease.settled = freed, settled
+
+    around(patch, Ledger, "leave", leave)
+
+
+@broken(trials.walks)
+def admits_newcomers_ahead_of_waiters(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ledger, "_newcomer_source", lambda self, now_ms: Source.PERMIT if self.lease.permits else None)
+
+
+@broken(trials.walks)
+def calls_the_last_first(patch: pytest.MonkeyPatch) -> None:
+    def turn(self: Fifo, slot: int, rank: int, key: int, permits: int, look: float, horizon_ms: int | None) -> bool:
+        return rank > 0 or permits > 1
+
+    patch.setattr(Fifo, "turn", turn)
+
+
+@broken(trials.walks)
+def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fifo, "turn", lambda self, *_: True)
+
+
+@broken(trials.walks)
+def looks_far_ahead(patch: pytest.MonkeyPatch) -> None:
+    def sweep(original: Any, self: Ledger, now_ms: int) -> None:
+        original(self, now_ms)
+        self._look += 3
+
+    around(patch, Ledger, "sweep", sweep)
+
+
+@broken(trials.fair_draws)
+def draws_at_joining(patch: pytest.MonkeyPatch) -> None:
+    def draw(self: Random, line: Line, luck: int) -> tuple[int, int]:
+        undrawn = [slot for slot in line.slots.values() if slot not in self.drawn]
+        return luck, min(undrawn, key=lambda slot: mixed(line.keys[slot] ^ self.salt))  # type: ignore[attr-defined]
+
+    def call(original: Any, self: Random, line: Line, permits: int, look: float, luck: int) -> None:
+        if not hasattr(self, "salt"):
+            self.salt = luck  # type: ignore[attr-defined]
+        original(self, line, permits, look, luck)
+
+    patch.setattr(Random, "_draw", draw)
+    around(patch, Random, "call", call)
+
+
+@broken(trials.fair_draws)
+def draws_the_early_more_often(patch: pytest.MonkeyPatch) -> None:
+    def draw(original: Any, self: Random, line: Line, luck: int) -> tuple[int, int]:
+        one, other = original(self, line, luck), original(self, line, luck + 1)
+        return min(one, other, key=lambda drawn: line.keys[drawn[1]])
+
+    around(patch, Random, "_draw", draw)
+
+
+@broken(trials.fair_room)
+def gives_the_draw_to_whoever_tries(patch: pytest.MonkeyPatch) -> None:
+    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
+        if isinstance(self._calling, Random) and ticket_id in self.line.slots and ticket_id < b"\0" * 11 + b"\4":
+            self._calling.drawn = {self.line.slots[ticket_id]}
+        return original(self, ticket_id, key, now_ms, luck)
+
+    around(patch, Ledger, "poll", poll)
+
+
+@broken(trials.walks)
+def sweeps_a_ghost_during_its_own_poll(patch: pytest.MonkeyPatch) -> None:
+    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
+        self.sweep(now_ms)
+        return original(self, ticket_id, key, now_ms, luck)
+
+    around(patch, Ledger, "poll", poll)
+
+
+@broken(trials.prompt_heads)
+def never_sweeps_ghosts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Line, "sweep", lambda self, now_ms, patience_ms, limit: [])
+
+
+@broken(trials.walks)
+def sweeps_waiters_before_their_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(line, "GRACE_MS", -5_000)
+
+
+@broken(trials.walks)
+def gives_a_returning_ghost_a_new_place(patch: pytest.MonkeyPatch) -> None:
+    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
+        return original(self, ticket_id, make_key(now_ms, luck), now_ms, luck)
+
+    around(patch, Ledger, "poll", poll)
+
+
+@broken(trials.walks)
+def forgets_spent_tickets(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sessions, "remember", lambda self, ticket_id, until_ms: None)
+
+
+@broken(trials.walks)
+def remembers_spent_tickets_for_a_minute(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sessions, "PLACE_KEPT_MS", 30_000)
+
+
+@broken(trials.walks)
+def gives_a_newcomer_a_place_without_a_ticket(patch: pytest.MonkeyPatch) -> None:
+    def arrive(original: Any, self: Ledger, ticket_id: bytes, now_ms: int, luck: int) -> Outcome:
+        outcome = original(self, ticket_id, now_ms, luck)
+        return self.poll(ticket_id, make_key(now_ms, luck), now_ms, luck) if outcome.standing is Standing.WAITING else outcome
+
+    around(patch, Ledger, "arrive", arrive)
+
+
+@broken(trials.walks)
+def does_not_confirm_newcomers(patch: pytest.MonkeyPatch) -> None:
+    def configure(original: Any, self: Ledger, room: Any, now_ms: int) -> None:
+        original(self, room, now_ms)
+        self._confirm = False
+
+    around(patch, Ledger, "configure", configure)
+
+
+@broken(trials.walks)
+def admits_under_queue_all(patch: pytest.MonkeyPatch) -> None:
+    def configure(original: Any, self: Ledger, room: Any, now_ms: int) -> None:
+        original(self, room, now_ms)
+        self._open = self._calling.open
+
+    around(patch, Ledger, "configure", configure)
+
+
+@broken(trials.walks)
+def clears_the_line_when_the_method_changes(patch: pytest.MonkeyPatch) -> None:
+    def configure(original: Any, self: Ledger, room: Any, now_ms: int) -> None:
+        if room.queueing_method != self._method:
+            self.line = Line()
+        original(self, room, now_ms)
+
+    around(patch, Ledger, "configure", configure)
+
+
+@broken(trials.walks)
+def forgives_the_debt_of_passthrough(patch: pytest.MonkeyPatch) -> None:
+    def spend(original: Any, self: Lease, source: Source, now_ms: int) -> None:
+        original(self, source, now_ms)
+        if source is Source.DEBT:
+            self.settled += 1
+            self.granted_seen += 1
+
+    around(patch, Lease, "spend", spend)
+
+
+@broken(trials.walks)
+def extends_sessions_that_do_not_renew(patch: pytest.MonkeyPatch) -> None:
+    def configure(original: Any, self: Ledger, room: Any, now_ms: int) -> None:
+        original(self, room, now_ms)
+        self._renews = True
+
+    around(patch, Ledger, "configure", configure)
+
+
+@broken(trials.walks)
+def ends_sessions_early(patch: pytest.MonkeyPatch) -> None:
+    around(patch, Sessions, "expire", lambda original, self, now_ms, limit, ended: original(self, now_ms + 3_000, limit, ended))
+
+
+@broken(trials.walks)
+def keeps_the_old_session_duration(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sessions, "change_life", lambda self, life_ms: None)
+
+
+@broken(trials.walks)
+def ignores_the_minute_when_granting(patch: pytest.MonkeyPatch) -> None:
+    def spare(original: Any, self: Coordinator, now_ms: int) -> int:
+        original(self, now_ms)
+        return self.pool
+
+    around(patch, Coordinator, "_spare", spare)
+
+
+@broken(trials.walks)
+def does_not_call_permits_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_recalled", lambda self, center, missing: coordinator.NO_RECALL)
+
+
+@broken(trials.walks)
+def lets_in_although_the_disk_refused(patch: pytest.MonkeyPatch) -> None:
+    def written(original: Any, self: MemoryLedger, outcome: Outcome, now_ms: int, luck: int) -> Outcome:
+        self._write_log()
+        return outcome
+
+    around(patch, MemoryLedger, "_written", written)
+
+
+@broken(trials.walks)
+def writes_after_answering(patch: pytest.MonkeyPatch) -> None:
+    def write_log(original: Any, self: MemoryLedger) -> bool:
+        late, self.late = getattr(self, "late", []), list(self.books.log)  # type: ignore[attr-defined]
+        self.books.log[:] = late
+        return bool(original(self))
+
+    around(patch, MemoryLedger, "_write_log", write_log)
+
+
+@broken(trials.walks)
+def keeps_the_session_of_an_undone_admission(patch: pytest.MonkeyPatch) -> None:
+    def undo(original: Any, self: Ledger, now_ms: int, luck: int) -> Outcome:
+        (one, *_) = self._last  # type: ignore[misc]
+        outcome = original(self, now_ms, luck)
+        self.sessions.begin(one, now_ms)
+        return outcome
+
+    around(patch, Ledger, "undo", undo)
+
+
+@broken(trials.walks)
+def restarts_without_the_minute(patch: pytest.MonkeyPatch) -> None:
+    def restore(original: Any, self: Ledger, memory: Memory, now_ms: int) -> None:
+        memory.window = []
+        original(self, memory, now_ms)
+
+    around(patch, Ledger, "restore", restore)
+
+
+@broken(trials.walks)
+def restarts_without_the_line(patch: pytest.MonkeyPatch) -> None:
+    def restore(original: Any, self: Ledger, memory: Memory, now_ms: int) -> None:
+        memory.places = {}
+        original(self, memory, now_ms)
+
+    around(patch, Ledger, "restore", restore)
+
+
+@broken(trials.walks)
+def sweeps_the_line_after_a_restart(patch: pytest.MonkeyPatch) -> None:
+    around(patch, Line, "fill", lambda original, self, places, now_ms, refresh_ms: original(self, places, now_ms - 30_000, refresh_ms))
+
+
+@broken(trials.two_restarts)
+def revives_sessions_at_the_second_restart(patch: pytest.MonkeyPatch) -> None:
+    def restore(original: Any, self: Ledger, memory: Memory, now_ms: int) -> None:
+        original(self, memory, now_ms)
+        self.log.clear()
+
+    around(patch, Ledger, "restore", restore)
+
+
+@broken(trials.walks)
+def stays_halted_when_the_disk_is_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MemoryLedger, "_try_again", lambda self, now_ms: None)
+
+
+@broken(trials.walks)
+def goes_on_with_a_hole_in_the_journal(patch: pytest.MonkeyPatch) -> None:
+    def try_again(self: MemoryLedger, now_ms: int) -> None:
+        self.books.halted = self._journal.failing  # type: ignore[union-attr]
+
+    patch.setattr(MemoryLedger, "_try_again", try_again)
+
+
+@broken(trials.everybodys_turn)
+def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Lease, "give_back", lambda self, now_ms: None)
+
+
+@broken(trials.messages_astray)
+def grants_again_when_a_message_comes_twice(patch: pytest.MonkeyPatch) -> None:
+    def apply(original: Any, self: Lease, down: Any, now_ms: int) -> None:
+        if down.number <= self.applied and down.granted:
+            self.permits += 1
+            self.granted_seen += 1
+        original(self, down, now_ms)
+
+    around(patch, Lease, "apply", apply)
+
+
+@broken(trials.messages_astray)
+def believes_old_messages(patch: pytest.MonkeyPatch) -> None:
+    def absorb(original: Any, self: Coordinator, center: Any, up: Any, now_ms: int) -> None:
+        center.returned_freed = min(center.returned_freed, up.returned_freed)
+        original(self, center, up, now_ms)
+
+    around(patch, Coordinator, "_absorb", absorb)
+
+
+@broken(trials.messages_astray)
+def compares_clocks_instead_of_ages(patch: pytest.MonkeyPatch) -> None:
+    def absorb(original: Any, self: Coordinator, center: Any, up: Any, now_ms: int) -> None:
+        original(self, center, up, up.sent_ms)
+
+    around(patch, Coordinator, "_absorb", absorb)
+
+
+@broken(trials.messages_astray)
+def cut_off_spends_whatever_it_frees(patch: pytest.MonkeyPatch) -> None:
+    def source(original: Any, self: Lease, now_ms: int, overdraws: bool) -> Source | None:
+        found = original(self, now_ms, overdraws)
+        return found or (Source.FREED if self.freed and not self.connected(now_ms) else None)
+
+    around(patch, Lease, "source", source)
+
+
+@pytest.mark.parametrize(("trial", "build"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_build_is_found_that(trial: Trial, build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(monkeypatch)
+    try:
+        found = trial()
+    except (AssertionError, ValueError, KeyError, IndexError, TypeError) as error:  # broken so badly that the books fall apart
+        found = [repr(error)]
+    assert found
+
+
+def test_every_method_of_queueing_has_a_way_of_calling() -> None:
+    assert set(CALLINGS) == set(METHODS)

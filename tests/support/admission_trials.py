@@ -1,0 +1,305 @@
+"""Trials of admission that single operations do not show: fair draws, prompt heads, everybody's turn, and messages that go astray.
+
+Each trial returns what went wrong, as lines; an empty list is a pass.
+"""
+
+from collections import deque
+from heapq import heappop, heappush
+from random import Random
+
+from admission_laws import Witness, walk
+from admission_world import START_MS, small_room, ticket_id
+
+from greenroom.admission.calling import CALLINGS, Calling
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.laws import problems
+from greenroom.admission.ledger import Ledger
+from greenroom.admission.line import Line
+from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.model.room import Room
+from greenroom.model.visit import Standing, make_key
+
+ROUNDS = 400
+
+
+def fair_draws() -> list[str]:
+    """Random: in each draw every present waiter has the same chance, early or late, and survivors of earlier draws as much as newcomers."""
+    first = [0] * 8
+    old_won = 0
+    for round_number in range(ROUNDS):
+        draw = Random(round_number)
+        line, calling = Line(), CALLINGS["random"]()
+        keys = {ticket_id(number): make_key(START_MS + number, number) for number in range(12)}
+
+        def drawn(permits: int, line: Line = line, calling: Calling = calling, draw: Random = draw) -> list[bytes]:
+            calling.call(line, permits, 0.0, draw.getrandbits(64))
+            called = [one for one, slot in line.slots.items() if calling.turn(slot, 0, 0, permits, 0.0, None)]
+            for one in called:
+                calling.forget(line.remove(one))
+            return called
+
+        early, late = list(keys)[:8], list(keys)[8:]
+        for one in early:
+            line.join(one, keys[one], START_MS, 20_000)
+        winners = drawn(4)
+        for one in winners:
+            first[int.from_bytes(one, "big")] += 1
+        for one in late:
+            line.join(one, keys[one], START_MS, 20_000)
+        (winner,) = drawn(1) or [b""]
+        old_won += winner in early
+    found = []
+    chi_square = sum((count - ROUNDS / 2) ** 2 / (ROUNDS / 2) for count in first)
+    if chi_square > 35:  # seven degrees of freedom: one in 100,000
+        found.append(f"draws favour a place in line: {first} of {ROUNDS}")
+    if abs(old_won - ROUNDS / 2) > 0.12 * ROUNDS:  # nearly five standard deviations
+        found.append(f"of {ROUNDS} draws among four who were left and four newcomers, {old_won} went to those who were left")
+    return found
+
+
+def fair_room() -> list[str]:
+    """The same, seen from outside: who comes in when one unit becomes free does not depend on who came first or tried more often."""
+    won = [0] * 8
+    rounds = 160
+    for round_number in range(rounds):
+        witness = Witness(small_room(total_active_users=1, new_users_per_minute=1000, queueing_method="random"), seed=round_number)
+        order = Random(round_number)
+        witness.arrive(ticket_id(100))
+        waiting = [ticket_id(number) for number in range(8)]
+        for one in waiting:
+            witness.arrive(one)
+            witness.advance(2_500)
+            witness.poll(one)
+        for one in waiting[:4] * 10:  # half of them try ten times as often
+            witness.peek(one)
+        witness.leave(ticket_id(100))
+        witness.tick()
+        entered = [one for _ in range(3) for one in order.sample(waiting, 8) if witness.poll(one).standing is Standing.ADMITTED]
+        won[int.from_bytes(entered[0], "big") if entered else 0] += 1
+        if witness.found:
+            return witness.found
+    chi_square = sum((count - rounds / 8) ** 2 / (rounds / 8) for count in won)
+    return [f"who enters depends on the place in line or on the tries: {won}"] if chi_square > 35 else []
+
+
+def prompt_heads() -> list[str]:
+    """Whoever is at the head gets in within two syncs of a unit becoming free; a ghost blocks no longer than its refresh and grace."""
+    found = []
+    for method in ("fifo", "random"):
+        for ghost in (False, True):
+            witness = Witness(small_room(total_active_users=1, queueing_method=method), seed=7)
+            crowd = Crowd(witness)
+            witness.arrive(ticket_id(0))  # sits inside and does nothing more
+            free_ms = witness.now_ms + witness.life_ms
+            for number in (1, 2):
+                crowd.comes(ticket_id(number), at_ms=30_000 + 500 * number)
+            if ghost and method == "fifo":
+                crowd.run(until_ms=free_ms - START_MS - 100)
+                crowd.gone.add(ticket_id(1))
+                blocked_ms = witness.places[ticket_id(1)].refresh_ms + 3_000
+            else:
+                blocked_ms = 0
+            crowd.run(until_ms=200_000)
+            wanted = [ticket_id(2)] if blocked_ms else [ticket_id(1)] if method == "fifo" else [ticket_id(1), ticket_id(2)]
+            entered = [(at_ms, one) for at_ms, one in crowd.entered if one != ticket_id(0)]
+            own_try_ms = 22_000 if method == "random" else 4_400 if blocked_ms else 2_500
+            allowed_ms = 256 + 2 * 1_500 + own_try_ms + blocked_ms
+            if not entered or entered[0][1] not in wanted or entered[0][0] - free_ms > allowed_ms:
+                when = [(at_ms - free_ms, one[-1]) for at_ms, one in entered]
+                found.append(f"{method}, ghost {ghost}: entered {when} ms after a unit was free, allowed {allowed_ms}")
+            found += witness.found
+    return found
+
+
+def everybodys_turn() -> list[str]:
+    """Who stays gets in, in order; nobody waits while both limits have room."""
+    found = []
+    for limits in ((1, 1), (1, 30), (5, 6), (40, 20)):
+        witness = Witness(small_room(total_active_users=limits[0], new_users_per_minute=limits[1], disable_session_renewal=True), seed=3)
+        crowd = Crowd(witness)
+        visitors = min(60, 8 * min(limits))
+        for number in range(visitors):
+            crowd.comes(ticket_id(number), at_ms=number * 300)
+        minutes = visitors / min(limits) * 1.1 + 3
+        crowd.run(until_ms=int(minutes * 60_000))
+        if len(crowd.entered) != visitors:
+            found.append(f"limits {limits}: {len(crowd.entered)} of {visitors} got in within {minutes:.0f} minutes")
+        found += [f"limits {limits}: {problem}" for problem in witness.found[:3]]
+    return found
+
+
+class Crowd:
+    """Visitors with cookies, in virtual time: each tries when told to."""
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+        self.entered: list[tuple[int, bytes]] = []
+        self.gone: set[bytes] = set()
+        self._due: list[tuple[int, int, bytes, bool]] = []
+        self._number = 0
+        self._push(START_MS, b"", False)
+
+    def comes(self, one: bytes, at_ms: int) -> None:
+        self._push(START_MS + at_ms, one, True)
+
+    def run(self, until_ms: int) -> None:
+        while self._due and self._due[0][0] <= START_MS + until_ms:
+            at_ms, _, one, new = heappop(self._due)
+            self.witness.clock.ms = max(self.witness.clock.ms, at_ms)
+            if not one:
+                self.witness.tick()
+                self._push(self.witness.ledger._tick_ms, b"", False)
+                continue
+            if one in self.gone:
+                continue
+            outcome = self.witness.arrive(one) if new else self.witness.poll(one)
+            if outcome.standing is Standing.ADMITTED:
+                self.entered.append((self.witness.now_ms, one))
+            else:
+                self._push(self.witness.now_ms + max(1, outcome.refresh_ms), one, False)
+
+    def _push(self, at_ms: int, one: bytes, new: bool) -> None:
+        self._number += 1
+        heappush(self._due, (at_ms, self._number, one, new))
+
+
+class Astray:
+    """Several data centers with clocks of their own, and a network that loses, delays, repeats and reorders."""
+
+    def __init__(self, seed: int, room: Room, centers: int) -> None:
+        self.draw = Random(seed)
+        self.room = room
+        self.now_ms = START_MS
+        names = [f"center-{number}" for number in range(centers)]
+        self.coordinator = Coordinator(names, room, self.now_ms)
+        self.skews = [self.draw.randrange(-30_000, 30_001) for _ in names]
+        self.ledgers = [Ledger(room, name, 1, self.now_ms + skew) for name, skew in zip(names, self.skews, strict=True)]
+        self.flying: list[tuple[int, int, int, SyncUp | SyncDown]] = []
+        self.entries: deque[int] = deque()
+        self.inside: list[dict[bytes, int]] = [{} for _ in names]
+        self.waiting: list[dict[bytes, int]] = [{} for _ in names]
+        self.silent_until = [0] * centers
+        self.lost: list[int] = []
+        self.admitted = 0
+        self.found: list[str] = []
+        self._number = 0
+
+    def run(self, steps: int) -> list[str]:
+        for _ in range(steps):
+            self.now_ms += self.draw.choice((0, 5, 50, 200, 400))
+            self._deliver()
+            index = self.draw.randrange(len(self.ledgers))
+            self.draw.choice((self._visit, self._visit, self._visit, self._report, self._browse))(index)
+            if self.draw.random() < 0.001:
+                self._crash(index)
+            self.found += problems(self.coordinator, self.ledgers)
+            if self.found:
+                break
+        return self.found
+
+    def _crash(self, index: int) -> None:
+        """A data center loses its books. Its visitors are gone, but their sessions are not over yet."""
+        self.lost += [ends_ms - self.skews[index] for ends_ms in self.inside[index].values()]
+        self.inside[index].clear()
+        old = self.ledgers[index]
+        self.ledgers[index] = Ledger(self.room, old.data_center, old.epoch + 1, self._local(index))
+
+    def _local(self, index: int) -> int:
+        return self.now_ms + self.skews[index]
+
+    def _visit(self, index: int) -> None:
+        ledger, local_ms, luck = self.ledgers[index], self._local(index), self.draw.getrandbits(64)
+        waiting = self.waiting[index]
+        if waiting and self.draw.random() < 0.6:
+            one = self.draw.choice(list(waiting))
+            outcome = ledger.poll(one, waiting[one], local_ms, luck)
+        else:
+            self._number += 1
+            one = ticket_id(self._number)
+            waiting[one] = make_key(local_ms, luck)
+            outcome = ledger.arrive(one, local_ms, luck)
+        if outcome.standing is Standing.ADMITTED:
+            del waiting[one]
+            self.inside[index][one] = outcome.expires_ms
+            self.entries.append(self.now_ms)
+            while self.now_ms - self.entries[0] > 60_000:
+                self.entries.popleft()
+            active = sum(
+                sum(1 for ends_ms in inside.values() if ends_ms > self._local(number)) for number, inside in enumerate(self.inside)
+            )
+            active += sum(1 for ends_ms in self.lost if ends_ms > self.now_ms)
+            self.admitted += 1
+            if active > self.room.total_active_users or len(self.entries) > self.room.new_users_per_minute:
+                self.found.append(f"{active} active, {len(self.entries)} in the last minute")
+        ledger.log.clear()
+
+    def _browse(self, index: int) -> None:
+        inside = self.inside[index]
+        if inside:
+            one = self.draw.choice(list(inside))
+            outcome = self.ledgers[index].view(one, self._local(index))
+            if outcome.standing is Standing.GONE:
+                del inside[one]
+            else:
+                inside[one] = outcome.expires_ms
+            if self.draw.random() < 0.2 and one in inside:
+                self.ledgers[index].leave(one, self._local(index))
+                del inside[one]
+
+    def _report(self, index: int) -> None:
+        ledger = self.ledgers[index]
+        if self.draw.random() < 0.05:
+            self.silent_until[index] = self.now_ms + 20_000
+        ledger.sweep(self._local(index))
+        up = ledger.report(self._local(index), self.draw.choice((0, 0, 0, 3)))
+        self._send(index, up)
+
+    def _send(self, index: int, message: SyncUp | SyncDown) -> None:
+        if self.now_ms < self.silent_until[index] or self.draw.random() < 0.1:
+            return
+        for _ in range(self.draw.choice((1, 1, 1, 2, 3))):
+            self._number += 1
+            heappush(self.flying, (self.now_ms + self.draw.choice((1, 20, 20, 150, 3_000, 9_000)), self._number, index, message))
+
+    def _deliver(self) -> None:
+        while self.flying and self.flying[0][0] <= self.now_ms:
+            _, _, index, message = heappop(self.flying)
+            if isinstance(message, SyncUp):
+                self._send(index, self.coordinator.sync(message, self.now_ms, self.draw.getrandbits(64)))
+            else:
+                self.ledgers[index].apply(message, self._local(index))
+
+
+def messages_astray(seeds: range = range(12), steps: int = 1_500) -> list[str]:
+    """No loss, delay, repetition or reordering of messages ever lets in one too many, whatever the clocks say."""
+    found = []
+    for seed in seeds:
+        draw = Random(seed)
+        room = small_room(
+            total_active_users=draw.choice((1, 4, 20, 60)),
+            new_users_per_minute=draw.choice((1, 5, 40)),
+            queueing_method=draw.choice(("fifo", "random")),
+        )
+        found += [f"seed {seed}: {problem}" for problem in Astray(seed, room, draw.choice((1, 2, 3))).run(steps)]
+    return found
+
+
+def walks(seeds: range = range(40), steps: int = 400) -> list[str]:
+    """Random stretches of life of small rooms; the first that breaks a law."""
+    for seed in seeds:
+        found = walk(seed, steps)
+        if found:
+            return found
+    return []
+
+
+def two_restarts() -> list[str]:
+    """A session that was over at one restart is over at the next one, even if sessions have been made longer in between."""
+    witness = Witness(small_room(), seed=1)
+    witness.arrive(ticket_id(1))
+    witness.advance(120_000)
+    witness.restart()
+    witness.configure(session_duration=5)
+    witness.restart()
+    witness.view(ticket_id(1))
+    return witness.found

@@ -440,6 +440,15 @@ def test_a_closed_room_does_not_ask_again_but_offers_to(page: Page, gateway: Gat
     until(lambda: len(gateway.page_loads) == 2, page)
 
 
+def test_who_has_no_place_is_not_told_to_keep_it(page: Page) -> None:
+    places = {}
+    for name, state in STATES.items():
+        page.set_content(PAGE.html(state).decode())
+        assert page.locator("#keep").is_visible() is page.locator("#leave").is_visible()
+        places[name] = page.locator("#keep").is_visible()
+    assert {name for name, place in places.items() if not place} == {"full", "closed"}
+
+
 def test_every_part_has_a_role_and_a_name(page: Page, gateway: Gateway) -> None:
     page.goto(f"{gateway.address}/shop")
     expect(page.get_by_role("main")).to_be_visible()

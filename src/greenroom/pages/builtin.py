@@ -38,7 +38,7 @@ _ICON = (
 class Layout:
     """What one view shows: the one big thing (a slot), the rows below, and the looks (classes that the style sheet knows).
 
-    `big`: the big thing is a number; `bar`: with the bar; `end`: there is no place to keep or to leave.
+    `big`: the big thing is a number; `bar`: with the bar; `out`: no place to keep or to leave; `end`: nothing to wait for either.
     """
 
     hero: str = ""
@@ -54,7 +54,7 @@ LAYOUTS: dict[str, Layout] = {
     "prequeue": Layout("start", ("position", "ahead")),
     "shuffle": Layout("start", ("waiting",)),
     "trouble": Layout("position", ("ahead",), "big"),
-    "full": Layout("", ("waiting",)),
+    "full": Layout("", ("waiting",), "out"),
     "closed": Layout(looks="end"),
 }
 

@@ -161,6 +161,10 @@ class Running:
         """A request to the control listener."""
         return Visitor(self.control, "127.0.0.1").get(path, method)
 
+    def control_visitor(self) -> Visitor:
+        """Somebody who opens the control listener in a browser."""
+        return Visitor(self.control, f"{self.control[0]}:{self.control[1]}")
+
     def status(self) -> dict[str, Any]:
         """What /status says."""
         return json.loads(self.ask("/status").body)
@@ -221,6 +225,8 @@ class StartGreenroom:
 
     folder: Path
     processes: list[Running] = field(default_factory=list)
+
+    eventually = staticmethod(eventually)
 
     @property
     def data(self) -> Path:

@@ -9,11 +9,9 @@ from pathlib import Path
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.logs import set_up_logs
-from greenroom.runtime.process import VERSION, Process, Say
+from greenroom.runtime.process import Process, Say
 from greenroom.runtime.source import Source
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
-
-__all__ = ["VERSION", "rotate_keys", "run_in_loop", "serve_until_stopped"]
 
 
 def serve_until_stopped(source: Source, say: Say) -> None:

@@ -1,0 +1,169 @@
+"""The command line: help that reads well, mistakes named by option, `check` that says everything and exits as scripts expect."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from greenroom.cli import app
+from greenroom.stores.keys import KEY_FILE, KeyRing
+
+GOOD = """
+origin = "http://127.0.0.1:3000"
+data = "data"
+always_use_https = true
+trusted_proxies = ["10.0.0.0/8"]
+
+[limits]
+connections = 100
+
+[origins]
+"a.example.com" = "https://10.0.0.1:3001"
+
+[[rooms]]
+name = "shop"
+host = "a.example.com"
+total_active_users = 10
+new_users_per_minute = 20
+queue_all = true
+custom_page_html = "<p>{{waitTime}}</p>"
+additional_routes = [{ host = "a.example.net", path = "/x" }]
+cookie_suffix = "x"
+
+[[rooms]]
+name = "status"
+host = "*"
+path = "/status"
+total_active_users = 10
+new_users_per_minute = 20
+suspended = true
+"""
+
+LIMITS = ("--total-active-users", "1", "--new-users-per-minute", "1")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize("command", ["serve", "check", "demo", "keys"])
+def test_help_names_every_command(command: str) -> None:
+    assert command in run("--help").output
+    assert run(command, "--help").exit_code == 0
+
+
+def test_help_of_serve_names_every_option_with_its_default() -> None:
+    shown = " ".join(run("serve", "--help").output.replace("│", " ").split())
+    for option in ("--origin", "--host", "--path", "--total-active-users", "--new-users-per-minute", "--session-duration"):
+        assert option in shown
+    for default in ("every host", "127.0.0.1:8080", "127.0.0.1:8081", "~/.local/state/greenroom", "5", "fifo"):
+        assert f"(default: {default}" in shown or f" or {default})" in shown
+
+
+def test_the_version_is_the_one_of_the_package() -> None:
+    assert run("--version").output == "greenroom 0.1.0\n"
+
+
+def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
+    file = tmp_path / "greenroom.toml"
+    file.write_text(GOOD)
+    result = run("check", str(file))
+    assert result.exit_code == 0
+    for line in (
+        "visitors   http://127.0.0.1:8080",
+        "control    http://127.0.0.1:8081",
+        f"data       {tmp_path}/data",
+        "origin     http://127.0.0.1:3000",
+        "origin     https://10.0.0.1:3001 for a.example.com",
+        "always_use_https = true",
+        "trusted_proxies = 10.0.0.0/8",
+        "limits.connections = 100",
+        "room shop: 10 active users, 20 new ones per minute, fifo",
+        "  covers a.example.com/",
+        "  covers a.example.net/x",
+        "  queue_all = true",
+        "  custom_page_html = 19 characters",
+        "room status: suspended: everybody goes on",
+        "  covers every host/status",
+    ):
+        assert f"{line}\n" in result.output
+    assert "note: room shop: no cookie can be shared by a.example.com, a.example.net" in result.output
+    assert "session_duration" not in result.output
+
+
+def test_check_makes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "greenroom.toml"
+    file.write_text(GOOD)
+    run("check", str(file))
+    assert [path.name for path in tmp_path.iterdir()] == ["greenroom.toml"]
+
+
+def test_check_says_everything_that_is_wrong_as_editors_like_it(tmp_path: Path) -> None:
+    file = tmp_path / "greenroom.toml"
+    file.write_text(GOOD.replace("connections = 100", "connections = 0").replace("queue_all = true", "queueall = true"))
+    result = run("check", str(file))
+    assert result.exit_code == 1
+    assert result.output.splitlines() == [
+        f"{file}:8: limits.connections: must be at least 1, not 0",
+        f"{file}:18: rooms[0].queueall: is not a key of this table; did you mean queue_all?",
+        f"{file}: 2 problems",
+    ]
+
+
+def test_check_of_a_file_that_is_not_there(tmp_path: Path) -> None:
+    result = run("check", str(tmp_path / "none.toml"))
+    assert result.exit_code == 1
+    assert "No such file or directory" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--origin", "x", *LIMITS], "--origin: must be http://host[:port]"),
+        (["--origin", "http://a"], "--new-users-per-minute: is required"),
+        (["--origin", "http://a", "--total-active-users", "0", "--new-users-per-minute", "1"], "--total-active-users: must be at least 1"),
+        (["--origin", "http://a", *LIMITS, "--host", "Shop:80"], "--host: must be a lower-case host name"),
+        (["--origin", "http://a", *LIMITS, "--path", "shop"], "--path: must begin with /"),
+        (["--origin", "http://a", *LIMITS, "--session-duration", "31"], "--session-duration: must be at most 30 minutes"),
+        (["--origin", "http://a", *LIMITS, "--queueing-method", "lifo"], "--queueing-method: must be one of fifo"),
+        (["--origin", "http://a", *LIMITS, "--listen", "80"], "--listen: must be address:port"),
+        (["--origin", "http://127.0.0.1:8080", *LIMITS], "--origin: must not be greenroom's own address"),
+    ],
+)
+def test_a_wrong_option_is_named_as_it_was_typed(arguments: list[str], said: str, tmp_path: Path) -> None:
+    result = run("serve", "--data", str(tmp_path), *arguments)
+    assert result.exit_code == 1
+    assert said in result.output
+    assert "rooms[0]" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--origin or --config is needed"),
+        (["--config", "x", "--origin", "http://a"], "--origin cannot be used together with --config"),
+        (["--config", "x", "--host", "a", "--path", "/"], "--host, --path cannot be used together with --config"),
+        (["--total-active-users", "many"], "--total-active-users"),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(arguments: list[str], said: str) -> None:
+    result = run("serve", *arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_keys_are_rotated_and_old_tickets_stay_good(tmp_path: Path) -> None:
+    before = KeyRing(tmp_path, 1_000)
+    result = run("keys", "rotate", "--data", str(tmp_path))
+    assert result.exit_code == 0
+    assert f"new key written to {tmp_path}" in result.output
+    assert (tmp_path / KEY_FILE).read_text().count('"secret"') == 2
+    before.reload(2_000)
+    assert len(before.opening) == 2
+
+
+def test_keys_are_not_made_where_greenroom_never_ran(tmp_path: Path) -> None:
+    result = run("keys", "rotate", "--data", str(tmp_path / "none"))
+    assert result.exit_code == 2
+    assert "there are no keys in" in result.output
+    assert not (tmp_path / "none").exists()

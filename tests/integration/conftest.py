@@ -202,15 +202,19 @@ class Rig:
     gateway: Gateway = field(init=False)
     address: tuple[str, int] = field(init=False)
     origin: Origin = field(init=False)
-    _writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    _readers: dict[asyncio.StreamWriter, asyncio.StreamReader] = field(default_factory=dict)
 
     @property
     def counts(self) -> Counts:
         return self.gateway.counts
 
+    def reader_of(self, writer: asyncio.StreamWriter) -> asyncio.StreamReader:
+        """The other direction of an origin's connection."""
+        return self._readers[writer]
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.origin_connections += 1
-        self._writers.add(writer)
+        self._readers[writer] = reader
         try:
             while True:
                 line, headers = await read_head(reader)
@@ -228,7 +232,7 @@ class Rig:
         except (asyncio.IncompleteReadError, ConnectionError):
             self.origin_lost += 1
         finally:
-            self._writers.discard(writer)
+            del self._readers[writer]
             writer.close()
 
     @contextlib.asynccontextmanager
@@ -256,7 +260,7 @@ class Rig:
             yield self
         finally:
             self.gateway.close()
-            for writer in list(self._writers):
+            for writer in list(self._readers):
                 writer.transport.abort()
             server.close()
             await asyncio.sleep(0)

@@ -80,13 +80,14 @@ def read_answer_head(block: bytes) -> AnswerHead | None:
     kept.append(b"")
     modern = first[7] == 0x31
     head = AnswerHead(int(first[9:12]), first[9:], b"\r\n".join(kept), None, False, modern)
+    connection = b""
     for name, value in special:
         if name == b"content-length":
             if head.content_length is not None or not _LENGTH.fullmatch(value):
                 return None
             head.content_length = int(value)
         elif name == b"connection":
-            _read_connection(head, value.lower())
+            connection = connection + b"," + value if connection else value
         elif name == b"transfer-encoding":
             if head.chunked or not modern or value.lower() != b"chunked":
                 return None
@@ -95,6 +96,8 @@ def read_answer_head(block: bytes) -> AnswerHead | None:
             return None
         elif name not in _DROPPED:
             _read_other(head, name, value)
+    if connection:
+        _read_connection(head, connection.lower())
     return None if head.chunked and head.content_length is not None else head
 
 

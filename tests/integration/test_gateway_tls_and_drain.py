@@ -1,0 +1,195 @@
+"""TLS on both sides, and a shutdown that lets everybody finish."""
+
+import asyncio
+import datetime
+import socket
+import ssl
+from dataclasses import replace
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from greenroom.gateway.origin import Origin
+from greenroom.gateway.tls import server_context
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A self-signed certificate for localhost: (certificate file, key file)."""
+    folder = tmp_path_factory.mktemp("tls")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(private)
+    return str(folder / "cert.pem"), str(folder / "key.pem")
+
+
+def test_visitors_come_in_by_tls(rig, run, certificate) -> None:
+    body = b"0123456789" * 200_000
+
+    async def story() -> None:
+        client = ssl.create_default_context(cafile=certificate[0])
+        client.set_alpn_protocols(["h2", "http/1.1"])
+        async with rig.running(tls=server_context(*certificate)), rig.visitor(tls=client) as talk:
+            spoken = talk.writer.get_extra_info("ssl_object")
+            assert spoken.selected_alpn_protocol() == "http/1.1"
+            assert spoken.version() in ("TLSv1.2", "TLSv1.3")
+            for _ in range(3):
+                assert (await talk.get(method="POST", body=body)).status == 200
+            assert (await talk.get(head="Connection: close\r\n")).whole
+            assert await talk.rest() == b""
+        assert rig.requests[0].body == body
+        assert rig.requests[0].header("x-forwarded-proto") == "https"
+        assert rig.reception.arrivals[0].scheme == "https"
+
+    run(story())
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_current_tls_is_spoken_and_nothing_older(rig, run, certificate, version) -> None:
+    async def story() -> None:
+        context = server_context(*certificate)
+        assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+        client = ssl.create_default_context(cafile=certificate[0])
+        client.minimum_version = client.maximum_version = version
+        async with rig.running(tls=context), rig.visitor(tls=client) as talk:
+            assert (await talk.get()).status == 200
+
+    run(story())
+
+
+def test_plain_http_on_the_tls_listener_gets_nothing(rig, run, certificate) -> None:
+    async def story() -> None:
+        async with rig.running(tls=server_context(*certificate)):
+            assert b"200 OK" not in await rig.talk(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert rig.reception.arrivals == []
+
+    run(story())
+
+
+def test_a_visitor_by_tls_that_leaves_takes_its_request_with_it(rig, run, certificate) -> None:
+    async def story() -> None:
+        async def app(_request, _writer) -> None:
+            await asyncio.sleep(3600)  # cancelled with the loop
+
+        rig.app = app
+        client = ssl.create_default_context(cafile=certificate[0])
+        async with rig.running(tls=server_context(*certificate)):
+            async with rig.visitor(tls=client) as talk:
+                talk.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                await rig.until(lambda: rig.requests, "the request arrives")
+            await rig.until(lambda: not rig.counts.origin_connections_open, "the origin is let go")
+
+    run(story())
+
+
+async def secure_origin(certificate):
+    async def answer(reader, writer) -> None:
+        while True:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret")
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=server_context(*certificate))
+    return server, Origin.of(f"https://localhost:{server.sockets[0].getsockname()[1]}")
+
+
+def test_an_origin_by_tls_is_only_believed_with_its_certificate(rig, run, certificate) -> None:
+    async def story() -> None:
+        server, origin = await secure_origin(certificate)
+        async with rig.running():
+            for tried, status in (
+                (origin, 502),
+                (replace(origin, ca_file=certificate[0]), 200),
+                (replace(origin, ca_file=certificate[0], server_name="other.example"), 502),
+                (replace(origin, ca_file=certificate[0], host="127.0.0.1", server_name="localhost"), 200),
+                (replace(origin, verify=False, host="127.0.0.1"), 200),
+                (replace(origin, ca_file="/no/such/file"), 502),
+            ):
+                rig.origin = tried
+                assert (await rig.get()).status == status, tried
+        server.close()
+
+    run(story())
+
+
+def test_a_drain_lets_requests_finish_and_takes_no_new_ones(rig, run) -> None:
+    async def story() -> None:
+        finish = asyncio.Event()
+        told: list[int] = []
+
+        async def app(_request, writer) -> None:
+            await finish.wait()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+
+        rig.app = app
+        async with rig.running(), rig.visitor() as busy, rig.visitor() as idle:
+            busy.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            await rig.until(lambda: rig.requests, "a request is under way")
+            await rig.until(lambda: rig.counts.connections_open == 2, "both are there")
+            draining = asyncio.create_task(rig.gateway.drain(10, told.append))
+            assert await idle.rest() == b""
+            with pytest.raises(ConnectionRefusedError):
+                await rig.get()
+            assert not draining.done()
+            finish.set()
+            response = await busy.response()
+            assert (response.body, response.header("Connection")) == (b"done", "close")
+            assert await busy.rest() == b""
+            assert await draining == 0
+        assert told[0] == 1
+        assert told[-1] == 0
+
+    run(story())
+
+
+def test_a_drain_ends_in_time_even_if_a_request_does_not(rig, run) -> None:
+    async def story() -> None:
+        async def app(_request, _writer) -> None:
+            await asyncio.sleep(3600)  # cancelled with the loop
+
+        rig.app = app
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            await rig.until(lambda: rig.requests, "a request is under way")
+            assert await rig.gateway.drain(0.1) == 1
+            assert await talk.rest() == b""
+
+    run(story())
+
+
+def test_listeners_can_share_a_port_that_was_bound_before(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running():
+            sock = socket.socket()
+            sock.bind(("127.0.0.1", 0))
+            (address,) = await rig.gateway.start(sockets=[sock])
+            assert address == sock.getsockname()
+            rig.address = address
+            assert (await rig.get()).status == 200
+
+    run(story())
+
+
+def test_an_address_in_use_is_an_error(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running():
+            with pytest.raises(OSError, match="in use"):
+                await rig.gateway.start(host="127.0.0.1", port=rig.address[1])
+
+    run(story())

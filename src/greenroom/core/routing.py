@@ -37,6 +37,8 @@ class RouteTable(Generic[T]):
         exact, folded = self._exact.get(host), self._folded.get(host)
         if exact is None and folded is None:
             return None
+        if self._depth == 1 and folded is None and exact is not None and len(exact) == 1 and "" in exact:
+            return exact[""]  # a room for the whole host: the usual case
         prefix = "/".join(path.split("/", self._depth + 1)[: self._depth + 1]).rstrip("/")
         while True:
             if exact is not None and prefix in exact:

@@ -199,7 +199,16 @@ def _understood(method: bytes, raw: bytes, minor: int, headers: Headers, facts: 
         return Refusal(417, "the only expectation met here is 100-continue")
     websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and method == b"GET" and minor == 1 and not body
     return RequestHead(
-        Arrival(_METHODS.get(method) or method.decode("ascii"), scheme, host, target.path, target.query, headers, client),
+        Arrival(
+            _METHODS.get(method) or method.decode("ascii"),
+            scheme,
+            host,
+            target.path,
+            target.query,
+            headers,
+            client,
+            facts=facts if len(facts) == len(headers) else None,
+        ),
         method,
         target.raw,
         minor,

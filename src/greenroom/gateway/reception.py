@@ -70,7 +70,8 @@ class Reception:
                 reply = PASS
             else:
                 now_ms = self._now_ms()
-                self._ask(compiled, arrival, self._brought(compiled, arrival, now_ms), now_ms, then)
+                brought = self._brought(compiled, arrival, now_ms)
+                self._ask(compiled, arrival, rank(list(brought), now_ms), brought, now_ms, then)
                 return
         except Exception as error:
             self._on_error(error)
@@ -90,16 +91,18 @@ class Reception:
         compiled.counts["revoked"] += 1
         return compiled.cookies.expire()
 
-    def _brought(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> list[Ticket]:
-        """Every real ticket among the cookies, best first."""
-        tickets = []
+    def _brought(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> dict[Ticket, bytes]:
+        """Every real ticket among the cookies, and how it is spelled there."""
+        found = {}
         for value in ticket_values(arrival.headers, compiled.cookie_name):
             ticket = self._sealer.open(value, compiled.id, now_ms)
             if ticket is not None:
-                tickets.append(ticket)
-        return rank(tickets, now_ms)
+                found[ticket] = value
+        return found
 
-    def _ask(self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], now_ms: int, then: Then) -> None:
+    def _ask(
+        self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], brought: dict[Ticket, bytes], now_ms: int, then: Then
+    ) -> None:
         able = bool(tickets) or may_take_place(arrival, compiled.room.json_response_enabled)
         decision = decide(compiled.room, tickets, now_ms, able)
         question = decision.question
@@ -117,9 +120,9 @@ class Reception:
         def answered(outcome: Outcome) -> None:
             try:
                 if outcome.standing is Standing.GONE:
-                    self._ask(compiled, arrival, tickets[1:], self._now_ms(), then)
+                    self._ask(compiled, arrival, tickets[1:], brought, self._now_ms(), then)
                     return
-                reply = self._reply(compiled, arrival, decision, ticket, outcome)
+                reply = self._reply(compiled, arrival, decision, ticket, brought.get(ticket, b""), outcome)
             except Exception as error:
                 self._on_error(error)
                 reply = OUTAGE
@@ -139,16 +142,22 @@ class Reception:
         key = make_key(now_ms, int.from_bytes(drawn[TICKET_ID_BYTES:], "big"))
         return Ticket(id=drawn[:TICKET_ID_BYTES], key=key, accepted_ms=0, checked_ms=now_ms, refresh_ms=0)
 
-    def _reply(self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, outcome: Outcome) -> Reply:
+    def _reply(
+        self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, spelled: bytes, outcome: Outcome
+    ) -> Reply:
         if outcome.standing is Standing.WAITING:
             return self._hold(compiled, arrival, decision, ticket, outcome)
         compiled.counts["admitted" if outcome.standing is Standing.ADMITTED else "active"] += 1
         now_ms = self._now_ms()
         accepted_ms = ticket.accepted_ms or now_ms
-        renewed = Ticket(ticket.id, ticket.key, accepted_ms, outcome.renewed_ms or now_ms, 0)
+        renewed_ms = outcome.renewed_ms or now_ms
+        if ticket.accepted_ms and ticket.checked_ms == renewed_ms and spelled:
+            sealed = spelled  # nothing in it has changed since the visitor got it: at most q old
+        else:
+            sealed = self._sealer.seal(Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, 0), compiled.id)
         room = compiled.room
         lasts_ms = room.session_ms if not room.disable_session_renewal else outcome.renewed_ms + room.session_ms - now_ms
-        cookie = compiled.cookies.set(self._sealer.seal(renewed, compiled.id), max(1, lasts_ms // 1000), now_ms)
+        cookie = compiled.cookies.set(sealed, max(1, lasts_ms // 1000), now_ms)
         if arrival.header(UPDATE_HEADER) is not None:
             return Answer(200, compiled.page.json_head + b"Set-Cookie: " + cookie + b"\r\n", UPDATE_LET_IN)
         return Forward(cookie, room.id, ticket.id, bool(room.enabled_origin_commands))

@@ -48,9 +48,12 @@ class Arrival(msgspec.Struct, frozen=True):
     version: str = "HTTP/1.1"
     server: tuple[str, int] = ("", 0)
     ray_id: str = ""
+    facts: dict[bytes, bytes] | None = None  # the same headers by name, given when no name comes twice: a lookup is one probe
 
     def header(self, name: bytes) -> bytes | None:
         """The first value of a header (lower-case name), or None."""
+        if self.facts is not None:
+            return self.facts.get(name)
         for key, value in self.headers:
             if key == name:
                 return value
@@ -69,11 +72,6 @@ class Ticket(msgspec.Struct, frozen=True):
     accepted_ms: int
     checked_ms: int
     refresh_ms: int
-
-    @property
-    def accepted(self) -> bool:
-        """Whether this visitor was let in at some time (the ledger knows whether the session still lives)."""
-        return self.accepted_ms > 0
 
 
 class Standing(IntEnum):

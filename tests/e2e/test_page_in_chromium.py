@@ -1,11 +1,13 @@
 """The built-in page in a real Chromium, against a small server that keeps the gateway's side of the bargain."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate, Held
 from greenroom.pages import BUILT_IN_HEAD, compile_page, left_page, origin_error_page
+from greenroom.pages import Page as WaitingPage
 
-ROOM = Room(name="shop", host="*", total_active_users=500, new_users_per_minute=600)
-PAGE = compile_page(ROOM)
+LIMITS: dict[str, Any] = {"name": "shop", "host": "*", "total_active_users": 500, "new_users_per_minute": 600}
+PAGE = compile_page(Room(**LIMITS))
+HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "own-page.md"
 NOW_MS = 1_790_000_000_000
 LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 SHOP = b"<!doctype html><title>Shop</title><link rel=icon href=data:,><h1>Welcome to the shop</h1>"
@@ -66,6 +70,7 @@ class Gateway:
     """The gateway's contract: a page or JSON while `held` is set, the origin's page when it is None."""
 
     held: Held | None = field(default_factory=held)
+    shown: WaitingPage = PAGE
     updates: int = 0
     page_loads: list[str] = field(default_factory=list)
     origin_loads: list[str] = field(default_factory=list)
@@ -76,10 +81,10 @@ class Gateway:
     def answer(self, method: str, path: str, update: str | None) -> tuple[bytes, bytes]:
         if method == "POST" and (update == "leave" or path.endswith("?greenroom=leave")):
             self.left.append(path)
-            return (PAGE.json_head, LEFT) if update else (BUILT_IN_HEAD, left_page())
+            return (self.shown.json_head, LEFT) if update else (BUILT_IN_HEAD, left_page())
         if update:
             self.updates += 1
-            return PAGE.json_head, PAGE.json(self.held) if self.held else LET_IN
+            return self.shown.json_head, self.shown.json(self.held) if self.held else LET_IN
         if self.held is None:
             self.origin_loads.append(path)
             return (
@@ -88,7 +93,7 @@ class Gateway:
             )
         self.page_loads.append(path)
         refresh = b"Refresh: %d\r\n" % self.held.next_try_s if self.held.next_try_s else b""
-        return PAGE.html_head + refresh, PAGE.html(self.held)
+        return self.shown.html_head + refresh, self.shown.html(self.held)
 
 
 @pytest.fixture
@@ -525,9 +530,22 @@ SEED_TEMPLATE = """<!DOCTYPE html>
 
 
 def test_a_template_with_variables_inside_its_script_works_in_two_languages(page: Page) -> None:
-    room = Room(name="shop", host="*", total_active_users=500, new_users_per_minute=600, custom_page_html=SEED_TEMPLATE)
-    body = compile_page(room).html(held()).decode()
+    body = compile_page(Room(**LIMITS, custom_page_html=SEED_TEMPLATE)).html(held()).decode()
     page.route("**/*", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body))
     page.goto("http://shop.invalid/es/product_123")
     expect(page.locator("#waitTime")).to_have_text("El tiempo de espera estimado es 10 minuto.")
     assert json.loads(page.title()) == [True, False, 1]
+
+
+def test_a_custom_page_with_the_script_of_the_how_to_updates_itself_and_is_let_in(page: Page, gateway: Gateway) -> None:
+    script = re.search(r"^```js\n(.*?)^```", HOW_TO.read_text(), re.M | re.S)
+    assert script
+    source = f"<!doctype html><title>wait</title><link rel=icon href=data:,><script>{script[1]}</script>"
+    gateway.shown = compile_page(Room(**LIMITS, custom_page_html=source))
+    page.goto(f"{gateway.address}/shop")
+    until(lambda: gateway.updates >= 3, page)
+    assert page.title() == "1,234 in line"
+    assert gateway.page_loads == ["/shop"]
+    gateway.held = None
+    expect(page.locator("h1")).to_have_text("Welcome to the shop")
+    assert gateway.origin_loads == ["/shop"]

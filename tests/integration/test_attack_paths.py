@@ -39,7 +39,7 @@ HELD = [
     "/open/./../shop/x", "/%73hop", "/s%68o%70/x",
     "/%2e/shop", "/open/%2e%2e/shop", "/open/.%2E/shop", "/x/y/../../shop", "/shop/./", "/shop/x/..", "/shop;jsessionid=1",
     "/shop/x;jsessionid=1.n", "/shop/../shop",
-    "http://a/shop", "HTTP://A/open/../shop", "http://a//shop", "/c++", "/c%2B%2B", "/c+%2b/x", "/shop/caf%C3%A9", "/shop//..",
+    "http://a/shop", "HTTP://A/open/../shop", "http://a//shop", "/c++", "/c%2B%2B", "/c+%2b/x", "/shop/caf%C3%A9",
     "/open/..//shop",
 ]  # fmt: skip
 REFUSED = [

@@ -13,6 +13,12 @@ from greenroom.core.rules.syntax import Bare, Items, Pattern, Text
 
 Test = Callable[[Any], bool]
 
+Bounds = tuple[int, ...]
+"""Where ranges begin and end, in order: a value is inside exactly when an odd number of bounds stand at or before it."""
+
+Members = frozenset[Any] | Bounds | Callable[[Any], bool]
+"""What `in` looks into."""
+
 
 class Operator(NamedTuple):
     """One operator: the types of its left side, and what makes the test out of a way to read and the right side's value."""
@@ -23,10 +29,10 @@ class Operator(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """A compiled named list: the type of its members and whether a value is one."""
+    """A compiled named list: the type of its members, and the members."""
 
     kind: Kind
-    contains: Callable[[Any], bool]
+    members: Members
 
 
 def _equal(read: Read, right: Any) -> Test:
@@ -61,9 +67,11 @@ def _passes(read: Read, passes: Callable[[Any], bool]) -> Test:
     return lambda x: (value := read(x)) is not None and passes(value)
 
 
-def _in_set(read: Read, members: frozenset[Any] | Callable[[Any], bool]) -> Test:
+def _in_set(read: Read, members: Members) -> Test:
     if isinstance(members, frozenset):
         return lambda x: read(x) in members
+    if isinstance(members, tuple):
+        return lambda x: (value := read(x)) is not None and bisect_right(members, value) % 2 == 1
     return _passes(read, members)
 
 
@@ -138,14 +146,14 @@ def item_problem(kind: Kind, item: Text | Bare) -> str | None:
     return None
 
 
-def _members(kind: Kind, items: list[str | Bare]) -> frozenset[Any] | Callable[[Any], bool]:
+def _members(kind: Kind, items: list[str | Bare]) -> Members:
     if kind == STRING:
         return frozenset(items)
     return in_ranges(_RANGE[kind](item.text) for item in items if isinstance(item, Bare))
 
 
-def in_ranges(ranges: Iterable[Range]) -> frozenset[int] | Callable[[int], bool]:
-    """Membership in a union of integer ranges: a set when all are single, else a search in the merged, sorted line."""
+def in_ranges(ranges: Iterable[Range]) -> frozenset[int] | Bounds:
+    """Membership in a union of integer ranges: a set when all are single, else the bounds of the merged ranges."""
     merged: list[Range] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -154,13 +162,4 @@ def in_ranges(ranges: Iterable[Range]) -> frozenset[int] | Callable[[int], bool]
             merged.append((low, high))
     if all(low == high for low, high in merged):
         return frozenset(low for low, _ in merged)
-    if len(merged) == 1:
-        low, high = merged[0]
-        return lambda value: low <= value <= high
-    lows, highs = [low for low, _ in merged], [high for _, high in merged]
-
-    def contains(value: int) -> bool:
-        at = bisect_right(lows, value) - 1
-        return at >= 0 and value <= highs[at]
-
-    return contains
+    return tuple(bound for low, high in merged for bound in (low, high + 1))

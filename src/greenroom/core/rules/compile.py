@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from greenroom.core.rules.closures import JOINED, Term, called, called_on_each, every, indexed, itself, joined_lists, negated
-from greenroom.core.rules.compare import OPERATORS, Membership, item_problem, right_value
+from greenroom.core.rules.compare import OPERATORS, Members, Membership, item_problem, right_value
 from greenroom.core.rules.facts import Facts
 from greenroom.core.rules.faults import Fault, Refused
 from greenroom.core.rules.fields import FIELDS, absent
@@ -119,15 +119,15 @@ class _Check:
                 self.fault(item, reason)
         return any(reason for _, reason in reasons)
 
-    def _list(self, kind: Kind, name: ListName) -> Callable[[Any], bool] | None:
-        members = self.lists.get(name.name)
-        if members is None:
+    def _list(self, kind: Kind, name: ListName) -> Members | None:
+        found = self.lists.get(name.name)
+        if found is None:
             self.fault(name, f"there is no list named {name.name}")
             return None
-        if members.kind != kind:
-            self.fault(name, f"the list {name.name} holds values of type {members.kind}, not {kind}")
+        if found.kind != kind:
+            self.fault(name, f"the list {name.name} holds values of type {found.kind}, not {kind}")
             return None
-        return members.contains
+        return found.members
 
     def value(self, node: Field | Call) -> Term | None:
         """A field or a call with its indexes."""

@@ -1,7 +1,6 @@
 """FIELDS: every field a bypass rule may read, its type, how it is read, and what it means here. One row makes a new field."""
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from greenroom.core.rules import reading
@@ -38,14 +37,14 @@ def _lists(name: str, pairs: Callable[[Facts], reading.Pairs]) -> Callable[[Fact
 _ARGUMENTS = "query arguments by name; names and values as sent (not decoded)"
 
 FIELDS: dict[str, FieldSpec] = {
-    "http.host": FieldSpec(STRING, attrgetter("arrival.host"), "host name, lower case, without port"),
-    "http.request.method": FieldSpec(STRING, attrgetter("arrival.method"), "HTTP method, upper case"),
+    "http.host": FieldSpec(STRING, lambda facts: facts.arrival.host, "host name, lower case, without port"),
+    "http.request.method": FieldSpec(STRING, lambda facts: facts.arrival.method, "HTTP method, upper case"),
     "http.request.uri": FieldSpec(STRING, reading.uri, "path and query"),
-    "http.request.uri.path": FieldSpec(STRING, attrgetter("arrival.path"), "canonical path, as matched and as sent to the origin"),
+    "http.request.uri.path": FieldSpec(STRING, lambda facts: facts.arrival.path, "canonical path, as matched and as sent to the origin"),
     "http.request.uri.path.extension": FieldSpec(
         STRING, lambda facts: reading.extension(facts.arrival.path), "file extension in lower case, empty when there is none"
     ),
-    "http.request.uri.query": FieldSpec(STRING, attrgetter("arrival.query"), "query without the question mark"),
+    "http.request.uri.query": FieldSpec(STRING, lambda facts: facts.arrival.query, "query without the question mark"),
     "http.request.uri.args": FieldSpec(STRINGS_BY_NAME, _lists("args", reading.arguments), _ARGUMENTS),
     "http.request.uri.args.names": FieldSpec(STRINGS, _names(reading.arguments), "names of the query arguments, in order"),
     "http.request.uri.args.values": FieldSpec(STRINGS, _values(reading.arguments), "values of the query arguments, in order"),
@@ -76,7 +75,9 @@ FIELDS: dict[str, FieldSpec] = {
     "http.referer": FieldSpec(STRING, reading.header(b"referer"), "the Referer header, empty when there is none"),
     "http.user_agent": FieldSpec(STRING, reading.user_agent, "the User-Agent header, empty when there is none"),
     "http.x_forwarded_for": FieldSpec(STRING, reading.header(b"x-forwarded-for"), "the X-Forwarded-For header as it arrived here"),
-    "http.request.version": FieldSpec(STRING, attrgetter("arrival.version"), "HTTP version of the visitor's request, such as HTTP/1.1"),
+    "http.request.version": FieldSpec(
+        STRING, lambda facts: facts.arrival.version, "HTTP version of the visitor's request, such as HTTP/1.1"
+    ),
     "http.request.timestamp.sec": FieldSpec(INTEGER, lambda facts: facts.now_ms // 1000, "time of arrival, Unix seconds"),
     "http.request.timestamp.msec": FieldSpec(INTEGER, lambda facts: facts.now_ms % 1000, "millisecond of the arrival, 0 to 999"),
     "http.request.accepted_languages": FieldSpec(STRINGS, once("languages", reading.languages), "accepted languages, best first"),
@@ -106,7 +107,7 @@ FIELDS: dict[str, FieldSpec] = {
     ),
     "cf.edge.server_ip": FieldSpec(IP, reading.listener_address, "address the request came in on"),
     "cf.edge.server_port": FieldSpec(INTEGER, reading.listener_port, "port the request came in on"),
-    "cf.ray_id": FieldSpec(STRING, attrgetter("arrival.ray_id"), "request id, empty when none was given"),
+    "cf.ray_id": FieldSpec(STRING, lambda facts: facts.arrival.ray_id, "request id, empty when none was given"),
 }
 
 ALIASES = {

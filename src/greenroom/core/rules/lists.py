@@ -1,7 +1,6 @@
 """Named lists (`$name`) compiled for membership: IP addresses and networks, host names, autonomous systems."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from greenroom.core.rules.addresses import address_range
 from greenroom.core.rules.compare import Membership, in_ranges
@@ -74,15 +73,11 @@ def _hosts(items: Iterable[str]) -> Membership:
 
 
 def _addresses(items: Iterable[str]) -> Membership:
-    return Membership(IP, _contains(in_ranges(address_range(item) for item in items)))
+    return Membership(IP, in_ranges(address_range(item) for item in items))
 
 
 def _systems(items: Iterable[str]) -> Membership:
-    return Membership(INTEGER, frozenset(int(item) for item in items).__contains__)
-
-
-def _contains(members: Any) -> Callable[[Any], bool]:
-    return members.__contains__ if isinstance(members, frozenset) else members
+    return Membership(INTEGER, frozenset(int(item) for item in items))
 
 
 _COMPILERS: Mapping[str, Callable[[Iterable[str]], Membership]] = {"ip": _addresses, "hostname": _hosts, "asn": _systems}

@@ -105,6 +105,15 @@ def test_it_says_where_it_is_and_where_the_data_is(greenroom, origin) -> None:
     assert (greenroom.data / "keys.json").stat().st_mode & 0o777 == 0o600
 
 
+def test_it_runs_without_uvloop(greenroom, origin) -> None:
+    (greenroom.folder / "uvloop.py").write_text("raise ImportError('not here')\n")
+    limits = ("--origin", origin.url, "--total-active-users", "1", "--new-users-per-minute", "1")
+    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
+    running = greenroom.run("serve", *places, *limits, env={"PYTHONPATH": str(greenroom.folder)}).wait_until_ready()
+    assert running.visitor().get().status == 200
+    assert running.stop() == 0
+
+
 # -- what keeps it from starting: one clear line, no traceback ------------------------------------------------------------------
 
 

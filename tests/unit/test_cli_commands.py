@@ -1,5 +1,8 @@
 """The command line: help that reads well, mistakes named by option, `check` that says everything and exits as scripts expect."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -167,3 +170,12 @@ def test_keys_are_not_made_where_greenroom_never_ran(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "there are no keys in" in result.output
     assert not (tmp_path / "none").exists()
+
+
+def test_printing_goes_on_when_nobody_reads() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = "from greenroom.cli.show import complain, say; say('one'); say('two'); complain('alive')"
+    done = subprocess.run([sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "alive\n")

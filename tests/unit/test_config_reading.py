@@ -314,3 +314,8 @@ def test_without_a_home_the_data_directory_must_be_named(monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_STATE_HOME", "relative/is/ignored")
     with pytest.raises(RuntimeError):
         default_data()
+
+
+def test_the_example_is_good() -> None:
+    example = Path(__file__).parents[2] / "examples" / "greenroom.toml"
+    assert [room.name for room in load_config(example).rooms] == ["sale", "concerts", "preview"]

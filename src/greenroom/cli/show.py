@@ -1,34 +1,36 @@
 """What the commands print: a configuration in plain words, problems one to a line, how a start goes on."""
 
-import contextlib
+import os
 import sys
 from collections.abc import Iterable
-
-from rich.console import Console
-from rich.text import Text
+from typing import TextIO
 
 from greenroom.errors import Problem
 from greenroom.model.fields import specs
-from greenroom.model.room import Room
+from greenroom.model.room import CookieAttributes, Room
 from greenroom.runtime.settings import Config, Server
-
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 TOLD = ("id", "name", "host", "path", "additional_routes", "total_active_users", "new_users_per_minute", "queueing_method")
 """Fields of a room that its heading shows; the others are shown when they are not the default."""
 
 
 def say(line: str = "") -> None:
-    """One line on standard output, at once, also into a pipe; whoever stops reading does not stop us."""
-    with contextlib.suppress(BrokenPipeError):
-        out.print(Text(line))
-        sys.stdout.flush()
+    """One line on standard output, at once, also into a pipe."""
+    _write(sys.stdout, line)
 
 
 def complain(line: str) -> None:
     """One line on standard error."""
-    err.print(Text(line))
+    _write(sys.stderr, line)
+
+
+def _write(stream: TextIO, line: str) -> None:
+    """Whoever stops reading (`greenroom serve | head`) does not stop us: the rest goes nowhere."""
+    try:
+        stream.write(f"{line}\n")
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def complain_of(problems: Iterable[Problem], file: str = "") -> None:
@@ -88,7 +90,11 @@ def _default(name: str) -> object:
 def _shown(name: str, value: object) -> str:
     if name == "custom_page_html":
         return f"{len(str(value))} characters"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, CookieAttributes):
+        return f"samesite {value.samesite}, secure {value.secure}"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _changed(record: object, defaults: object) -> list[tuple[str, str]]:

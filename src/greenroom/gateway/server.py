@@ -122,6 +122,12 @@ class Gateway:
         self.close()
         return left
 
+    def relimit(self, limits: Limits) -> None:
+        """Other limits from now on: towards origins at once, for visitors with their next connection."""
+        self.limits = limits
+        for pool in self._pools.values():
+            pool.limits = limits
+
     def close(self) -> None:
         """Ends everything at once. Idempotent."""
         self._closed = True

@@ -80,6 +80,13 @@ def listener_problems(pointer: str, control: Address, listen: Address) -> list[P
     return [Problem(pointer, f"must not be the address for visitors ({listen}): the control listener is never public")]
 
 
+def exposure_notes(control: Address) -> list[str]:
+    """What an operator may want to know about where the control listener is."""
+    if _is_local(control.host):
+        return []
+    return [f"control: whoever can reach {control} can read /status and /metrics; it has no password"]
+
+
 def _is_ip(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

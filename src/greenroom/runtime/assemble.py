@@ -54,7 +54,7 @@ def rewire(config: Config, running: Gateway, front: Reception, table: RoomTable)
     running.receiver = receiver(config, front)
     running.receive = running.receiver.receive
     running.origins = origins(config)
-    running.limits = config.limits
+    running.relimit(config.limits)
     running.forwarded_policy = forwarded_policy(config)
 
 

@@ -13,7 +13,15 @@ from greenroom.gateway.limits import Limits
 from greenroom.gateway.origin import Origin
 from greenroom.model.fields import specs
 from greenroom.model.room import host_problems
-from greenroom.runtime.addresses import address_of, address_problems, listener_problems, loop_problems, network_problems, origin_problems
+from greenroom.runtime.addresses import (
+    address_of,
+    address_problems,
+    exposure_notes,
+    listener_problems,
+    loop_problems,
+    network_problems,
+    origin_problems,
+)
 from greenroom.runtime.records import read_record, unknown_keys
 from greenroom.runtime.room_entries import read_rooms, read_text
 from greenroom.runtime.settings import ORIGINS_MAX, SECTIONS, Address, Config, Log, OriginEntry, Server, Tls
@@ -123,7 +131,7 @@ class _Reading:
             log=sections["log"] or Log(),
             path=self._path,
             files=(*([self._path] if self._path else []), *([Path(tls.cert), Path(tls.key)] if tls else []), *read.files),
-            notes=tuple(read.notes),
+            notes=(*exposure_notes(listeners["control"]), *read.notes),
         )
 
     def _section(self, name: str, kind: type) -> Any:

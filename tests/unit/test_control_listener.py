@@ -1,0 +1,142 @@
+"""The control listener answers from one picture of the process: health, readiness, metrics, status."""
+
+import asyncio
+import json
+
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from greenroom.api.app import control_app
+from greenroom.control.metrics import METRICS, Exposition, gateway_rows
+from greenroom.control.state import ConfigState, Figures, RoomState, State
+from greenroom.control.status import status
+from greenroom.errors import Problem
+from greenroom.gateway.counts import Counts
+from greenroom.model.room import Room
+from greenroom.model.visit import Estimate
+from greenroom.runtime.addresses import exposure_notes
+from greenroom.runtime.settings import Address
+
+ROOM = Room(id="i", name="shop", host="shop.example.com", total_active_users=5, new_users_per_minute=7)
+FIGURES = Figures(5, 12, 40, 3, 2, Estimate(10.0, 20.04, 30.0), 4096)
+SERVING = State(
+    version="1.2.3",
+    phase="serving",
+    now_ms=61_500,
+    started_ms=1_000,
+    listen="127.0.0.1:8080",
+    data="/data",
+    config=ConfigState("greenroom.toml", 2_000, 3, 1),
+    rooms=(RoomState(ROOM, FIGURES, {"held": 9, "active": 4}),),
+    gateway=(("requests", 13), ("connections_open", 2)),
+)
+ROWS = (*METRICS, *gateway_rows([("requests", "requests read"), ("connections_open", "open now")], frozenset(["connections_open"])))
+
+
+class Picture:
+    """Shows whatever state a test wants."""
+
+    def __init__(self, state: State) -> None:
+        self.shown = state
+
+    def state(self) -> State:
+        return self.shown
+
+
+def ask(state: State, path: str) -> tuple[int, str]:
+    """One request to the application, without a socket."""
+    picture = Picture(state)
+    sent: list[dict] = []
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": path, "root_path": "", "query_string": b"", "headers": []}
+    asyncio.run(control_app(picture, Exposition(picture, ROWS))(scope, receive, send))
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]).decode()
+
+
+def changed(**fields: object) -> State:
+    return msgspec.structs.replace(SERVING, **fields)
+
+
+def values(state: State) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    families = text_string_to_metric_families(ask(state, "/metrics")[1])
+    return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for family in families for sample in family.samples}
+
+
+@pytest.mark.parametrize(("phase", "code"), [("starting", 503), ("serving", 200), ("draining", 503)])
+def test_it_is_ready_only_while_serving_and_always_alive(phase: str, code: int) -> None:
+    assert ask(changed(phase=phase), "/readyz") == (code, f"{phase}\n")
+    assert ask(changed(phase=phase), "/healthz")[0] == 200
+
+
+def test_a_refused_configuration_does_not_make_it_unready() -> None:
+    assert ask(changed(config=ConfigState(problems=(Problem("rooms", "is gone"),))), "/readyz")[0] == 200
+
+
+def test_it_says_what_there_is_to_ask() -> None:
+    assert ask(SERVING, "/")[1].split()[-4:] == ["/healthz", "/readyz", "/metrics", "/status"]
+    assert ask(SERVING, "/shop")[0] == 404
+
+
+def test_the_metrics_are_what_prometheus_reads() -> None:
+    found = values(SERVING)
+    shop = (("room", "shop"),)
+    assert found["greenroom_build_info", (("version", "1.2.3"),)] == 1
+    assert found["greenroom_ready", ()] == 1
+    assert found["greenroom_config_valid", ()] == 1
+    assert found["greenroom_config_reloads_total", ()] == 3
+    assert found["greenroom_config_reload_failures_total", ()] == 1
+    assert found["greenroom_room_active_users", shop] == 5
+    assert found["greenroom_room_waiting_users", shop] == 12
+    assert found["greenroom_room_admitted_total", shop] == 40
+    assert found["greenroom_room_estimated_wait_seconds", shop] == 20.04
+    assert found["greenroom_room_requests_total", (("result", "held"), ("room", "shop"))] == 9
+    assert found["greenroom_gateway_requests_total", ()] == 13
+    assert found["greenroom_gateway_connections_open", ()] == 2
+
+
+def test_an_unknown_wait_is_absent_and_not_zero() -> None:
+    room = RoomState(ROOM, msgspec.structs.replace(FIGURES, estimate=None), {})
+    found = values(changed(rooms=(room,)))
+    assert [name for name, _ in found if name == "greenroom_room_estimated_wait_seconds"] == []
+    assert status(changed(rooms=(room,)))["rooms"][0]["estimated_wait_seconds"] is None
+
+
+def test_trouble_shows_in_the_metrics() -> None:
+    room = RoomState(ROOM, msgspec.structs.replace(FIGURES, storage_failed=True), {})
+    config = ConfigState(problems=(Problem("rooms", "is gone", 3),), pending=("listen",))
+    found = values(changed(phase="draining", rooms=(room,), config=config))
+    assert found["greenroom_ready", ()] == 0
+    assert found["greenroom_config_valid", ()] == 0
+    assert found["greenroom_config_pending_changes", ()] == 1
+    assert found["greenroom_room_storage_failed", (("room", "shop"),)] == 1
+
+
+def test_every_row_has_a_name_and_a_meaning_of_its_own() -> None:
+    described = list(Counts().described())
+    gauges = frozenset(name for name, _, gauge, _ in described if gauge)
+    rows = (*METRICS, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges))
+    assert len({row.name for row in rows}) == len(rows)
+    assert all(row.help and row.name.startswith("greenroom_") for row in rows)
+
+
+def test_the_status_tells_the_same_as_json() -> None:
+    told = json.loads(ask(SERVING, "/status")[1])
+    assert (told["phase"], told["uptime_seconds"], told["config"]["valid"]) == ("serving", 60, True)
+    (room,) = told["rooms"]
+    assert room["active_users"] == 5
+    assert room["total_active_users"] == 5
+    assert room["estimated_wait_seconds"] == [10.0, 20.0, 30.0]
+    assert room["routes"] == ["shop.example.com/"]
+    assert told["gateway"] == {"requests": 13, "connections_open": 2}
+
+
+def test_a_control_listener_open_to_the_network_is_pointed_out() -> None:
+    assert exposure_notes(Address("127.0.0.1", 1)) == exposure_notes(Address("::1", 1)) == []
+    assert "0.0.0.0:1" in exposure_notes(Address("0.0.0.0", 1))[0]

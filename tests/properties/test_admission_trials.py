@@ -257,7 +257,7 @@ def ends_sessions_early(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def keeps_the_old_session_duration(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sessions, "change_life", lambda self, life_ms: None)
+    patch.setattr(Sessions, "change_life", lambda self, life_ms, now_ms, ended: None)
 
 
 @broken(trials.walks)

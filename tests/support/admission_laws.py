@@ -178,7 +178,7 @@ class Witness:
 
     def configure(self, **changes: object) -> None:
         was_rejecting = self.rejecting
-        over = self._end_sessions()
+        self._end_sessions()
         stay = self.present(LATE_MS)
         self.places = dict(stay)
         self.room = replace(self.room, **changes)  # type: ignore[arg-type]
@@ -186,10 +186,6 @@ class Witness:
         for one in self.places.keys() - self.ledger.books.line.slots.keys():
             self.law(self.places[one].due_ms(0) <= self.now_ms, "new settings cost somebody a place")
             del self.places[one]
-        on_the_books = self.ledger.books.sessions.renewed
-        for one, renewed_ms in over.items():  # noticed late, and so still on the books when the new settings came
-            if one in on_the_books:
-                self.inside[one] = renewed_ms
         if was_rejecting and not self.rejecting:
             for _, place in stay:
                 place.attempted_ms, place.refresh_ms = self.now_ms, self.room.refresh_max_seconds * 1100
@@ -253,13 +249,12 @@ class Witness:
         (outcome,) = answers
         return outcome
 
-    def _end_sessions(self) -> dict[bytes, int]:
-        """Takes those whose time is over off our books: they."""
-        over = {one: renewed_ms for one, renewed_ms in self.inside.items() if not self.living(one)}
-        for one, renewed_ms in over.items():
+    def _end_sessions(self) -> None:
+        """Takes those whose time is over off our books."""
+        over = [one for one in self.inside if not self.living(one)]
+        for one in over:
             del self.inside[one]
             self.over[one] = self.admitted.get(one, 0) + PLACE_KEPT_MS  # no check-in as a waiter can be later than that
-        return over
 
     def _room_left(self) -> int:
         """How many permits there can be at most."""

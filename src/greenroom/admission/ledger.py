@@ -69,7 +69,6 @@ class Ledger:
         self._per_minute: float | None = None
         self._last: tuple[bytes, Source, tuple[int, int] | None] | None = None
         self._rejecting = False
-        self._life_ms = room.session_ms
         self.configure(room, now_ms)
 
     # -- what visitors ask ------------------------------------------------------------------------------------------------
@@ -161,7 +160,7 @@ class Ledger:
 
     def configure(self, room: Room, now_ms: int) -> None:
         """New settings, from the next operation on. Sessions end at their last renewal plus the new duration."""
-        self.sweep(now_ms)  # whose time was over under the old settings does not come back
+        self.sweep(now_ms)  # ghosts under the old settings do not come back
         was_rejecting = self._rejecting
         if room.queueing_method != self._method:
             self._method = room.queueing_method
@@ -175,7 +174,7 @@ class Ledger:
         self._life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
         self._refresh_max_ms = room.refresh_max_seconds * 1000
         self._minute_limit = room.new_users_per_minute
-        self.sessions.change_life(self._life_ms)
+        self.sessions.change_life(self._life_ms, now_ms, self._expired)
         if was_rejecting and not self._rejecting:
             self.line.expect_all(now_ms, self.longest_refresh_ms)
 

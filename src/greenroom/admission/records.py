@@ -79,7 +79,7 @@ def snapshot(memory: Memory) -> Iterator[bytes]:
     yield pack(RESET, NOBODY, 0)
     for time_ms in memory.window:
         yield pack(COUNTED, NOBODY, time_ms)
-    for kind, books in ((SESSION, memory.sessions), (END, memory.spent), (PLACE, memory.places)):
+    for kind, books in ((END, memory.spent), (SESSION, memory.sessions), (PLACE, memory.places)):
         for ticket_id, value in books.items():
             yield pack(kind, ticket_id, value)
     yield pack(DONE, NOBODY, 0)

@@ -71,8 +71,12 @@ class Sessions:
             else:
                 self._spent_wheel.file(until_ms, ticket_id)
 
-    def change_life(self, life_ms: int) -> None:
-        """Every session now ends at its last renewal plus this."""
+    def change_life(self, life_ms: int, now_ms: int, ended: Callable[[bytes, int], None]) -> None:
+        """From now on every session ends at its last renewal plus this; those that were over before do not come back."""
+        if life_ms == self.life_ms:
+            return
+        for ticket_id in [one for one, last_ms in self.renewed.items() if last_ms + self.life_ms <= now_ms]:
+            ended(ticket_id, self.end(ticket_id, now_ms))
         shorter = life_ms < self.life_ms
         self.life_ms = life_ms
         if shorter:  # longer ones are found by themselves when their old cell comes up

@@ -65,8 +65,8 @@ _known: dict[bytes, _Item] = {}
 def read_answer_head(block: bytes) -> AnswerHead | None:
     """One head from the status line to the empty line; None when it is malformed or its body could end in two places."""
     lines = block.split(b"\r\n")
-    first = lines[0]
-    if not _STATUS_LINE.fullmatch(first):
+    status = _status_line(lines[0])
+    if status is None:
         return None
     known = _known.get
     kept = []
@@ -78,8 +78,8 @@ def read_answer_head(block: bytes) -> AnswerHead | None:
         else:
             special.append(item)
     kept.append(b"")
-    modern = first[7] == 0x31
-    head = AnswerHead(int(first[9:12]), first[9:], b"\r\n".join(kept), None, False, modern)
+    code, line, modern = status
+    head = AnswerHead(code, line, b"\r\n".join(kept), None, False, modern)
     connection = b""
     for name, value in special:
         if name == b"content-length":
@@ -99,6 +99,12 @@ def read_answer_head(block: bytes) -> AnswerHead | None:
     if connection:
         _read_connection(head, connection.lower())
     return None if head.chunked and head.content_length is not None else head
+
+
+@lru_cache(maxsize=256)
+def _status_line(line: bytes) -> tuple[int, bytes, bool] | None:
+    """Status, the line without its version, and whether that is 1.1."""
+    return (int(line[9:12]), line[9:], line[7] == 0x31) if _STATUS_LINE.fullmatch(line) else None
 
 
 def _learn(line: bytes) -> _Item:

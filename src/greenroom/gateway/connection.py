@@ -48,13 +48,14 @@ class VisitorConnection(asyncio.Protocol):
     """One connection of a visitor."""
 
     __slots__ = (
-        "_buffer", "_ending", "_flow", "_head_since", "_reading",
-        "body", "counts", "deadline", "exchange", "gateway", "half_closed", "limits", "peer", "requests", "transport", "write_paused",
+        "_buffer", "_ending", "_head_since", "_reading",
+        "body", "counts", "deadline", "exchange", "flow", "gateway", "half_closed", "limits", "peer", "requests", "transport",
+        "write_paused",
     )  # fmt: skip
 
     transport: asyncio.Transport
     peer: Peer
-    _flow: Flow
+    flow: Flow
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -76,14 +77,14 @@ class VisitorConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Somebody is there."""
         self.transport = cast(asyncio.Transport, transport)
-        self._flow = Flow(self.transport)
+        self.flow = Flow(self.transport)
         self.transport.set_write_buffer_limits(high=self.limits.write_bytes)
         self.deadline = self.gateway.now() + self.limits.head_s
         name = transport.get_extra_info("peername")
         address = name[0] if isinstance(name, tuple) else ""
         self.peer = Peer(address, transport.get_extra_info("sslcontext") is not None, self.gateway.forwarded_policy)
         if not self.gateway.admit(self):
-            self.write(answer_bytes(refusal(503, "there are too many connections"), None, False, self.gateway.date_line))
+            self._write_answer(refusal(503, "there are too many connections"), None, False)
             self.close()
 
     def data_received(self, data: bytes) -> None:
@@ -99,7 +100,7 @@ class VisitorConnection(asyncio.Protocol):
                 if exchange is None:
                     self._read_requests()
                 if len(self._buffer) > self.limits.pipelined_bytes and (self.exchange is not None or self.write_paused):
-                    self._flow.pause(AHEAD)
+                    self.flow.pause(AHEAD)
         except BadBody as bad:
             self.refuse(bad.status, str(bad))
         except Exception as error:
@@ -112,7 +113,7 @@ class VisitorConnection(asyncio.Protocol):
             return False
         if self.peer.scheme == "https":  # TLS cannot be closed by half
             return False
-        self.half_closed = self._flow.ended = True
+        self.half_closed = self.flow.ended = True
         self.expect(self.limits.half_closed_s)
         return True
 
@@ -171,8 +172,8 @@ class VisitorConnection(asyncio.Protocol):
                     break
         finally:
             self._reading = False
-            if self._flow.reasons & AHEAD and len(self._buffer) <= self.limits.pipelined_bytes:
-                self._flow.resume(AHEAD)
+            if self.flow.reasons & AHEAD and len(self._buffer) <= self.limits.pipelined_bytes:
+                self.flow.resume(AHEAD)
 
     def _read_request(self) -> bool:
         """Takes one request from the buffer and has it decided; False when it is not complete or was refused."""
@@ -245,23 +246,18 @@ class VisitorConnection(asyncio.Protocol):
         body = self.body
         if body is None:
             return True
-        if not body.flowing:
-            if head.expect_continue and not self._buffer:  # the visitor waits for a 100 and may never send the body
-                return False
-            try:
-                body.take(self.take_buffer())
-            except BadBody:
-                return False
-            if body.done:
-                self._body_over(body)
-                return True
+        if not body.flowing and not body.take_unwanted(self.take_buffer(), head.expect_continue):
+            return False
+        if body.done:
+            self._body_over(body)
+            return True
         return body.small_rest()
 
     def take_buffer(self) -> bytes:
         """What is kept, for somebody else to use."""
         data, self._buffer = self._buffer, b""
-        if self._flow.reasons & AHEAD:
-            self._flow.resume(AHEAD)
+        if self.flow.reasons & AHEAD:
+            self.flow.resume(AHEAD)
         return data
 
     # Back-pressure and time
@@ -274,17 +270,17 @@ class VisitorConnection(asyncio.Protocol):
     @property
     def paused_for_origin(self) -> bool:
         """Whether it is the origin that keeps the request's body waiting."""
-        return bool(self._flow.reasons & ORIGIN)
+        return bool(self.flow.reasons & ORIGIN)
 
     def pause_for_origin(self) -> None:
         """Read no more of the request until the origin has taken what there is."""
-        self._flow.pause(ORIGIN)
+        self.flow.pause(ORIGIN)
         self.expect(self.limits.origin_read_s)
 
     def resume_for_origin(self) -> None:
         """The origin has taken it, or will not need it."""
-        if self._flow.reasons & ORIGIN:
-            self._flow.resume(ORIGIN)
+        if self.flow.reasons & ORIGIN:
+            self.flow.resume(ORIGIN)
             if self.body is not None:
                 self.body.wait(self.gateway.now())
             self.expect(self.limits.body_idle_s if self.body is not None else self.limits.origin_read_s)
@@ -325,8 +321,11 @@ class VisitorConnection(asyncio.Protocol):
             head = exchange.head
             keep = not last and self.lasts(head) and self._can_go_on(head)
             exchange.answered = True
-            self.write(answer_bytes(answer, head, keep, self.gateway.date_line))
+            self._write_answer(answer, head, keep)
             self.finished(keep)
+
+    def _write_answer(self, answer: Answer, head: RequestHead | None, keep: bool) -> None:
+        self.write(answer_bytes(answer, head, keep, self.gateway.date_line))
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""
@@ -343,7 +342,7 @@ class VisitorConnection(asyncio.Protocol):
             if exchange.answered:
                 self.cut(reset=False)
                 return False
-        self.write(answer_bytes(refusal(status, reason), exchange.head if exchange else None, False, self.gateway.date_line))
+        self._write_answer(refusal(status, reason), exchange.head if exchange else None, False)
         self.finished(False, unread=True)
         return False
 
@@ -359,7 +358,7 @@ class VisitorConnection(asyncio.Protocol):
                 exchange.detach()
                 self.answer(exchange.sorry(503) if exchange.forward else OUTAGE, last=True)
             else:
-                self.write(answer_bytes(OUTAGE, None, False, self.gateway.date_line))
+                self._write_answer(OUTAGE, None, False)
                 self.finished(False, unread=True)
         except Exception:
             self.transport.abort()
@@ -393,7 +392,7 @@ class VisitorConnection(asyncio.Protocol):
         # Closing a socket with unread input resets the connection, and the reset destroys the answer on its way.
         self._ending = True
         self._buffer, self.body = b"", None
-        self._flow.resume(AHEAD | ORIGIN)
+        self.flow.resume(AHEAD | ORIGIN)
         self.deadline = self.gateway.now() + (self.limits.send_idle_s if self.write_paused else self.limits.linger_s)
         if self.transport.can_write_eof():
             self.transport.write_eof()

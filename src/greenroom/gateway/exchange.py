@@ -47,19 +47,8 @@ class Exchange:
     """One request and its answer. `visitor` is None once the visitor needs nothing more from it."""
 
     __slots__ = (
-        "_chunked",
-        "_keep",
-        "_pool",
-        "_retried",
-        "_until_close",
-        "answered",
-        "forward",
-        "head",
-        "key",
-        "origin",
-        "tunnelling",
-        "visitor",
-    )
+        "_chunked", "_keep", "_pool", "_retried", "_until_close", "answered", "forward", "head", "key", "origin", "tunnelling", "visitor",
+    )  # fmt: skip
 
     def __init__(self, visitor: VisitorConnection, head: RequestHead) -> None:
         self.visitor: VisitorConnection | None = visitor
@@ -96,13 +85,14 @@ class Exchange:
             self.broken(error)
 
     def _send(self, visitor: VisitorConnection) -> None:
-        if self.head.upgrade:
-            keys = [value for name, value in self.head.arrival.headers if name == b"sec-websocket-key"]
+        head = self.head
+        if head.upgrade:
+            keys = [value for name, value in head.arrival.headers if name == b"sec-websocket-key"]
             if len(keys) != 1 or not valid_key(keys[0]):
                 visitor.refuse(400, "Sec-WebSocket-Key is missing or malformed")
                 return
             self.key = keys[0]
-        self._pool = pool = visitor.gateway.pool_for(self.head.arrival.host)
+        self._pool = pool = visitor.gateway.pool_for(head.arrival.host)
         connection = pool.take_idle()
         if connection is not None:
             self.connected(connection)
@@ -181,14 +171,16 @@ class Exchange:
         cookie = forward.set_cookie
         if head.command and forward.obeys_origin:
             cookie = gateway.receiver.obey(forward, head.command) or cookie
-        keep = visitor.lasts(self.head)
+        request = self.head
+        keep = visitor.lasts(request)
+        length = head.content_length
         framing = b""
-        if head.status in NO_BODY or self.head.method == b"HEAD":
-            if head.content_length is not None and head.status != 204:
-                framing = b"Content-Length: %d\r\n" % head.content_length
-        elif head.content_length is not None or done:
-            framing = b"Content-Length: %d\r\n" % (head.content_length if head.content_length is not None else len(payload))
-        elif self.head.minor:
+        if head.status in NO_BODY or request.method == b"HEAD":
+            if length is not None and head.status != 204:
+                framing = b"Content-Length: %d\r\n" % length
+        elif length is not None or done:
+            framing = b"Content-Length: %d\r\n" % (len(payload) if length is None else length)
+        elif request.minor:
             framing = b"Transfer-Encoding: chunked\r\n"
             self._chunked = True
             payload = chunk(payload) if payload else b""
@@ -196,7 +188,7 @@ class Exchange:
             keep, self._until_close = False, True
         if not keep:
             framing += b"Connection: close\r\n"
-        elif not self.head.minor:
+        elif not request.minor:
             framing += b"Connection: keep-alive\r\n"
         self._keep = keep
         self.answered = True
@@ -229,7 +221,7 @@ class Exchange:
         visitor = self.visitor
         if visitor is None:
             return False
-        if visitor.paused_for_origin:
+        if visitor.flow.reasons:
             visitor.resume_for_origin()
         return visitor.body is None
 

@@ -51,6 +51,19 @@ class RequestBody:
             raise BadBody("the body of the request is sent too slowly", 408)
         return payload
 
+    def take_unwanted(self, kept: bytes, asked: bool) -> bool:
+        """Throws away what has arrived of a body that nobody wants; False when its end can never be found.
+
+        That is so when it is malformed, and when the visitor `asked` whether to send it (Expect): it may never send it.
+        """
+        if asked and not kept:
+            return False
+        try:
+            self.take(kept)
+        except BadBody:
+            return False
+        return True
+
     def small_rest(self) -> bool:
         """Whether so little is left that it may be thrown away to keep the connection."""
         return isinstance(self._reader, LengthBody) and self._reader.left <= self._limits.drain_bytes

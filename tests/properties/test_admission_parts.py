@@ -1,0 +1,132 @@
+"""The parts that admission stands on do what a plain and slow one would do."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+from admission_world import START_MS, ticket_id
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from greenroom.admission import records
+from greenroom.admission.coordinator import rounded
+from greenroom.admission.ledger import spread
+from greenroom.admission.line import GRACE_MS, STRETCH_MAX, Line
+from greenroom.admission.records import RECORD, Memory, remember, snapshot
+from greenroom.admission.wheel import Wheel
+from greenroom.model.visit import make_key
+
+KEYS = st.integers(0, 40).map(lambda number: make_key(START_MS + number * 400, number % 3))
+LUCK = st.integers(0, (1 << 64) - 1)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 60), KEYS), max_size=200))
+def test_a_line_ranks_like_a_sorted_list(moves: list[tuple[bool, int, int]]) -> None:
+    line, plain = Line(), {}
+    for joins, number, key in moves:
+        one = ticket_id(number)
+        if joins and one not in plain:
+            plain[one] = key
+            line.join(one, key, START_MS, 20_000)
+        elif not joins and one in plain:
+            del plain[one]
+            line.remove(one)
+        assert line.rank(key) == sum(1 for other in plain.values() if other < key)
+        assert len(line) == len(plain)
+    assert dict(line.in_order()) == plain
+    assert [key for _, key in line.in_order()] == sorted(plain.values())
+    assert [line.keys[line.at(rank)] for rank in range(len(line))] == sorted(plain.values())
+    assert line.seconds == Counter((key >> 22) // 1000 for key in plain.values())
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 1 << 32), st.sampled_from((1, 5_000)))
+def test_a_long_line_ranks_exactly_across_its_stretches(seed: int, spread_ms: int) -> None:
+    draw = Random(seed)
+    keys = [make_key(START_MS + draw.randrange(spread_ms), draw.randrange(60)) for _ in range(3 * STRETCH_MAX)]
+    line = Line()
+    if draw.random() < 0.5:
+        line.fill([(ticket_id(number), key) for number, key in enumerate(keys)], START_MS, 2_000)
+    else:
+        for number, key in enumerate(keys):
+            line.join(ticket_id(number), key, START_MS, 2_000)
+    gone = set(draw.sample(range(len(keys)), len(keys) // 2))
+    for number in gone:
+        line.remove(ticket_id(number))
+    left = sorted(key for number, key in enumerate(keys) if number not in gone)
+    assert [key for _, key in line.in_order()] == left
+    for key in draw.sample(keys, 50):
+        assert line.rank(key) == sum(1 for other in left if other < key)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 4_000), st.integers(0, 30)), max_size=60))
+def test_a_ghost_is_swept_within_a_cell_of_its_hour_and_nobody_else_is(moves: list[tuple[int, int, int]]) -> None:
+    line, due, now_ms = Line(), {}, START_MS
+    for pause_ms, refresh_ms, number in moves:
+        now_ms += pause_ms
+        for one, _ in line.sweep(now_ms, 0, 1_000):
+            assert due.pop(one) <= now_ms
+        assert all(due_ms > now_ms - 256 for due_ms in due.values())
+        one = ticket_id(number)
+        due[one] = now_ms + refresh_ms + GRACE_MS
+        if one in line.slots:
+            line.expect(line.slots[one], now_ms, refresh_ms)  # earlier or later than before
+        else:
+            line.join(one, make_key(now_ms, number), now_ms, refresh_ms)
+    line.sweep(now_ms + 20_000, 0, 1_000)
+    assert len(line) == 0
+
+
+@given(st.lists(st.integers(0, 100_000)), st.integers(1, 5))
+def test_a_wheel_gives_out_everything_once_never_early_and_no_more_than_asked(hours: list[int], limit: int) -> None:
+    wheel: Wheel[int] = Wheel()
+    for number, when_ms in enumerate(hours):
+        wheel.file(when_ms, number)
+    given_out: list[int] = []
+    for now_ms in range(0, 101_000, 777):
+        while found := wheel.due(now_ms, limit):
+            assert len(found) <= limit
+            assert all(hours[number] <= now_ms for number in found)
+            given_out += found
+        assert all(hours[number] > now_ms - 256 for number in set(range(len(hours))) - set(given_out))
+    assert sorted(given_out) == list(range(len(hours)))
+
+
+IDS = st.integers(0, 8).map(ticket_id)
+CHANGES = st.tuples(st.sampled_from((records.PLACE, records.ADMIT, records.SESSION, records.END)), IDS, st.integers(1, 1 << 62))
+
+
+@given(st.lists(CHANGES), st.lists(CHANGES), st.integers(0, 200))
+def test_a_snapshot_stands_for_everything_before_it_or_never_happened(before: list, after: list, cut: int) -> None:  # type: ignore[type-arg]
+    written = b"".join(records.pack(*change) for change in before)
+    memory = remember([written])
+    shot = list(snapshot(memory))
+    assert books(remember([records.pack(records.PLACE, ticket_id(99), 1), *shot])) == books(memory)
+    assert books(remember([written, *shot[: min(cut, len(shot) - 1)]])) == books(memory)
+    later = [records.pack(*change) for change in after]
+    assert books(remember([written, *shot, *later])) == books(remember([written, *later]))
+
+
+def books(memory: Memory) -> tuple[object, ...]:
+    return memory.sessions, memory.places, memory.spent, memory.window
+
+
+def test_records_that_are_cut_are_refused() -> None:
+    with pytest.raises(ValueError, match="whole number"):
+        remember([records.pack(records.PLACE, ticket_id(1), 1)[:-1]])
+
+
+def test_a_record_of_an_unknown_kind_is_skipped_and_a_record_is_small() -> None:
+    assert remember([records.pack(77, ticket_id(1), 1)]) == Memory()
+    assert RECORD.size == 24
+
+
+@given(st.integers(0, 1_000), st.integers(1, 1_000), LUCK)
+def test_rounding_keeps_the_mean(part: int, whole: int, luck: int) -> None:
+    assert part // whole <= rounded(part, whole, luck) <= part // whole + 1
+    assert sum(rounded(part, whole, number) for number in range(whole)) == part
+
+
+@given(st.integers(1_000, 60_000), st.sampled_from((10, 25)), LUCK)
+def test_a_refresh_is_spread_as_far_as_promised_and_no_further(value_ms: int, percent: int, luck: int) -> None:
+    assert value_ms * (100 - percent) // 100 - 1 <= spread(value_ms, percent, luck) <= value_ms * (100 + percent) // 100

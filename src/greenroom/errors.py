@@ -34,3 +34,12 @@ class InvalidConfig(GreenroomError):
 
 class StorageFailed(GreenroomError):
     """The disk or the ledger refused a write; nobody may be admitted on the strength of it."""
+
+
+class RevisionConflict(GreenroomError):
+    """Somebody else changed the configuration since it was read: read it again, and decide again."""
+
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(f"the configuration has changed since it was read: revision {found}, not {expected}")
+        self.expected = expected
+        self.found = found

@@ -1,8 +1,10 @@
 """What the core asks of the world. Adapters in `stores` and `runtime` answer; nothing here does anything."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from greenroom.model.change import AuditEntry, Change
+from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
 
@@ -49,3 +51,35 @@ class Journal(Protocol):
 
     def append(self, records: bytes) -> None:
         """Raises StorageFailed, having written nothing that a reader would see, when the disk refuses."""
+
+
+class ConfigStore(Protocol):
+    """What operators wrote down, shared by every process: read as one value at one revision, changed as one.
+
+    Methods block on a disk or a database: call them in a thread. All raise StorageFailed when the store cannot be reached or
+    refuses; they may be called from several threads.
+    """
+
+    def revision(self) -> int:
+        """The newest revision; one small question, cheap enough for twice a second from every process."""
+
+    def read(self) -> Configuration:
+        """The newest configuration. Only what changed since the last call is read; nothing at all when nothing did."""
+
+    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
+        """Applies all changes or none, as one new revision with its entries in the audit log; the configuration after it.
+
+        `expected` is the revision of the Configuration on which the changes were decided: raises RevisionConflict when it is not
+        the newest any more, having changed nothing. So a name that was free when it was looked for is free when it is taken.
+        A Put that says what is there already is no change; a write of nothing but such makes no revision. Raises KeyError when
+        a parent or what is to be removed is not there. `author` is for the audit log: who, as an operator would say it.
+        """
+
+    def audit(self, limit: int, before: int | None = None) -> list[AuditEntry]:
+        """The newest entries first, at most `limit`, all with a number below `before`."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Calls `changed` after every write made through this object, in the writer's thread; it must be quick and not raise."""
+
+    def close(self) -> None:
+        """Gives connections back; nothing may be called after it."""

@@ -16,6 +16,9 @@ RULES_MAX = 200
 LIST_ITEMS_MAX = 100_000
 """Items of one named list: about 20 MB while it is compiled, and a lookup stays one binary search."""
 
+ITEM_MAX = 255
+"""Longest item of a list in characters: a host name with its wildcard."""
+
 BYPASS = "bypass_waiting_room"
 
 
@@ -44,14 +47,42 @@ def rule_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleList:
-    """A named list that expressions reach as `$name`."""
+    """A named list that expressions reach as `$name`. The store keeps its items apart (ListItem), and `items` empty."""
 
+    id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("name behind the `$`", low=1, high=50, pattern=r"[a-z0-9_]+")
     kind: str = spec(
         "what the items are: addresses and networks, host names, or autonomous system numbers", choices=("ip", "hostname", "asn")
     )
     items: tuple[str, ...] = spec("the items, as text", (), high=LIST_ITEMS_MAX)
     description: str = spec("a note for operators", "", high=500)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListItem:
+    """One item of a stored list; whether it is one of the list's kind is for core.rules.lists to say."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    value: str = spec("address, network, host name or number, as text", low=1, high=ITEM_MAX)
+    comment: str = spec("a note for operators", "", high=500)
+
+    def __post_init__(self) -> None:
+        problems = _field_problems(ListItem, {item.name: getattr(self, item.name) for item in fields(self)}, "")
+        if problems:
+            raise InvalidConfig(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSet:
+    """The rules of one room in their order; its id is the room's."""
+
+    id: str = spec("the room's id", "", read_only=True)
+    rules: tuple[Rule, ...] = spec("the rules, first one first", (), high=RULES_MAX)
+
+    def __post_init__(self) -> None:
+        problems = _field_problems(RuleSet, {"id": self.id, "rules": self.rules}, "")
+        if problems:
+            raise InvalidConfig(problems)
 
 
 def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:

@@ -1,0 +1,168 @@
+"""Everything operators wrote down, as one immutable value at one revision: what is edited, stored, and carried to every edge.
+
+A record is what somebody wrote (a room, an event ...); an Entry is a record with what the store knows about it; a Shelf holds
+all entries of one kind; a Configuration is all shelves at one revision. A new revision shares every shelf and every entry
+that did not change with the one before, so `is` tells what has to be compiled again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from greenroom.errors import Problem
+from greenroom.model.event import Event
+from greenroom.model.room import Room
+from greenroom.model.rule import ListItem, RuleList, RuleSet
+from greenroom.model.token import Token
+from greenroom.model.zone import Zone
+
+Record = Zone | Room | Event | RuleSet | RuleList | ListItem | Token
+R = TypeVar("R", bound=Record)
+
+
+class Kind(NamedTuple):
+    """A kind of record: its class, the kind its parent has (empty: none), and the fields that nobody may be shown."""
+
+    record: type[Any]
+    parent: str = ""
+    secret: tuple[str, ...] = ()
+
+
+KINDS: Mapping[str, Kind] = {
+    "zone": Kind(Zone),
+    "room": Kind(Room, "zone"),
+    "event": Kind(Event, "room"),
+    "rules": Kind(RuleSet, "room"),
+    "list": Kind(RuleList),
+    "list_item": Kind(ListItem, "list"),
+    "token": Kind(Token, secret=("secret_sha256",)),
+}
+"""Parents stand before their children. The RuleSet of a room has the room's id."""
+
+KIND_OF: Mapping[type, str] = {kind.record: name for name, kind in KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[R]):
+    """One record in the store. Times are Unix milliseconds; `revision` is the one that last changed it.
+
+    `read_only`: it stands in a configuration file, and only there it can be changed.
+    """
+
+    record: R
+    parent: str
+    created_ms: int
+    modified_ms: int
+    revision: int
+    read_only: bool = False
+
+    @property
+    def id(self) -> str:
+        """The record's own id."""
+        return self.record.id
+
+
+class Shelf(Mapping[str, Entry[R]]):
+    """All entries of one kind by id, oldest first. Never changed once made."""
+
+    __slots__ = ("_by_id", "_by_parent")
+
+    def __init__(self, entries: Mapping[str, Entry[R]]) -> None:
+        self._by_id = entries
+        self._by_parent: dict[str, list[Entry[R]]] | None = None
+
+    def __getitem__(self, id: str) -> Entry[R]:
+        return self._by_id[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_id)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def of(self, parent: str) -> list[Entry[R]]:
+        """The entries that belong to this parent, oldest first; do not change the list."""
+        if self._by_parent is None:
+            grouped: dict[str, list[Entry[R]]] = {}
+            for entry in self._by_id.values():
+                grouped.setdefault(entry.parent, []).append(entry)
+            self._by_parent = grouped
+        return self._by_parent.get(parent, [])
+
+    def records(self) -> Iterator[R]:
+        """The records alone."""
+        return (entry.record for entry in self._by_id.values())
+
+
+def _shelf() -> Shelf[Any]:
+    return Shelf({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """All that is written down, at one revision; revision 0 is the empty one.
+
+    A host and path, a name or a cookie is unique or not over the whole of it: whoever decides a change decides it on one
+    Configuration, and the store takes it only while that is still the newest.
+    """
+
+    revision: int = 0
+    zones: Shelf[Zone] = field(default_factory=_shelf)
+    rooms: Shelf[Room] = field(default_factory=_shelf)
+    events: Shelf[Event] = field(default_factory=_shelf)
+    rules: Shelf[RuleSet] = field(default_factory=_shelf)
+    lists: Shelf[RuleList] = field(default_factory=_shelf)
+    list_items: Shelf[ListItem] = field(default_factory=_shelf)
+    tokens: Shelf[Token] = field(default_factory=_shelf)
+
+    def shelf(self, kind: str) -> Shelf[Any]:
+        """All entries of one kind."""
+        return cast(Shelf[Any], getattr(self, _SHELVES[kind]))
+
+    def entries(self) -> Iterator[tuple[str, Entry[Any]]]:
+        """(kind, entry) of everything, parents before children."""
+        for kind in KINDS:
+            for entry in self.shelf(kind).values():
+                yield kind, entry
+
+    def changed(self, revision: int, put: Iterable[Entry[Any]], removed: Iterable[tuple[str, str]] = ()) -> "Configuration":
+        """The configuration at `revision`: these (kind, id) taken away, then these entries in it or in their old place."""
+        shelves: dict[str, dict[str, Entry[Any]]] = {}
+
+        def opened(kind: str) -> dict[str, Entry[Any]]:
+            if kind not in shelves:
+                shelves[kind] = dict(self.shelf(kind))
+            return shelves[kind]
+
+        for kind, gone in removed:
+            opened(kind).pop(gone, None)
+        for entry in put:
+            opened(KIND_OF[type(entry.record)])[entry.id] = entry
+        return replace(self, revision=revision, **{_SHELVES[kind]: Shelf(entries) for kind, entries in shelves.items()})
+
+    def below(self, kind: str, id: str) -> list[tuple[str, str]]:
+        """(kind, id) of everything that belongs to a record, directly or not, children behind their parents."""
+        found = []
+        for name, described in KINDS.items():
+            if described.parent == kind:
+                for entry in self.shelf(name).of(id):
+                    found += [(name, entry.id), *self.below(name, entry.id)]
+        return found
+
+    def rule_lists(self) -> tuple[RuleList, ...]:
+        """Every list with its items in it, as the rules language wants them."""
+        return tuple(
+            replace(entry.record, items=tuple(item.record.value for item in self.list_items.of(entry.id))) for entry in self.lists.values()
+        )
+
+
+_SHELVES: Mapping[str, str] = {kind: kind if kind.endswith("s") else f"{kind}s" for kind in KINDS}
+
+
+def tree_problems(configuration: Configuration) -> list[Problem]:
+    """Entries whose parent is missing: only damage or a hand in the database can make one."""
+    return [
+        Problem(f"{kind} {entry.id}", f"belongs to {KINDS[kind].parent} {entry.parent}, which is not there")
+        for kind, entry in configuration.entries()
+        if KINDS[kind].parent and entry.parent not in configuration.shelf(KINDS[kind].parent)
+    ]

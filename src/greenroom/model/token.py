@@ -1,0 +1,50 @@
+"""An API token as it is kept: who may do what, and the hash of the secret, never the secret."""
+
+import hashlib
+from dataclasses import dataclass, fields
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import check_value, plain_type, spec, specs
+
+SCOPES = ("read", "edit", "analytics")
+"""What a token may do: look at everything but analytics, change it (which includes looking), ask for analytics."""
+
+TOKEN_PREFIX = "grt_"  # noqa: S105  # says to people and secret scanners what it is
+SECRET_CHARACTERS = 43
+"""Of the URL-safe base64 alphabet behind the prefix: 256 random bits, so a plain SHA-256 is enough to keep."""
+
+ZONES_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One API token. Making one with anything wrong raises InvalidConfig with every problem."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    name: str = spec("what it is for", low=1, high=200)
+    scopes: tuple[str, ...] = spec("what it may do: read, edit, analytics", low=1, high=len(SCOPES))
+    zone_ids: tuple[str, ...] = spec("the zones it is good for; empty = all, and the account's own things", (), high=ZONES_MAX)
+    secret_sha256: str = spec("SHA-256 of the whole token in hex", pattern=r"[0-9a-f]{64}")
+    email: str = spec("address that must come in X-Auth-Email when the token is used as X-Auth-Key; empty = any", "", high=320)
+    expires_ms: int | None = spec("not good from this moment on; null = for ever", None, unit="ms", low=0, nullable=True)
+
+    def __post_init__(self) -> None:
+        rules = specs(Token)
+        problems = [
+            found
+            for item in fields(self)
+            if (found := check_value(item.name, getattr(self, item.name), plain_type(item.type), rules[item.name]))
+        ]
+        if not problems and (set(self.scopes) - set(SCOPES) or len(set(self.scopes)) < len(self.scopes)):
+            problems.append(Problem("scopes", f"must be different ones of {', '.join(SCOPES)}"))
+        if problems:
+            raise InvalidConfig(problems)
+
+    def expired(self, now_ms: int) -> bool:
+        """Whether its time is over."""
+        return self.expires_ms is not None and self.expires_ms <= now_ms
+
+
+def secret_hash(secret: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,89 @@
+"""A zone: a domain with its waiting rooms, and the settings that all of them share."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from ipaddress import ip_network
+from typing import Any
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import SPEC, check_value, plain_type, spec
+from greenroom.model.room import HOST
+
+ACCOUNT_ID = "67726565656e726f6f6d000000000001"
+"""The one account of an installation: clients want an account id in their URLs."""
+
+LIMIT_FLOOR = 200
+"""Least value of the two limits of a room, as published by Cloudflare; a zone may lower it."""
+
+SESSION_MAX = 30
+"""Longest session in minutes, as published by Cloudflare; a zone may raise it."""
+
+PROXIES_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """One zone. Making one with anything wrong raises InvalidConfig with every problem.
+
+    What a URL or an address of the origin may look like beyond its length is for whoever connects to say.
+    """
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    account_id: str = spec("the account it belongs to", ACCOUNT_ID, low=1, high=32)
+    name: str = spec("domain name; rooms cover it and hosts below it", low=1, high=253, pattern=HOST)
+    paused: bool = spec("true: no room of the zone holds anybody", False)
+    search_engine_crawler_bypass: bool = spec("verified search-engine crawlers are never held nor counted", False)
+    origin: str = spec(
+        "where the application of this zone listens, `http://host[:port]` or `https://host[:port]`; empty = the origin of the process",
+        "",
+        high=2048,
+        extension=True,
+    )
+    always_use_https: bool = spec(
+        "visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False, extension=True
+    )
+    trusted_proxies: tuple[str, ...] = spec(
+        "addresses and networks whose forwarding headers are believed, besides those of the process", (), high=PROXIES_MAX, extension=True
+    )
+    limit_floor: int = spec("least value of the two limits of a room", LIMIT_FLOOR, low=1, high=LIMIT_FLOOR, extension=True)
+    session_ceiling: int = spec(
+        "longest session_duration of a room", SESSION_MAX, unit="minutes", low=SESSION_MAX, high=24 * 60, extension=True
+    )
+    case_insensitive_paths: bool = spec("match path prefixes of every room without regard to case", False, extension=True)
+
+    def __post_init__(self) -> None:
+        problems = zone_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        if problems:
+            raise InvalidConfig(problems)
+
+    def covers(self, host: str) -> bool:
+        """Whether a host is the zone's own name or below it."""
+        return host == self.name or host.endswith(f".{self.name}")
+
+
+def zone_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of one zone, each with its pointer; `pointer` ends with a dot."""
+    problems = []
+    for item in fields(Zone):
+        at = f"{pointer}{item.name}"
+        if item.name not in values:
+            if item.default is MISSING and item.default_factory is MISSING:
+                problems.append(Problem(at, f"is required: {item.metadata[SPEC].help}"))
+            continue
+        found = check_value(at, values[item.name], plain_type(item.type), item.metadata[SPEC])
+        if found:
+            problems.append(found)
+    proxies = values.get("trusted_proxies")
+    for index, written in enumerate(proxies if isinstance(proxies, tuple) else ()):
+        reason = _wrong(written)
+        if reason:
+            problems.append(Problem(f"{pointer}trusted_proxies[{index}]", reason))
+    return problems
+
+
+def _wrong(network: Any) -> str:
+    try:
+        ip_network(network)
+    except (ValueError, TypeError) as error:
+        return f"must be an address or a network such as 10.0.0.0/8: {error}"
+    return "" if isinstance(network, str) else "must be a string"

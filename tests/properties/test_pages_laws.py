@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.model.room import Room
-from greenroom.model.visit import Estimate, Held
+from greenroom.model.visit import CHANGES, Estimate, Held
 from greenroom.pages import compile_page, template_problems
 from greenroom.pages.template import DEPTH_MAX, Template, parse
 from greenroom.pages.variables import EXTENSIONS, TEMPLATE_VARIABLES, VARIABLES, facts_of
@@ -30,7 +30,7 @@ helds = st.builds(
     last_updated_ms=times,
     refresh_s=st.integers(0, 100),
     next_try_s=st.integers(0, 100),
-    estimate=st.none() | st.builds(Estimate, seconds, seconds, seconds),
+    estimate=st.none() | st.builds(Estimate, seconds, seconds, seconds, seconds, st.sampled_from(["", *CHANGES])),
     queue_full=st.booleans(),
     queue_all=st.booleans(),
     position=counts,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from greenroom.model.room import LANGUAGES, Room
-from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Held
+from greenroom.model.visit import CHANGES, PLACE_KEPT_MS, Estimate, Held
 from greenroom.pages import BUILT_IN_HEAD, CUSTOM_HEAD, JSON_HEAD, compile_page, left_page, origin_error_page
 from greenroom.pages.builtin import LAYOUTS, view_of
 from greenroom.pages.language import FALLBACK, VIEWS, Language, available, language
@@ -135,6 +135,11 @@ def test_a_draw_says_a_range_and_a_chance_but_no_place() -> None:
     assert "value" not in page.attributes["bar"]
 
 
+def test_a_line_says_how_long_it_takes_at_most() -> None:
+    page = Elements(PAGE.html(held(estimate=Estimate(600, 720, 900, 1_080))))
+    assert page.shown("wait") == "about 12 minutes, at most 18"
+
+
 def test_an_unknown_wait_is_said_as_unknown() -> None:
     assert Elements(PAGE.html(held(estimate=None))).shown("wait") == "not known yet"
     page = Elements(PAGE.html(held(estimate=None, method="random")))
@@ -228,7 +233,10 @@ def test_a_language_file_has_every_word_and_says_which_way_it_is_read(tag: str) 
     assert words.dir in ("ltr", "rtl")
     assert set(words.views) == set(VIEWS)
     reference = language(FALLBACK)
-    assert (set(words.labels), set(words.script), set(words.alone)) == (set(reference.labels), set(reference.script), set(reference.alone))
+    for part in ("labels", "script", "alone", "changes"):
+        assert set(getattr(words, part)) == set(getattr(reference, part))
+    assert set(words.changes) == set(CHANGES)
+    assert words.at_most(12, 18) != words.wait(12) != words.at_most(12, 90)
     page = compile_page(Room(**ROOM, default_template_language=tag))
     for state in STATES.values():
         assert page.html(state)
@@ -255,6 +263,30 @@ def test_a_text_that_would_need_escaping_is_refused_when_the_language_is_read(te
 )
 def test_a_wait_is_said_the_way_people_say_it(minutes: int, words: str) -> None:
     assert language(FALLBACK).wait(minutes) == words
+
+
+@pytest.mark.parametrize(
+    ("minutes", "most", "words"),
+    [
+        (12, 18, "about 12 minutes, at most 18"),
+        (12, 12, "about 12 minutes"),
+        (12, 0, "about 12 minutes"),
+        (0, 1, "any moment now"),
+        (50, 70, "about 50 minutes, at most 1 hour 10 minutes"),
+        (61, 64, "about 1 hour 5 minutes"),
+        (1_000, 1_441, "about 16 hours 40 minutes"),
+    ],
+)
+def test_an_estimate_says_how_long_it_takes_at_most_where_that_adds_something(minutes: int, most: int, words: str) -> None:
+    assert language(FALLBACK).at_most(minutes, most) == words
+
+
+@pytest.mark.parametrize(("change", "words"), [("slower", "busier than expected"), ("faster", "faster"), ("stale", "out of date"), ("", "")])
+def test_an_estimate_that_changed_much_says_why(change: str, words: str) -> None:
+    for method in ("fifo", "random"):
+        page = Elements(PAGE.html(held(method=method, estimate=Estimate(300, 600, 900, 1100, change))))
+        assert words in page.shown("change")
+        assert bool(page.shown("change")) is bool(change)
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,14 @@ def test_a_random_wait_is_a_range_unless_both_ends_are_the_same() -> None:
     assert formatted(20, 30, 40) == "1 minute"
 
 
+def test_the_whole_interval_is_ours_to_tell_for_every_method() -> None:
+    for method in ("fifo", "random"):
+        ours = json.loads(PAGE.json(held(method=method, estimate=Estimate(300, 600, 900, 1_200, "slower"))))["greenroom"]
+        assert [ours[name] for name in ("waitFrom", "waitTo", "waitAtMost", "waitChange")] == [5, 15, 20, "slower"]
+    nothing = json.loads(PAGE.json(held()))["greenroom"]
+    assert [nothing[name] for name in ("waitFrom", "waitTo", "waitAtMost", "waitChange")] == [0, 0, 0, ""]
+
+
 def test_hours_and_minutes_are_for_templates() -> None:
     facts = facts_of(held(estimate=Estimate(7500, 7500, 7500)))
     assert (TEMPLATE_VARIABLES["waitTimeHours"].read(facts), TEMPLATE_VARIABLES["waitTimeHourMinutes"].read(facts)) == (2, 5)

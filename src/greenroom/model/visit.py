@@ -17,6 +17,9 @@ TICKET_ID_BYTES = 12
 PLACE_KEPT_MS = 300_000
 """A waiting ticket is good for five minutes after its last check-in (as published by Cloudflare)."""
 
+CHANGES = ("slower", "faster", "stale")
+"""Why an estimate changed much: the site is busier than expected, the line moves faster, nothing new has been heard for a while."""
+
 
 def make_key(arrival_ms: int, tie: int) -> int:
     """A visitor's place in line: earlier arrival first, ties broken by `tie` (taken modulo 2**22)."""
@@ -84,11 +87,16 @@ class Standing(IntEnum):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """Seconds until a visitor gets in: quartiles. For FIFO all three may be equal."""
+    """Seconds until a visitor gets in: quartiles. For FIFO all three may be equal.
+
+    `most_s`: 19 of 20 are in by then; 0 when that is not known. `change` is why the estimate is not what it was before: one of CHANGES.
+    """
 
     p25_s: float
     p50_s: float
     p75_s: float
+    most_s: float = 0.0
+    change: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -47,8 +47,8 @@ class Layout:
 
 
 LAYOUTS: dict[str, Layout] = {
-    "fifo": Layout("position", ("ahead", "wait"), "big bar"),
-    "random": Layout("span", ("chance", "waiting"), "bar"),
+    "fifo": Layout("position", ("ahead", "wait", "change"), "big bar"),
+    "random": Layout("span", ("chance", "waiting", "change"), "bar"),
     "placing": Layout(looks="bar"),
     "paused": Layout("position", ("ahead",), "big"),
     "prequeue": Layout("start", ("position", "ahead")),
@@ -58,7 +58,7 @@ LAYOUTS: dict[str, Layout] = {
     "closed": Layout(looks="end"),
 }
 
-ROWS = ("position", "ahead", "wait", "chance", "waiting")
+ROWS = ("position", "ahead", "wait", "chance", "waiting", "change")
 WORDS = ("title", "heading", "lead", "label", "next")
 
 
@@ -128,7 +128,8 @@ class _Filled:
 def _slots(words: Language) -> dict[str, Read]:
     """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
     number, unknown = words.number, words.unknown.encode()
-    wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.wait, words.span, words.time))
+    wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.at_most, words.span, words.time))
+    changes = {name: text.encode() for name, text in words.changes.items()}
 
     @lru_cache(SECONDS_KEPT)
     def clock(unix_s: int) -> bytes:
@@ -138,10 +139,11 @@ def _slots(words: Language) -> dict[str, Read]:
     return {
         "position": lambda f: number(f.held.position).encode() if f.held.position > 0 else b"",
         "ahead": lambda f: number(f.held.ahead).encode() if f.held.position > 0 else b"",
-        "wait": lambda f: wait(f.minutes) if f.known else unknown,
+        "wait": lambda f: wait(f.minutes, f.most) if f.known else unknown,
         "span": lambda f: span(f.p25, f.p75) if f.known else unknown,
         "chance": lambda f: words.chance(chance_per_try(f.held)).encode(),
         "waiting": lambda f: number(f.held.waiting).encode() if f.held.waiting > 0 else b"",
+        "change": lambda f: changes.get(f.change, b""),
         "start": lambda f: time(f.start_minutes),
         "next_try": lambda f: b"%d" % f.held.next_try_s,
         "joined": lambda f: b"%d" % f.held.joined_ms,

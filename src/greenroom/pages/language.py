@@ -53,6 +53,7 @@ class Language:
         self.script: dict[str, str] = words["script"]
         self.views: dict[str, dict[str, str]] = words["views"]
         self.alone: dict[str, Any] = words["alone"]
+        self.changes: dict[str, str] = words["changes"]
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]
         self.clock: str = words["time"]["clock"]
@@ -80,6 +81,13 @@ class Language:
         """A time as an estimate: `about 12 minutes`."""
         said = self.time(minutes)
         return said if minutes <= 0 or minutes > DAY else str(self._time["about"]).format(time=said)
+
+    def at_most(self, minutes: int, most: int) -> str:
+        """`about 12 minutes, at most 18`, `about 50 minutes, at most 1 hour 10 minutes`; without the end when it adds nothing."""
+        if minutes <= 0 or not minutes < most <= DAY or self.time(minutes) == self.time(most):
+            return self.wait(minutes)
+        pattern = self._time["at_most_minutes" if most < HOUR else "at_most"]
+        return str(pattern).format(about=self.wait(minutes), n=self.number(most), time=self.time(most))
 
     def span(self, low: int, high: int) -> str:
         """`5 to 15 minutes`, `45 minutes to 2 hours`; one time when both sound the same."""

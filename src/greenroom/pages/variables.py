@@ -31,7 +31,10 @@ Value = bool | int | str
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False):
-    """What is worked out once for one held visitor. Minutes are rounded as the module says; `p25` and `p75` are 0 unless random."""
+    """What is worked out once for one held visitor. Minutes are rounded as the module says.
+
+    `p25`, `p50` and `p75` are 0 unless random, as published; `low`, `high` and `most` say the same for every method.
+    """
 
     held: Held
     known: bool
@@ -39,6 +42,10 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     p25: int
     p50: int
     p75: int
+    low: int
+    high: int
+    most: int  # 0 = not known
+    change: str
     start_minutes: int
     end_minutes: int
     progress: int  # -1 = unknown
@@ -63,23 +70,24 @@ class Variable:
 def facts_of(held: Held) -> Facts:
     """The facts of one held visitor. Under queue_all no wait is known, whatever the estimate says."""
     estimate = usable_estimate(held)
-    minutes = p25 = p50 = p75 = 0
-    progress = -1
+    minutes = p25 = p50 = p75 = low = high = most = 0
+    progress, change = -1, ""
     if estimate is not None:
-        minutes = _minutes(estimate.p50_s)
+        minutes, low, high = _minutes(estimate.p50_s), _minutes(estimate.p25_s), _minutes(estimate.p75_s)
+        most, change = _minutes(estimate.most_s), estimate.change
         if held.method == "random":
-            p25, p50, p75 = _minutes(estimate.p25_s), minutes, _minutes(estimate.p75_s)
+            p25, p50, p75 = low, minutes, high
         elif held.joined_ms and held.in_line:
             progress = _progress(max(0, held.now_ms - held.joined_ms) / 1000, max(0.0, estimate.p50_s))
     start = _minutes((held.event_start_ms - held.now_ms) / 1000) if held.event_prequeueing else 0
     end = _minutes((held.event_end_ms - held.now_ms) / 1000) if held.event_active else 0
-    return Facts(held, estimate is not None, minutes, p25, p50, p75, start, end, progress)
+    return Facts(held, estimate is not None, minutes, p25, p50, p75, low, high, most, change, start, end, progress)
 
 
 def usable_estimate(held: Held) -> Estimate | None:
     """The estimate, unless nothing is known: none given, queue_all, or not finite."""
     estimate = held.estimate
-    if estimate is None or held.queue_all or not math.isfinite(estimate.p25_s + estimate.p50_s + estimate.p75_s):
+    if estimate is None or held.queue_all or not math.isfinite(estimate.p25_s + estimate.p50_s + estimate.p75_s + estimate.most_s):
         return None
     return estimate
 
@@ -185,6 +193,10 @@ EXTENSIONS: tuple[Variable, ...] = (
     _V("position", "integer", lambda f: f.held.position, "place in line, 1 is next; 0 when there is none (yet)"),
     _V("peopleAhead", "integer", lambda f: f.held.ahead, "people in line before this visitor"),
     _V("peopleWaiting", "integer", lambda f: f.held.waiting, "people in line altogether"),
+    _V("waitFrom", "integer", lambda f: f.low, "minutes: three in four wait longer than this, whatever the method; 0 when unknown"),
+    _V("waitTo", "integer", lambda f: f.high, "minutes: three in four get in by then, whatever the method; 0 when unknown"),
+    _V("waitAtMost", "integer", lambda f: f.most, "minutes: 19 in 20 get in by then; 0 when that is not known"),
+    _V("waitChange", "string", lambda f: f.change, "why the wait changed much: `slower`, `faster`, `stale` (nothing new was heard), or empty"),
     _V("progressKnown", "boolean", lambda f: f.progress >= 0, "whether `progress` says anything (fifo, in line, wait known)"),
     _V("progress", "integer", lambda f: max(0, f.progress), "time waited in per cent of the whole wait as estimated now, 0 to 99"),
     _V(

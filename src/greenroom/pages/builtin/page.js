@@ -50,7 +50,7 @@
     for (const id in text) if (at(id)) set(id, text[id]);
     clock(news.cfWaitingRoom.lastUpdated);
     advance(Date.parse(mine.joinedAt) || 0, mine.progressKnown ? mine.progress : -1);
-    say([text.heading, text.label, text.hero, text.wait].filter(Boolean).join(". "), changed);
+    say([text.heading, text.label, text.hero, text.wait, text.change].filter(Boolean).join(". "), changed);
     plan(mine.nextTrySeconds);
   };
 

@@ -1,8 +1,9 @@
 """What the core asks of the world. Adapters in `stores` and `runtime` answer; nothing here does anything."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
+from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
@@ -39,11 +40,30 @@ class Ledger(Protocol):
     def view(self, ticket_id: bytes, then: Callable[[Outcome], None]) -> None:
         """An accepted ticket: ACTIVE (renewed when the room renews and the last renewal is older than q) or GONE."""
 
-    def leave(self, ticket_id: bytes) -> None:
-        """The visitor gave up the place (or the session) themselves; unknown ids are ignored."""
+    def leave(self, ticket_id: bytes, key: int = 0) -> None:
+        """The visitor gave up the place (or the session) themselves; unknown ids are ignored. `key` is that of a waiting ticket."""
 
     def configure(self, room: Room) -> None:
         """The room's settings changed; they count from the next operation on, nobody is expelled."""
+
+
+class Books(Protocol):
+    """The ledgers of all rooms of one data center, for whoever keeps them in step with the coordinator.
+
+    Any process that reaches the books may call this; each call is one round trip for all rooms together. Neither method
+    raises: a room whose books cannot be reached, or are not open, is left out. That is a lost message, and costs utilisation only.
+    """
+
+    async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
+        """Room id -> report, for every room id in `wants`; the number is permits asked for because the lease ran dry (0: none)."""
+
+    async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
+        """Takes in the coordinator's answers, in whatever order and however often they come."""
+
+
+Borrow = Callable[[str, int], Awaitable[None]]
+"""Asked by a ledger when a room's lease ran dry: (room id, permits wanted). Syncs that room at once, one flight per data center,
+and returns when the answer has been applied, or when there will be none. Never raises."""
 
 
 class Journal(Protocol):

@@ -114,7 +114,7 @@ class MemoryLedger:
             self._write_log()
         then(outcome)
 
-    def leave(self, ticket_id: bytes) -> None:
+    def leave(self, ticket_id: bytes, key: int = 0) -> None:  # noqa: ARG002 - this ledger finds the place by its id
         """See `ports.Ledger`."""
         self.books.leave(ticket_id, self._now_ms())
         self._write_log()

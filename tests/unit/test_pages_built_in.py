@@ -281,7 +281,9 @@ def test_an_estimate_says_how_long_it_takes_at_most_where_that_adds_something(mi
     assert language(FALLBACK).at_most(minutes, most) == words
 
 
-@pytest.mark.parametrize(("change", "words"), [("slower", "busier than expected"), ("faster", "faster"), ("stale", "out of date"), ("", "")])
+@pytest.mark.parametrize(
+    ("change", "words"), [("slower", "busier than expected"), ("faster", "faster"), ("stale", "out of date"), ("", "")]
+)
 def test_an_estimate_that_changed_much_says_why(change: str, words: str) -> None:
     for method in ("fifo", "random"):
         page = Elements(PAGE.html(held(method=method, estimate=Estimate(300, 600, 900, 1100, change))))

@@ -196,7 +196,7 @@ EXTENSIONS: tuple[Variable, ...] = (
     _V("waitFrom", "integer", lambda f: f.low, "minutes: three in four wait longer than this, whatever the method; 0 when unknown"),
     _V("waitTo", "integer", lambda f: f.high, "minutes: three in four get in by then, whatever the method; 0 when unknown"),
     _V("waitAtMost", "integer", lambda f: f.most, "minutes: 19 in 20 get in by then; 0 when that is not known"),
-    _V("waitChange", "string", lambda f: f.change, "why the wait changed much: `slower`, `faster`, `stale` (nothing new was heard), or empty"),
+    _V("waitChange", "string", lambda f: f.change, "why the wait is another than before: `slower`, `faster`, `stale`, or empty"),
     _V("progressKnown", "boolean", lambda f: f.progress >= 0, "whether `progress` says anything (fifo, in line, wait known)"),
     _V("progress", "integer", lambda f: max(0, f.progress), "time waited in per cent of the whole wait as estimated now, 0 to 99"),
     _V(

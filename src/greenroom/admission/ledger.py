@@ -17,6 +17,7 @@ ledger writes them down before anybody hears of it, and calls `undo` when that f
 """
 
 from greenroom.admission.calling import CALLINGS, Calling
+from greenroom.admission.census import Census
 from greenroom.admission.lease import Lease, Source
 from greenroom.admission.line import GRACE_MS, Line
 from greenroom.admission.messages import SyncDown, SyncUp
@@ -26,7 +27,7 @@ from greenroom.admission.tempo import Tempo
 from greenroom.admission.wheel import CELL_BITS
 from greenroom.core.estimate import fifo_estimate, minute_estimate, random_estimate
 from greenroom.model.room import Room
-from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing
+from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing, arrival_ms_of
 
 CALLED_REFRESH_MS = 2_000
 SWEEP_LIMIT = 20_000
@@ -51,6 +52,7 @@ class Ledger:
         self.line = Line()
         self.sessions = Sessions(room.session_ms)
         self.tempo = Tempo(now_ms)
+        self.census = Census()
         self.log: list[bytes] = []
         self.halted = False
         """Nothing can be written down: nobody is let in until it can."""
@@ -100,6 +102,7 @@ class Ledger:
             if self._rejecting:
                 return self._outside(now_ms, luck, line.rank(key))
             slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
+            self.census.place_taken(key, now_ms)
             self.sessions.spent.pop(ticket_id, None)
             self._newcomers += 1
         key = line.keys[slot]
@@ -151,6 +154,7 @@ class Ledger:
             self.lease.free()
         elif ticket_id in self.line.slots:
             self._calling.forget(self.line.remove(ticket_id))
+            self.census.lost += 1
             until_ms = sessions.spend(ticket_id, now_ms, now_ms)
         else:
             return
@@ -185,6 +189,7 @@ class Ledger:
         patience_ms = PLACE_KEPT_MS if self._rejecting else 0
         for ticket_id, slot in self.line.sweep(now_ms, patience_ms, SWEEP_LIMIT):
             self._calling.forget(slot)
+            self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
             self.log.append(pack(END, ticket_id, 0))
         self.lease.trim(now_ms)
         self.tempo.mark(now_ms, len(self.line) > 0)
@@ -202,7 +207,7 @@ class Ledger:
         ticket_id, source, place = self._last
         self._last = None
         self.halted = True
-        self.sessions.renewed.pop(ticket_id)
+        self.sessions.forget(ticket_id)
         self.lease.unspend(source)
         if place is None:
             return self._outside(now_ms, luck, len(self.line))
@@ -220,7 +225,7 @@ class Ledger:
         sessions, lease = self.sessions, self.lease
         for ticket_id, renewed_ms in memory.sessions.items():
             if renewed_ms + self._life_ms > now_ms:
-                sessions.begin(ticket_id, renewed_ms)
+                sessions.resume(ticket_id, renewed_ms)
             else:  # written down, or a longer session duration would bring it back at the restart after this one
                 self.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
         for ticket_id, until_ms in memory.spent.items():
@@ -256,6 +261,7 @@ class Ledger:
             self.data_center, self.epoch, self._reports, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
             lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms), lease.applied, lease.permits, len(line),
             tuple([(second, line.seconds.get(second, 0)) for second in self._untold]), self.arrivals_per_s, want,
+            self.sessions.ended.report(), self.census.joined, self.census.lost, self.census.strays, self.census.front_s,
         )  # fmt: skip
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
@@ -264,6 +270,7 @@ class Ledger:
             return
         if down.answers == self._reports:
             self._untold.clear()
+            self.sessions.ended.acknowledge()
         self.lease.apply(down, now_ms)
 
     def wants_permits(self) -> bool:
@@ -306,6 +313,7 @@ class Ledger:
             self._newcomers += 1
         else:
             self._calling.forget(self.line.remove(ticket_id))
+            self.census.front_s = arrival_ms_of(place[0]) // 1000
             if place[1] != now_ms:
                 self._entered += 1
                 self.tempo.count()

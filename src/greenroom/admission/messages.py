@@ -26,6 +26,11 @@ class SyncUp(msgspec.Struct, frozen=True):
     seconds: tuple[tuple[int, int], ...]  # (arrival second, waiters now) of all that changed since an acknowledged message
     arrivals_per_s: float
     want: int = 0  # permits asked for because the lease ran dry (0: an ordinary report)
+    ended: tuple[tuple[int, int], ...] = ()  # (age in steps of 5 s, sessions that ended at it) of all that changed, as in `seconds`
+    joined: int = 0  # places taken for the first time
+    lost: int = 0  # places given up without getting in, less those taken again
+    strays: int = 0  # of the lost, those that never tried again after joining
+    front_s: int = 0  # arrival second of whoever got in from the line last (0: nobody)
 
 
 class SyncDown(msgspec.Struct, frozen=True):

@@ -1,12 +1,13 @@
 """Who is inside: living sessions by ticket id, and the ids that have had theirs.
 
 A session is one number, its last renewal: its end is that plus what the room grants now, so a changed session length counts
-from the last renewal on. Memory: one dict entry and one wheel entry.
+from the last renewal on. How old it was at its end is counted for the forecast. Memory: two dict entries and one wheel entry.
 """
 
 from collections.abc import Callable
 
-from greenroom.admission.wheel import Wheel
+from greenroom.admission.census import AGE_CELL_MS, Ages
+from greenroom.admission.wheel import CELL_BITS, Wheel
 from greenroom.model.visit import PLACE_KEPT_MS
 
 SPENT_SLACK_MS = 30_000
@@ -16,7 +17,7 @@ SPENT_SLACK_MS = 30_000
 class Sessions:
     """The living and the spent ticket ids of one room."""
 
-    __slots__ = ("_spent_wheel", "_wheel", "life_ms", "renewed", "spent")
+    __slots__ = ("_begun", "_spent_wheel", "_wheel", "ended", "life_ms", "renewed", "spent")
 
     def __init__(self, life_ms: int) -> None:
         self.life_ms = life_ms
@@ -24,13 +25,25 @@ class Sessions:
         """Living (or not yet swept) sessions: id -> last renewal."""
         self.spent: dict[bytes, int] = {}
         """Ids that never get a place or a session again: id -> until when that must be remembered."""
+        self.ended = Ages()
+        self._begun: dict[bytes, int] = {}  # step of 5 s in which it began, where that is known
         self._wheel: Wheel[bytes] = Wheel()
         self._spent_wheel: Wheel[bytes] = Wheel()
 
     def begin(self, ticket_id: bytes, now_ms: int) -> None:
-        """A session that was renewed at `now_ms`."""
-        self.renewed[ticket_id] = now_ms
-        self._wheel.file(now_ms + self.life_ms, ticket_id)
+        """A session that begins."""
+        self._begun[ticket_id] = now_ms // AGE_CELL_MS
+        self.resume(ticket_id, now_ms)
+
+    def resume(self, ticket_id: bytes, renewed_ms: int) -> None:
+        """A session that was renewed then and began nobody knows when."""
+        self.renewed[ticket_id] = renewed_ms
+        self._wheel.file(renewed_ms + self.life_ms, ticket_id)
+
+    def forget(self, ticket_id: bytes) -> None:
+        """A session that never was, after all."""
+        del self.renewed[ticket_id]
+        self._begun.pop(ticket_id, None)
 
     def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
         """Remembers an id for as long as a waiting ticket of that name may be valid; until when, 0 when that has passed.
@@ -51,6 +64,9 @@ class Sessions:
 
     def end(self, ticket_id: bytes, now_ms: int) -> int:
         """Ends a session; until when its id stays spent (0: needs no memory)."""
+        begun = self._begun.pop(ticket_id, None)
+        if begun is not None:
+            self.ended.count(now_ms - begun * AGE_CELL_MS - AGE_CELL_MS // 2)
         return self.spend(ticket_id, self.renewed.pop(ticket_id), now_ms)
 
     def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:
@@ -60,7 +76,7 @@ class Sessions:
             last_ms = renewed.get(ticket_id)
             if last_ms is None:
                 continue
-            if last_ms + life_ms > now_ms:
+            if last_ms + life_ms >> CELL_BITS >= now_ms >> CELL_BITS:
                 self._wheel.file(last_ms + life_ms, ticket_id)
             else:
                 ended(ticket_id, self.end(ticket_id, now_ms))

@@ -1,0 +1,68 @@
+"""What a ledger counts for the forecast: how old sessions were when they ended, and what became of places in line.
+
+All counts are absolute since the epoch began, like everything else in a report: one that is lost or comes twice has nothing to repair.
+Nothing here takes part in any decision.
+"""
+
+from greenroom.model.visit import arrival_ms_of
+
+AGE_CELL_MS = 5_000
+AGE_CELLS = 1_440
+"""Ages are counted in steps of 5 s up to two hours; the last step stands for everything beyond."""
+
+SOON_MS = 10_000
+"""Somebody whose place is taken this long after the first arrival was here before; who never tried later than that is a stray."""
+
+
+class Ages:
+    """Sessions that ended, by age; remembers what the coordinator has not confirmed."""
+
+    __slots__ = ("_told", "_untold", "counts")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self._untold: set[int] = set()
+        self._told: set[int] = set()
+
+    def count(self, age_ms: int) -> None:
+        """One session ended at this age."""
+        cell = min(max(0, age_ms) // AGE_CELL_MS, AGE_CELLS - 1)
+        self.counts[cell] = self.counts.get(cell, 0) + 1
+        self._untold.add(cell)
+
+    def report(self) -> tuple[tuple[int, int], ...]:
+        """(step, ended at that age since the epoch began) of all that changed since an acknowledged report."""
+        self._told |= self._untold
+        self._untold.clear()
+        return tuple([(cell, self.counts[cell]) for cell in self._told])
+
+    def acknowledge(self) -> None:
+        """The newest report has arrived."""
+        self._told.clear()
+
+
+class Census:
+    """Places in line: taken, lost, and how far the front has come."""
+
+    __slots__ = ("front_s", "joined", "lost", "strays")
+
+    def __init__(self) -> None:
+        self.joined = 0
+        self.lost = 0
+        """Places given up without getting in, less those that were taken again: may fall."""
+        self.strays = 0
+        """Of the lost ones, those that never tried again after joining."""
+        self.front_s = 0
+        """Arrival second of whoever got in from the line last."""
+
+    def place_taken(self, key: int, line_ms: int) -> None:
+        """Somebody takes a place; `line_ms` is the moment on the time line that keys are made of."""
+        if line_ms - arrival_ms_of(key) > SOON_MS:
+            self.lost -= 1
+        else:
+            self.joined += 1
+
+    def place_lost(self, key: int, attempted_ms: int) -> None:
+        """A ghost, whose last try was at `attempted_ms`."""
+        self.lost += 1
+        self.strays += attempted_ms - arrival_ms_of(key) <= SOON_MS

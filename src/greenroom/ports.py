@@ -46,6 +46,15 @@ class Ledger(Protocol):
     def configure(self, room: Room) -> None:
         """The room's settings changed; they count from the next operation on, nobody is expelled."""
 
+    def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
+        """The ids of everybody present in line whose key is below this one, first in line first."""
+
+    def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
+        """Those of these ids who are in line stand by these keys from now on (a draw). Answers whether that is written down.
+
+        Asked again with the same keys, nothing changes. Ids that are not in line are left out; nothing is remembered of them.
+        """
+
 
 class Books(Protocol):
     """The ledgers of all rooms of one data center, for whoever keeps them in step with the coordinator.

@@ -16,6 +16,8 @@ Times and random numbers (`luck`, 64 bits) are arguments. `log` collects the rec
 ledger writes them down before anybody hears of it, and calls `undo` when that fails. Several data centers: see `coordinator`.
 """
 
+from collections.abc import Mapping
+
 from greenroom.admission.calling import CALLINGS, Calling
 from greenroom.admission.census import Census
 from greenroom.admission.lease import Lease, Source
@@ -181,6 +183,10 @@ class Ledger:
         self.sessions.change_life(self._life_ms, now_ms, self._expired)
         if was_rejecting and not self._rejecting:
             self.line.expect_all(now_ms, self.longest_refresh_ms)
+
+    def rekey(self, keys: Mapping[bytes, int]) -> None:
+        """Those of these ids who are in line stand by these keys from now on (a draw); everybody else keeps theirs."""
+        self.log.extend(pack(PLACE, ticket_id, keys[ticket_id]) for ticket_id in self.line.rekey(keys))
 
     def sweep(self, now_ms: int) -> None:
         """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace. At most SWEEP_LIMIT at a time."""

@@ -8,7 +8,7 @@ entry, one number and about 50 bytes.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from greenroom.admission.wheel import CELL_BITS, Wheel
 from greenroom.model.visit import TIE_BITS
@@ -80,17 +80,22 @@ class Line:
 
     def fill(self, places: Iterable[tuple[bytes, int]], now_ms: int, refresh_ms: int) -> None:
         """Many (id, key) at once into an empty line."""
-        ordered = sorted(places, key=lambda place: place[1])
-        slots = array("I", [self._settle(ticket_id, key) for ticket_id, key in ordered])
-        keys = array("Q", [key for _, key in ordered])
-        for start in range(0, len(slots), STRETCH_MAX // 2):
-            stop = start + STRETCH_MAX // 2
-            self._stretches.append((keys[start:stop], slots[start:stop]))
-        self._lows = [stretch[0][0] for stretch in self._stretches]
-        self._sizes = [len(stretch[0]) for stretch in self._stretches]
-        for key, slot in zip(keys, slots, strict=True):
-            self.expect(slot, now_ms, refresh_ms)
+        for ticket_id, key in places:
+            self.expect(self._settle(ticket_id, key), now_ms, refresh_ms)
             self._count(key, 1)
+        self._arrange()
+
+    def rekey(self, keys: Mapping[bytes, int]) -> list[bytes]:
+        """Those of these ids who are here stand by these keys from now on; the ids whose key was another one."""
+        moved = [(ticket_id, self.slots[ticket_id], key) for ticket_id, key in keys.items() if ticket_id in self.slots]
+        moved = [(ticket_id, slot, key) for ticket_id, slot, key in moved if self.keys[slot] != key]
+        for _, slot, key in moved:
+            self._count(self.keys[slot], -1)
+            self.keys[slot] = key
+            self._count(key, 1)
+        if moved:
+            self._arrange()
+        return [ticket_id for ticket_id, _, _ in moved]
 
     def remove(self, ticket_id: bytes) -> int:
         """Gives up a place; the slot it had."""
@@ -169,6 +174,15 @@ class Line:
             self._filed.append(FOREVER_MS)
         self.slots[ticket_id] = slot
         return slot
+
+    def _arrange(self) -> None:
+        """Everybody by key, from the columns."""
+        slots = array("I", sorted(self.slots.values(), key=self.keys.__getitem__))
+        keys = array("Q", [self.keys[slot] for slot in slots])
+        size = STRETCH_MAX // 2
+        self._stretches = [(keys[start : start + size], slots[start : start + size]) for start in range(0, len(slots), size)]
+        self._lows = [stretch[0][0] for stretch in self._stretches]
+        self._sizes = [len(stretch[0]) for stretch in self._stretches]
 
     def _insert(self, key: int, slot: int) -> None:
         index = max(0, bisect_right(self._lows, key) - 1)

@@ -5,7 +5,7 @@ then on; everything else goes on in memory. Each second the disk is tried again,
 down afresh before admissions go on. So the file never has a hole: it is either complete or not written.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -127,6 +127,17 @@ class MemoryLedger:
         self.coordinator.configure(room)
         self.tick()
 
+    def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
+        """See `ports.Ledger`."""
+        self.books.sweep(self._now_ms())
+        self._write_log()
+        then([ticket_id for ticket_id, theirs in self.books.line.in_order() if theirs < key])
+
+    def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
+        """See `ports.Ledger`."""
+        self.books.rekey(keys)
+        then(self._write_log())
+
     # -- for the process around it --------------------------------------------------------------------------------------------
 
     @property
@@ -202,14 +213,15 @@ class MemoryLedger:
         books = self.books
         if not books.log:
             return True
-        records = b"".join(books.log)
+        records = books.log.copy()
         books.log.clear()
         if self._journal is None:
             return True
         if books.halted:  # the room is written down afresh when the disk is back
             return False
         try:
-            self._journal.append(records)
+            for start in range(0, len(records), SNAPSHOT_RECORDS):  # a draw moves everybody at once
+                self._journal.append(b"".join(records[start : start + SNAPSHOT_RECORDS]))
         except StorageFailed:
             books.halted = True
             self._retry_ms = self._now_ms() + RETRY_MS

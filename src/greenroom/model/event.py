@@ -52,6 +52,7 @@ class Event:
     custom_page_html: str | None = spec("template during the event", None, high=TEMPLATE_MAX, nullable=True)
     turnstile_mode: str | None = spec("kept for compatible configurations", None, choices=TURNSTILE_MODES, nullable=True)
     turnstile_action: str | None = spec("kept for compatible configurations", None, choices=TURNSTILE_ACTIONS, nullable=True)
+    written_times: tuple[str, ...] = spec("start, end and pre-queue (or empty) as they were written", (), high=3, read_only=True)
 
     def __post_init__(self) -> None:
         problems = event_problems({item.name: getattr(self, item.name) for item in fields(self)})
@@ -76,7 +77,12 @@ def event_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem
         found = check_value(at, values[item.name], plain_type(item.type), item.metadata[SPEC])
         if found:
             problems.append(found)
-    return problems or _timing_problems(values, pointer) + _together_problems(values, pointer)
+    if not {problem.pointer.removeprefix(pointer) for problem in problems} & set(_TIMING):
+        problems += _timing_problems(values, pointer)
+    return problems + _together_problems(values, pointer)
+
+
+_TIMING = ("event_start_ms", "event_end_ms", "prequeue_start_ms")
 
 
 def _timing_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]:

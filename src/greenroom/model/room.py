@@ -25,8 +25,8 @@ LANGUAGES = tuple(
 class Route:
     """A host and the path prefix below it that a room covers, on segment boundaries (`/shop` covers `/shop/x`, not `/shopping`)."""
 
-    host: str
-    path: str = "/"
+    host: str = spec("host name that is covered")
+    path: str = spec("path prefix that is covered", "/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,118 @@
+"""What is said when something asked for is not done: one table of codes, and the error that carries every fault at once."""
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from greenroom.errors import GreenroomError, Problem
+
+
+class Code(IntEnum):
+    """What went wrong, as a number that programs can compare. CODES says what each one means."""
+
+    BAD_HEADERS = 6003
+    NO_ROUTE = 7000
+    NO_METHOD = 7001
+    NO_OBJECT = 7003
+    NO_CREDENTIALS = 9106
+    DENIED = 10000
+    BAD_BODY = 28001
+    TOO_LARGE = 28002
+    REQUIRED = 28010
+    INVALID = 28011
+    UNKNOWN_FIELD = 28012
+    BAD_QUERY = 28013
+    TAKEN = 28020
+    COVERED = 28021
+    COOKIES_CLASH = 28022
+    TOO_MANY = 28023
+    OUTSIDE = 28024
+    TEMPLATE = 28030
+    EXPRESSION = 28031
+    CALENDAR = 28032
+    READ_ONLY = 28040
+    IN_USE = 28041
+    CHANGED_MEANWHILE = 28042
+    SLOW_DOWN = 28050
+    UNAVAILABLE = 28060
+    UNEXPECTED = 28061
+
+
+class Meaning(NamedTuple):
+    """The HTTP status that goes with a code, and what it means."""
+
+    status: int
+    text: str
+
+
+CODES: dict[Code, Meaning] = {
+    Code.BAD_HEADERS: Meaning(400, "a request header cannot be used"),
+    Code.NO_ROUTE: Meaning(404, "there is nothing at this path"),
+    Code.NO_METHOD: Meaning(405, "the path is there, but not with this method; `Allow` names those it has"),
+    Code.NO_OBJECT: Meaning(404, "there is no such zone, room, event, rule, list, item or operation"),
+    Code.NO_CREDENTIALS: Meaning(401, "no token was sent, or no complete pair of X-Auth-Email and X-Auth-Key"),
+    Code.DENIED: Meaning(403, "the token may not do this: its scope or its zones are too narrow. With status 401: the token is not known"),
+    Code.BAD_BODY: Meaning(400, "the body is not JSON, or not the kind of JSON value that is wanted here"),
+    Code.TOO_LARGE: Meaning(413, "the body is larger than what is accepted here"),
+    Code.REQUIRED: Meaning(400, "a field that is required is missing"),
+    Code.INVALID: Meaning(400, "the value of a field cannot be used: wrong type, out of bounds, or not one of the values"),
+    Code.UNKNOWN_FIELD: Meaning(400, "there is no field of this name"),
+    Code.BAD_QUERY: Meaning(400, "a query parameter cannot be used"),
+    Code.TAKEN: Meaning(400, "the name is in use already (not 409, which clients would try again in vain)"),
+    Code.COVERED: Meaning(400, "a host and path belong to another room already"),
+    Code.COOKIES_CLASH: Meaning(400, "the cookies of two rooms would overwrite one another"),
+    Code.TOO_MANY: Meaning(400, "there are as many of these as there may be"),
+    Code.OUTSIDE: Meaning(400, "the host does not belong to the zone"),
+    Code.TEMPLATE: Meaning(400, "the template of a page cannot be used"),
+    Code.EXPRESSION: Meaning(400, "the expression of a rule cannot be used; the message draws the place"),
+    Code.CALENDAR: Meaning(400, "the events of a room overlap"),
+    Code.READ_ONLY: Meaning(403, "this comes from a configuration file and is changed there"),
+    Code.IN_USE: Meaning(400, "it cannot be taken away while something else needs it"),
+    Code.CHANGED_MEANWHILE: Meaning(409, "somebody else changed the same thing at the same moment: read it again"),
+    Code.SLOW_DOWN: Meaning(429, "too many wrong credentials from this address; `Retry-After` says when to come again"),
+    Code.UNAVAILABLE: Meaning(503, "the configuration cannot be read or written at the moment; nothing was changed"),
+    Code.UNEXPECTED: Meaning(500, "a fault of greenroom; the log has it under the `CF-Ray` of the answer"),
+}
+
+
+class Fault(NamedTuple):
+    """One reason. `pointer` is a JSON pointer into what was sent, empty for the whole of it."""
+
+    code: Code
+    message: str
+    pointer: str = ""
+
+
+class Refused(GreenroomError):
+    """Nothing was changed; carries every fault found. `status` replaces the one of the first fault's code."""
+
+    def __init__(self, *faults: Fault, status: int = 0) -> None:
+        super().__init__("; ".join(f"{fault.pointer}: {fault.message}" if fault.pointer else fault.message for fault in faults))
+        self.faults = faults
+        self.status = status or CODES[faults[0].code].status
+
+
+def refuse_if(faults: Iterable[Fault]) -> None:
+    """Raises Refused when there are any."""
+    found = list(faults)
+    if found:
+        raise Refused(*found)
+
+
+def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[Fault]:
+    """Problems of the model as faults of this code; what is missing has a code of its own."""
+    return [
+        Fault(Code.REQUIRED if found.reason.startswith("is required") else code, said(found), pointed(found.pointer)) for found in problems
+    ]
+
+
+def said(problem: Problem) -> str:
+    """One sentence that names the field, for those who show only the message."""
+    place = f" (line {problem.line})" if problem.line else ""
+    return f"{problem.pointer}{place}: {problem.reason}" if problem.pointer else problem.reason
+
+
+def pointed(dotted: str) -> str:
+    """`rooms[2].path` as the JSON pointer `/rooms/2/path`."""
+    return "".join(f"/{part}" for part in re.split(r"[.\[\]]+", dotted) if part)

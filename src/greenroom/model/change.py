@@ -1,12 +1,26 @@
-"""What is asked of the configuration store, and what it remembers about it afterwards."""
+"""What is asked of the configuration store, what that does to a configuration, and what is remembered about it."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from greenroom.model.configuration import Record
+import msgspec
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.configuration import KIND_OF, KINDS, Configuration, Entry, Record
 
 AUTHOR_MAX = 200
+"""Characters kept of who made a change."""
+
+AUDIT_VALUE_MAX = 65_536
+"""Bytes of JSON kept of one field before and after a change; templates are longer now and then, and two of each would pile up."""
+
+NAMED_BY = {"list_item": "value"}
+"""The field that tells people which record it is, where that is not `name`; no two of one parent may have the same."""
+
+UNIQUE = ("zone", "room", "event", "list", "list_item")
+"""Kinds whose names are unique below one parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +42,40 @@ class Remove:
 Change = Put | Remove
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One entry before and after a write: made when there is no `before`, taken away when there is no `after`."""
+
+    kind: str
+    before: Entry[Any] | None
+    after: Entry[Any] | None
+
+    @property
+    def entry(self) -> Entry[Any]:
+        """The entry as it is now, or as it was last."""
+        found = self.after or self.before
+        if found is None:
+            raise ValueError("a step without entry")
+        return found
+
+    @property
+    def action(self) -> str:
+        """created, changed or removed."""
+        return "removed" if self.after is None else "created" if self.before is None else "changed"
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return name_of(self.kind, self.entry.record)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     """One record changed by one write.
 
     `number` only grows and is where a page of the log goes on; entries of one write share a `revision`. `action` is created, changed
     or removed. `before` and `after` hold the fields that differ, all of them when the record was made or taken away (then one
-    side is None); secrets are left out, and a value too long to keep twice is told by its length and hash.
+    side is None); secrets are left out, and a value too long to keep is told by its length and hash.
     """
 
     number: int
@@ -48,3 +89,110 @@ class AuditEntry:
     name: str
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
+
+
+def name_of(kind: str, record: Record) -> str:
+    """What people call a record: its name, or its id when it has none."""
+    return str(getattr(record, NAMED_BY.get(kind, "name"), "") or record.id)
+
+
+def applied(configuration: Configuration, changes: Sequence[Change], now_ms: int) -> tuple[Configuration, list[Step]]:
+    """The configuration after these changes, one revision later, and every entry they touched; itself when nothing differs.
+
+    Raises KeyError when a parent or what is to be removed is not there, and InvalidConfig when one name is taken twice.
+    """
+    draft = _Draft(configuration)
+    for change in changes:
+        if isinstance(change, Put):
+            draft.put(change, now_ms)
+        else:
+            draft.remove(change.kind, change.id)
+    steps = draft.steps()
+    if not steps:
+        return configuration, []
+    new = draft.finished()
+    problems = list(_names_twice(new, steps))
+    if problems:
+        raise InvalidConfig(problems)
+    return new, steps
+
+
+class _Draft:
+    """A configuration while it is being changed: a kind is copied when it is first touched."""
+
+    def __init__(self, old: Configuration) -> None:
+        self._old = old
+        self._shelves: dict[str, dict[str, Entry[Any]]] = {}
+        self._touched: dict[tuple[str, str], None] = {}
+
+    def _opened(self, kind: str) -> dict[str, Entry[Any]]:
+        if kind not in self._shelves:
+            self._shelves[kind] = dict(self._old.shelf(kind))
+        return self._shelves[kind]
+
+    def put(self, change: Put, now_ms: int) -> None:
+        kind, record = KIND_OF[type(change.record)], change.record
+        above = KINDS[kind].parent
+        if above and change.parent not in self._opened(above):
+            raise KeyError(f"{above} {change.parent}")
+        shelf = self._opened(kind)
+        old = shelf.get(record.id)
+        if old and old.record == record and old.parent == change.parent:
+            return
+        shelf[record.id] = Entry(record, change.parent, old.created_ms if old else now_ms, now_ms, self._old.revision + 1)
+        self._touched[kind, record.id] = None
+
+    def remove(self, kind: str, id: str) -> None:
+        if self._opened(kind).pop(id, None) is None:
+            raise KeyError(f"{kind} {id}")
+        self._touched[kind, id] = None
+        for name, described in KINDS.items():
+            if described.parent == kind:
+                for child in [entry.id for entry in self._opened(name).values() if entry.parent == id]:
+                    self.remove(name, child)
+
+    def steps(self) -> list[Step]:
+        """What differs from before, in the order it was touched."""
+        found = [Step(kind, self._old.shelf(kind).get(key), self._opened(kind).get(key)) for kind, key in self._touched]
+        return [step for step in found if step.before is not step.after]
+
+    def finished(self) -> Configuration:
+        """With everything that stayed in its old place, also what was taken away and made again."""
+        shelves = {}
+        for kind in {kind for kind, _ in self._touched}:
+            new = self._shelves[kind]
+            shelves[kind] = {key: new[key] for key in self._old.shelf(kind) if key in new} | new
+        return self._old.with_shelves(self._old.revision + 1, shelves)
+
+
+def _names_twice(configuration: Configuration, steps: Iterable[Step]) -> Iterator[Problem]:
+    for kind, parent in dict.fromkeys((step.kind, step.entry.parent) for step in steps if step.after and step.kind in UNIQUE):
+        names: set[str] = set()
+        for entry in configuration.shelf(kind).of(parent):
+            name = name_of(kind, entry.record)
+            if name in names:
+                yield Problem(f"{kind}.{NAMED_BY.get(kind, 'name')}", f"{name!r} is taken already")
+            names.add(name)
+
+
+def told(step: Step) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """The fields before and after, as the audit log tells them."""
+    before, after = (_fields(step.kind, entry) for entry in (step.before, step.after))
+    if before is None or after is None:
+        return before, after
+    differing = [key for key in after if before.get(key) != after[key]]
+    return {key: before.get(key) for key in differing}, {key: after[key] for key in differing}
+
+
+def _fields(kind: str, entry: Entry[Any] | None) -> dict[str, Any] | None:
+    if entry is None:
+        return None
+    values: dict[str, Any] = msgspec.to_builtins(entry.record)
+    return {key: _short(value) for key, value in values.items() if key not in KINDS[kind].secret}
+
+
+def _short(value: Any) -> Any:
+    if not isinstance(value, (str, list, dict)):
+        return value
+    written = msgspec.json.encode(value)
+    return value if len(written) <= AUDIT_VALUE_MAX else {"bytes": len(written), "sha256": hashlib.sha256(written).hexdigest()}

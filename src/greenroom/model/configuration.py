@@ -138,6 +138,10 @@ class Configuration:
             opened(kind).pop(gone, None)
         for entry in put:
             opened(KIND_OF[type(entry.record)])[entry.id] = entry
+        return self.with_shelves(revision, shelves)
+
+    def with_shelves(self, revision: int, shelves: Mapping[str, Mapping[str, Entry[Any]]]) -> "Configuration":
+        """The configuration at `revision` with these kinds replaced as a whole."""
         return replace(self, revision=revision, **{_SHELVES[kind]: Shelf(entries) for kind, entries in shelves.items()})
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:

@@ -1,0 +1,94 @@
+"""Connections to the two databases, with the settings under which what was committed stays, and nobody waits for ever."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from greenroom.errors import InvalidConfig, Problem, StorageFailed
+
+BUSY_S = 5
+"""How long a writer waits for another one before it gives up: writes take milliseconds."""
+
+CONNECT_S = 3
+"""How long a database may take to answer at all."""
+
+STATEMENT_MS = 15_000
+"""How long a single statement may take: reading everything takes well under a second."""
+
+SCHEMES = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+
+_WRITES = "greenroom_writes"
+
+
+def read_url(written: str) -> URL:
+    """The address of a database. Raises InvalidConfig when it is none of ours."""
+    try:
+        url = make_url(written)
+    except (ArgumentError, ValueError):
+        url = None
+    if url is None or url.drivername not in SCHEMES:
+        raise InvalidConfig([Problem("store", "must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")])
+    if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
+        raise InvalidConfig([Problem("store", "must name a file: sqlite:///relative/path or sqlite:////absolute/path")])
+    return url.set(drivername=SCHEMES[url.drivername])
+
+
+def shown(url: URL) -> str:
+    """The address for people: without the password, and without what only SQLAlchemy wants to know."""
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+
+
+def connect(url: URL) -> Engine:
+    """An engine for this database; connects when it is first used. Raises StorageFailed when the driver is missing."""
+    try:
+        return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
+    except ModuleNotFoundError as error:
+        raise StorageFailed(f"{shown(url)}: needs the package {error.name}: pip install 'greenroom[postgresql]'") from None
+
+
+@contextmanager
+def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
+    """One transaction that commits with the block; a reader sees one moment. Whatever the database says becomes StorageFailed."""
+    options: dict[str, Any] = {_WRITES: writes}
+    if engine.dialect.name == "postgresql" and not writes:
+        options["isolation_level"] = "REPEATABLE READ"
+    try:
+        with engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
+    except DBAPIError as error:
+        raise StorageFailed(f"{shown(engine.url)}: {_reason(error)}") from error
+    except PoolTimeout:
+        raise StorageFailed(f"{shown(engine.url)}: every connection is in use") from None
+
+
+def _reason(error: DBAPIError) -> str:
+    return str(error.orig).strip().splitlines()[0] if error.orig and str(error.orig).strip() else type(error.orig).__name__
+
+
+def _sqlite(url: URL) -> Engine:
+    Path(url.database or "").parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # we say ourselves where a transaction begins
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get(_WRITES)  # a reader that turns into a writer could be refused half-way
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    patience = {"connect_timeout": CONNECT_S, "tcp_user_timeout": CONNECT_S * 1000, "options": f"-c statement_timeout={STATEMENT_MS}"}
+    return create_engine(url, pool_size=3, max_overflow=2, pool_timeout=CONNECT_S, pool_pre_ping=True, connect_args=patience)

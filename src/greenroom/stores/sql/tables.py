@@ -1,0 +1,54 @@
+"""The tables as the newest migration leaves them.
+
+What an operator wrote is one row of readable JSON: its meaning is in the records of `model`, which refuse to be invalid when
+they are read back. So a new field needs no migration (it gets its default), and a new kind of record needs no table.
+"""
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, Identity, Index, Integer, MetaData, Table, Text, UniqueConstraint
+
+metadata = MetaData()
+
+Number = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite counts by itself in a plain INTEGER primary key only."""
+
+state = Table(
+    "state",
+    metadata,
+    Column("id", Integer, CheckConstraint("id = 1"), primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("forgotten", BigInteger, nullable=False),
+)
+"""One row. Every write changes it first, so writers queue up here. `forgotten`: the newest revision of which audit entries are gone."""
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("number", Number, Identity(), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("parent", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("modified_ms", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("kind", "id", name="entries_kind_id"),
+)
+"""Everything written down, in the order it came."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("number", Number, Identity(), primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("parent", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("before", Text),
+    Column("after", Text),
+    Index("audit_revision", "revision"),
+)
+"""Every entry ever changed; also how a reader learns what is new since its last look."""

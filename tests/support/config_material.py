@@ -1,0 +1,72 @@
+"""Zones, rooms and all the rest, small and valid, for tests of whatever keeps or carries a configuration."""
+
+from greenroom.model.configuration import Configuration
+from greenroom.model.event import Event
+from greenroom.model.room import CookieAttributes, Room, Route
+from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
+from greenroom.model.token import Token, secret_hash
+from greenroom.model.zone import Zone
+
+HOUR_MS = 3_600_000
+
+
+def zone(id: str = "z1", name: str = "", **more) -> Zone:
+    return Zone(id=id, name=name or f"{id}.example", **more)
+
+
+def room(id: str = "r1", name: str = "", host: str = "", **more) -> Room:
+    limits = {"total_active_users": 200, "new_users_per_minute": 200}
+    return Room(id=id, name=name or id, host=host or f"{id}.z1.example", **{**limits, **more})
+
+
+def event(id: str = "e1", start_ms: int = HOUR_MS, **more) -> Event:
+    return Event(id=id, name=more.pop("name", id), event_start_ms=start_ms, event_end_ms=start_ms + HOUR_MS, **more)
+
+
+def rules(room_id: str = "r1", *expressions: str) -> RuleSet:
+    return RuleSet(id=room_id, rules=tuple(Rule(id=f"{room_id}-{n}", expression=text) for n, text in enumerate(expressions)))
+
+
+def full_room(id: str = "r1") -> Room:
+    """A room in which nothing has its default."""
+    return room(
+        id,
+        path="/shop",
+        additional_routes=(Route("b.z1.example", "/b"), Route("c.z1.example")),
+        cookie_suffix=id,
+        cookie_attributes=CookieAttributes("none", "always"),
+        enabled_origin_commands=("revoke",),
+        custom_page_html="<h1>{{waitTime}} — ünïcödé \0</h1>",
+        queueing_method="random",
+        queueing_status_code=429,
+        description='"quoted"\n\ttext',
+        session_duration=7,
+        disable_session_renewal=True,
+        queue_all=True,
+        suspended=True,
+        json_response_enabled=True,
+        default_template_language="ar-EG",
+        turnstile_mode="off",
+        turnstile_action="infinite_queue",
+        case_insensitive_paths=True,
+        confirm_newcomers=True,
+        refresh_max_seconds=30,
+    )
+
+
+def one_of_each() -> list[tuple[object, str]]:
+    """(record, parent) of every kind, parents first."""
+    return [
+        (zone("z1", origin="http://127.0.0.1:3000", trusted_proxies=("10.0.0.0/8", "::1"), limit_floor=1), ""),
+        (full_room("r1"), "z1"),
+        (event("e1", session_duration=None, disable_session_renewal=False, prequeue_start_ms=1), "r1"),
+        (rules("r1", 'http.host eq "a"', "ip.src in $office"), "r1"),
+        (RuleList(id="l1", name="office", kind="ip"), ""),
+        (ListItem(id="i1", value="192.0.2.0/24", comment="head office"), "l1"),
+        (Token(id="t1", name="deploy", scopes=("read", "edit"), zone_ids=("z1",), secret_sha256=secret_hash("x"), expires_ms=5), ""),
+    ]
+
+
+def contents(configuration: Configuration) -> list[tuple[str, object, str]]:
+    """(kind, record, parent) of everything."""
+    return [(kind, entry.record, entry.parent) for kind, entry in configuration.entries()]

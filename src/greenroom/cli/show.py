@@ -8,10 +8,13 @@ from typing import TextIO
 from greenroom.errors import Problem
 from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room
+from greenroom.model.rule import Rule
 from greenroom.runtime.settings import Config, Server
 
 TOLD = ("id", "name", "host", "path", "additional_routes", "total_active_users", "new_users_per_minute", "queueing_method")
 """Fields of a room that its heading shows; the others are shown when they are not the default."""
+
+_ITEMS = {"ip": "addresses and networks", "hostname": "host names", "asn": "autonomous systems"}
 
 
 def say(line: str = "") -> None:
@@ -54,9 +57,11 @@ def show_config(config: Config) -> None:
     for section, record in (("limits", config.limits), ("log", config.log)):
         for key, value in _changed(record, type(record)()):
             say(f"{section}.{key} = {value}")
+    for named in config.lists:
+        say(f"list       ${named.name}: {len(named.items)} {_ITEMS[named.kind]}")
     for room in config.rooms:
         say()
-        for line in room_lines(room):
+        for line in (*room_lines(room), *rule_lines(config.rules.get(room.id, ()))):
             say(line)
     for note in config.notes:
         say(f"note: {note}")
@@ -78,6 +83,11 @@ def room_lines(room: Room) -> list[str]:
             continue
         lines.append(f"  {name} = {_shown(name, value)}")
     return lines
+
+
+def rule_lines(rules: Iterable[Rule]) -> list[str]:
+    """The bypass rules of one room, an expression of several lines on one."""
+    return [f"  {'lets by' if rule.enabled else 'switched off'}: {' '.join(rule.expression.split())}" for rule in rules]
 
 
 _PLAIN = Room(name="plain", host="*", total_active_users=1, new_users_per_minute=1)

@@ -82,7 +82,8 @@ class VisitorConnection(asyncio.Protocol):
         self.deadline = self.gateway.now() + self.limits.head_s
         name = transport.get_extra_info("peername")
         address = name[0] if isinstance(name, tuple) else ""
-        self.peer = Peer(address, transport.get_extra_info("sslcontext") is not None, self.gateway.forwarded_policy)
+        here = transport.get_extra_info("sockname")[:2] or ("", 0)
+        self.peer = Peer(address, transport.get_extra_info("sslcontext") is not None, self.gateway.forwarded_policy, here)
         if not self.gateway.admit(self):
             self._write_answer(refusal(503, "there are too many connections"), None, False)
             self.close()

@@ -13,6 +13,8 @@ whatever is accepted here, llhttp must read the same way.
 import re
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
+from itertools import count
+from random import getrandbits
 
 import msgspec
 
@@ -36,15 +38,18 @@ HOSTS_REMEMBERED = 1_024
 class Peer:
     """The other end of one connection. What else it has follows from the arguments and never changes."""
 
-    __slots__ = ("address", "client", "forwarding", "policy", "scheme", "trusted")
+    __slots__ = ("address", "client", "forwarding", "next_ray", "policy", "scheme", "server", "trusted")
 
-    def __init__(self, address: str, tls: bool, policy: ForwardedPolicy) -> None:
+    def __init__(self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0)) -> None:
+        """`server` is the address and port that the visitor reached us at."""
         parsed = parse_address(address)
         self.address = self.client = str(parsed) if parsed else address
         self.policy = policy
         self.scheme = "https" if tls else "http"
         self.trusted = policy.trusts(address)
         self.forwarding = forwarding_lines(self.client, self.scheme)
+        self.server = server
+        self.next_ray = count(getrandbits(63) | 1).__next__
 
 
 class RequestHead(msgspec.Struct, frozen=True):
@@ -74,6 +79,7 @@ _METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELE
 _METHOD = re.compile(rb"[!#$%%&'*+.^_`|~0-9A-Za-z-]{1,%d}" % METHOD_MAX)
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
+_VERSIONS = ("HTTP/1.0", "HTTP/1.1")
 _ONCE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 _LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
 _ABSOLUTE = re.compile(rb"([A-Za-z]+)://([^/?#]*)(.*)", re.DOTALL)
@@ -207,7 +213,11 @@ def _understood(method: bytes, raw: bytes, minor: int, headers: Headers, facts: 
             target.query,
             headers,
             client,
-            facts=facts if len(facts) == len(headers) else None,
+            raw,
+            _VERSIONS[minor],
+            peer.server,
+            peer.next_ray(),
+            facts if len(facts) == len(headers) else None,
         ),
         method,
         target.raw,

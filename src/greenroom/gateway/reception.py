@@ -65,14 +65,17 @@ class Reception:
             compiled = self.table.find(arrival.host, arrival.path)
             if compiled is None:
                 reply: Reply = PASS
-            elif compiled.room.suspended or (compiled.bypass is not None and compiled.bypass(arrival)):
-                compiled.counts["bypassed"] += 1
+            elif compiled.room.suspended:
+                compiled.counts["suspended"] += 1
                 reply = PASS
             else:
                 now_ms = self._now_ms()
-                brought = self._brought(compiled, arrival, now_ms)
-                self._ask(compiled, arrival, rank(list(brought), now_ms), brought, now_ms, then)
-                return
+                if compiled.bypass is None or compiled.bypass(arrival, now_ms) is None:
+                    brought = self._brought(compiled, arrival, now_ms)
+                    self._ask(compiled, arrival, rank(list(brought), now_ms), brought, now_ms, then)
+                    return
+                compiled.counts["bypassed"] += 1
+                reply = PASS
         except Exception as error:
             self._on_error(error)
             reply = OUTAGE
@@ -112,7 +115,7 @@ class Reception:
             return
         ticket = decision.ticket or self._new_ticket(now_ms)
         if arrival.method == "POST" and decision.ticket is not None and _gives_up(arrival):
-            compiled.ledger.leave(ticket.id)
+            compiled.ledger.leave(ticket.id, ticket.key)
             compiled.counts["left"] += 1
             then(_left(compiled, arrival))
             return

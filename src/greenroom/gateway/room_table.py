@@ -8,12 +8,13 @@ import msgspec
 from greenroom.core.routing import RouteTable
 from greenroom.gateway.cookies import CookieWriter
 from greenroom.model.room import Room
+from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.pages import Page, compile_page
 from greenroom.ports import Ledger
 
-Bypass = Callable[[Arrival], bool]
-"""Whether a bypass rule of the room lets this arrival by; must answer False, not raise, when a rule cannot be evaluated."""
+Bypass = Callable[[Arrival, int], Rule | None]
+"""(arrival, now_ms) -> the bypass rule of the room that lets this arrival by, or None. A rule that cannot be evaluated is none."""
 
 
 class CompiledRoom(msgspec.Struct, frozen=True):

@@ -21,6 +21,10 @@ CHANGES = ("slower", "faster", "stale")
 """Why an estimate changed much: the site is busier than expected, the line moves faster, nothing new has been heard for a while."""
 
 
+RAY_SPREAD, RAY_MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
+"""Multiplying by this odd number (2^64 / golden ratio) is one to one and spreads numbers that follow each other."""
+
+
 def make_key(arrival_ms: int, tie: int) -> int:
     """A visitor's place in line: earlier arrival first, ties broken by `tie` (taken modulo 2**22)."""
     return arrival_ms << TIE_BITS | tie & (1 << TIE_BITS) - 1
@@ -37,7 +41,8 @@ class Arrival(msgspec.Struct, frozen=True):
     `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded (core.canonical);
     `query` is what stands behind `?`, without it; header names are lower case; `client` is the visitor's real address
     after trusted proxies; `scheme` is "http" or "https" as the visitor saw it. The rest is read by bypass rules only: `target` is
-    the request target as it was sent (empty: nobody kept it), `server` the address and port of the listener (port 0: unknown).
+    the request target as it was sent (empty: nobody kept it), `server` the address and port of the listener (port 0: unknown),
+    `ray` a number that no other request has (0: none was given).
     """
 
     method: str
@@ -47,11 +52,16 @@ class Arrival(msgspec.Struct, frozen=True):
     query: str
     headers: tuple[tuple[bytes, bytes], ...]
     client: str
-    target: str = ""
+    target: bytes = b""
     version: str = "HTTP/1.1"
     server: tuple[str, int] = ("", 0)
-    ray_id: str = ""
+    ray: int = 0
     facts: dict[bytes, bytes] | None = None  # the same headers by name, given when no name comes twice: a lookup is one probe
+
+    @property
+    def ray_id(self) -> str:
+        """`ray` as 16 hexadecimal digits, every digit equally likely to be any (requests can be sampled by one); or empty."""
+        return f"{self.ray * RAY_SPREAD & RAY_MASK:016x}" if self.ray else ""
 
     def header(self, name: bytes) -> bytes | None:
         """The first value of a header (lower-case name), or None."""

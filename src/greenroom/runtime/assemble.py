@@ -1,16 +1,19 @@
 """Puts the parts together for one configuration. Wiring only: nothing in here decides anything."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_network
 
+from greenroom.core.rules import Lookups, Membership, compile_bypass, compile_lists
 from greenroom.gateway.exchange import Receiver
 from greenroom.gateway.forwarded import ForwardedPolicy
 from greenroom.gateway.origin import Origin
 from greenroom.gateway.reception import Reception
-from greenroom.gateway.room_table import RoomTable, compile_room
+from greenroom.gateway.room_table import Bypass, RoomTable, compile_room
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tickets import Sealer
+from greenroom.model.rule import Rule
 from greenroom.ports import Clock
 from greenroom.runtime.access import AccessLog
 from greenroom.runtime.books import OpenBooks
@@ -20,11 +23,32 @@ from greenroom.stores.keys import KeyRing
 OnError = Callable[[BaseException], None]
 
 
-def room_table(config: Config, books: Mapping[str, OpenBooks]) -> RoomTable:
-    """Every room of the configuration with its books; the one reference that a reload swaps."""
+def room_table(config: Config, books: Mapping[str, OpenBooks], lookups: Lookups, on_error: OnError) -> RoomTable:
+    """Every room of the configuration with its books; the one reference that a reload swaps. Raises InvalidConfig."""
+    lists = compile_lists(config.lists)
     return RoomTable(
-        compile_room(room, books[room.id].ledger, books[room.id].counts, always_use_https=config.always_use_https) for room in config.rooms
+        compile_room(
+            room,
+            books[room.id].ledger,
+            counts := books[room.id].counts,
+            always_use_https=config.always_use_https,
+            bypass=bypass(config.rules.get(room.id, ()), lists, lookups, counts, on_error),
+        )
+        for room in config.rooms
     )
+
+
+def bypass(
+    rules: Sequence[Rule], lists: Mapping[str, Membership], lookups: Lookups, counts: Counter[str], on_error: OnError
+) -> Bypass | None:
+    """What lets by in one room; None when no rule counts. A rule that fails is counted and told, and lets nobody by."""
+
+    def failed(_: Rule, error: Exception) -> None:
+        counts["rule_failed"] += 1
+        on_error(error)
+
+    question = compile_bypass(rules, lists, failed)
+    return (lambda arrival, now_ms: question(arrival, now_ms, lookups)) if any(rule.enabled for rule in rules) else None
 
 
 def reception(table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError) -> Reception:

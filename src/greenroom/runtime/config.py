@@ -24,13 +24,14 @@ from greenroom.runtime.addresses import (
 )
 from greenroom.runtime.records import read_record, unknown_keys
 from greenroom.runtime.room_entries import read_rooms, read_text
+from greenroom.runtime.rule_entries import read_lists
 from greenroom.runtime.settings import ORIGINS_MAX, SECTIONS, Address, Config, Log, OriginEntry, Server, Tls
 from greenroom.runtime.toml_lines import KeyLines, step
 
 FILE_MAX = 64 * 1024 * 1024
 """Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
 
-TABLES = ("origins", *SECTIONS, "rooms")
+TABLES = ("origins", *SECTIONS, "lists", "rooms")
 LISTENERS = ("listen", "control")
 
 
@@ -107,7 +108,8 @@ class _Reading:
         sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
         listeners = self._listeners()
         origin, origins = self._origins(listeners)
-        read = read_rooms(raw.get("rooms", []), self._folder, self._text_line)
+        lists, memberships = read_lists(raw.get("lists", []), self.problems)
+        read = read_rooms(raw.get("rooms", []), self._folder, self._text_line, memberships)
         self.problems += read.problems
         for index, network in enumerate(server.trusted_proxies if server else ()):
             self.problems += network_problems(step("trusted_proxies", index), network)
@@ -117,6 +119,8 @@ class _Reading:
             return None
         return Config(
             rooms=tuple(read.rooms),
+            rules=read.rules,
+            lists=lists,
             listen=listeners["listen"],
             control=listeners["control"],
             data=data,

@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute
 from greenroom.api.app import control_app
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
 from greenroom.control.state import RoomState, State
+from greenroom.core.rules import NOTHING_KNOWN
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.reception import Reception
@@ -66,6 +67,7 @@ class Process:
         self._front: Reception | None = None
         self._tls: ssl.SSLContext | None = None
         self._on_error = ErrorLog(time.monotonic)
+        self._lookups = NOTHING_KNOWN
         self._reloader = Reloader(source, self.config, self._apply, self._clock.now_ms, stamp)
 
     @property
@@ -146,7 +148,9 @@ class Process:
         books = self._books = Books(data, self._clock, self._say, self._on_error)
         try:
             await books.restore(self.config.rooms)
-            front = self._front = assemble.reception(assemble.room_table(self.config, books.open), ring, self._clock, self._on_error)
+            front = self._front = assemble.reception(
+                assemble.room_table(self.config, books.open, self._lookups, self._on_error), ring, self._clock, self._on_error
+            )
             gateway = self._gateway = assemble.gateway(self.config, front, self._on_error)
             self._tls = server_context(self.config.tls.cert, self.config.tls.key) if self.config.tls else None
             if not self.stopping.is_set():
@@ -219,7 +223,7 @@ class Process:
             return
         prepared = books.prepare(config.rooms)
         try:
-            table = assemble.room_table(config, prepared)
+            table = assemble.room_table(config, prepared, self._lookups, self._on_error)
             if self._tls and config.tls:
                 self._tls.load_cert_chain(config.tls.cert, config.tls.key)
         except BaseException:

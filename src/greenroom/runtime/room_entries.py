@@ -1,18 +1,21 @@
 """Reads the `[[rooms]]` of a configuration: each room by itself, then what rooms must not do to each other."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from greenroom.core.cookie_scope import cookie_scope, scope_clashes
 from greenroom.core.routing import route_prefix
+from greenroom.core.rules import NO_LISTS, Membership
 from greenroom.errors import Problem
 from greenroom.model.fields import check_value, spec, specs
 from greenroom.model.room import TEMPLATE_MAX, CookieAttributes, Room, Route, room_problems
+from greenroom.model.rule import Rule
 from greenroom.pages.template import template_problems
 from greenroom.runtime.records import read_record, unknown_keys
+from greenroom.runtime.rule_entries import read_rules
 from greenroom.runtime.settings import ROOMS_MAX
 from greenroom.runtime.toml_lines import step
 
@@ -21,6 +24,7 @@ CASELESS = ("queueing_method",)
 """Enumerations that the published API accepts in any case."""
 
 FILE_KEY = "custom_page_file"
+RULES_KEY = "rules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +37,15 @@ class Extra:
     id: str = spec("stable identifier that tickets are bound to; default: made from the name", "", low=1, high=64, pattern=ID_PATTERN)
 
 
-KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra)]))
+KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra), RULES_KEY]))
 
 
 @dataclass(slots=True)
 class RoomsRead:
-    """What became of the `[[rooms]]`: the good ones, the template files that were read, and every problem."""
+    """What became of the `[[rooms]]`: the good ones, their rules by id, the template files that were read, and every problem."""
 
     rooms: list[Room] = field(default_factory=list)
+    rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -51,8 +56,8 @@ def room_id(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
-def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int]) -> RoomsRead:
-    """All rooms; `text_line` says on which line the text of a string value begins (0 when unknown)."""
+def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int], lists: Mapping[str, Membership] = NO_LISTS) -> RoomsRead:
+    """All rooms; `text_line` says on which line the text of a string value begins (0 when unknown), `lists` what rules may name."""
     read = RoomsRead()
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         read.problems.append(Problem("rooms", "must be written as [[rooms]] tables"))
@@ -65,11 +70,15 @@ def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int]) -> Rooms
     entries = []
     for index, entry in enumerate(raw):
         pointer = step("rooms", index)
-        values, problems = _room_values(entry, pointer, folder, read.files, text_line)
+        fields_of_room = {key: value for key, value in entry.items() if key != RULES_KEY}
+        values, problems = _room_values(fields_of_room, pointer, folder, read.files, text_line)
         entries.append((pointer, values))
         read.problems += problems
+        named = str(values.get("id") or room_id(str(values.get("name"))))
+        rules = read_rules(entry.get(RULES_KEY, []), step(pointer, RULES_KEY), named, lists, text_line, read.problems)
         if not problems:
-            read.rooms.append(Room(**{"id": room_id(values["name"]), **values}))
+            read.rooms.append(Room(**{"id": named, **values}))
+            read.rules[named] = rules
     read.problems += _names_twice(entries) + _ids_twice(entries) + _routes_twice(entries)
     if len(read.rooms) == len(raw):
         read.problems += scope_clashes(read.rooms)

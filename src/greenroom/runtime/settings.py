@@ -9,6 +9,7 @@ from greenroom.gateway.limits import Limits
 from greenroom.gateway.origin import Origin
 from greenroom.model.fields import spec
 from greenroom.model.room import Room
+from greenroom.model.rule import Rule, RuleList
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000
@@ -85,6 +86,9 @@ class Config:
     """A whole configuration that has been checked; `read_config` is the only maker."""
 
     rooms: tuple[Room, ...]
+    rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+    """Bypass rules by the id of their room."""
+    lists: tuple[RuleList, ...] = ()
     listen: Address
     control: Address
     data: Path

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from greenroom.core.rules.compare import Membership
 from greenroom.core.rules.compile import checked
 from greenroom.core.rules.facts import NOTHING_KNOWN, Facts, Lookups, NothingKnown, Place
-from greenroom.core.rules.faults import Refused, draw
+from greenroom.core.rules.faults import Refused, draw, line_of
 from greenroom.core.rules.fields import FIELDS
 from greenroom.core.rules.functions import FUNCTIONS
 from greenroom.core.rules.grammar import parse
@@ -47,15 +47,15 @@ def compile_rule(source: str, lists: Mapping[str, Membership] = NO_LISTS) -> Con
     try:
         return checked(parse(source), lists)
     except Refused as refused:
-        raise InvalidConfig([Problem("expression", draw(source, fault)) for fault in refused.faults]) from None
+        raise InvalidConfig([Problem("expression", draw(source, fault), line_of(source, fault)) for fault in refused.faults]) from None
 
 
 def rule_problems(source: str, pointer: str = "expression", lists: Mapping[str, Membership] = NO_LISTS) -> list[Problem]:
-    """Everything wrong with an expression, each drawn with a caret under its place; empty when it can be used."""
+    """Everything wrong with an expression, each drawn with a caret under its place, with its line; empty when it can be used."""
     try:
         compile_rule(source, lists)
     except InvalidConfig as invalid:
-        return [Problem(pointer, problem.reason) for problem in invalid.problems]
+        return [Problem(pointer, problem.reason, problem.line) for problem in invalid.problems]
     return []
 
 
@@ -74,7 +74,7 @@ def compile_bypass(
         try:
             conditions.append((rule, compile_rule(rule.expression, lists)))
         except InvalidConfig as invalid:
-            problems += [Problem(f"rules[{index}].expression", problem.reason) for problem in invalid.problems]
+            problems += [Problem(f"rules[{index}].expression", problem.reason, problem.line) for problem in invalid.problems]
     if problems:
         raise InvalidConfig(problems)
     conditions = [(rule, holds) for rule, holds in conditions if rule.enabled]

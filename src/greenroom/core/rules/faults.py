@@ -19,6 +19,11 @@ class Refused(Exception):
         self.faults = faults
 
 
+def line_of(source: str, fault: Fault) -> int:
+    """The line of the expression that the fault begins on, from 1."""
+    return source.count("\n", 0, min(fault.start, len(source))) + 1
+
+
 def draw(source: str, fault: Fault) -> str:
     """The published form: place, the line of the expression, a caret run under the place, the reason.
 
@@ -31,4 +36,4 @@ def draw(source: str, fault: Fault) -> str:
     column = start - first
     carets = "^" * max(1, min(fault.end - start, len(line) - column))
     shown = line.replace("\t", " ").rstrip("\r").encode(errors="replace").decode()
-    return f"Filter parsing error ({source.count(chr(10), 0, start) + 1}:{column + 1}):\n{shown}\n{' ' * column}{carets} {fault.reason}"
+    return f"Filter parsing error ({line_of(source, fault)}:{column + 1}):\n{shown}\n{' ' * column}{carets} {fault.reason}"

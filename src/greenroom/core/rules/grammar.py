@@ -6,7 +6,7 @@ need no blank around them (`ssl andssl`), as in the published parser: the lexer 
 """
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -36,6 +36,9 @@ DEPTH_MAX = 128
 """Deepest nesting of parentheses, negations and calls, as in the published parser; keeps evaluation far from the stack's end."""
 
 INDEX_MAX = 2**32 - 1
+
+PARSED_REMEMBERED = 4_096
+"""Expressions whose parts are remembered, at most about 40 MB: a change of one rule must not parse all the others again."""
 
 GRAMMAR = r"""
 ?expression: or_
@@ -91,6 +94,7 @@ _WANTED = {
 _CLOSERS = {"RPAR": '")"', "RSQB": '"]"', "TEXT": "a quoted string"}
 
 
+@lru_cache(PARSED_REMEMBERED)
 def parse(source: str) -> Node:
     """The parts of an expression; raises Refused with one fault when it is too long, too deep or not well formed."""
     if len(source) > EXPRESSION_MAX:

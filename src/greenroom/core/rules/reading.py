@@ -101,7 +101,7 @@ def full_uri(facts: Facts) -> str:
 
 def raw_uri(facts: Facts) -> str:
     """Path and query as they were sent, before they were made canonical (the canonical ones when the gateway kept no others)."""
-    target = facts.arrival.target
+    target = facts.arrival.target.decode("latin-1")
     if target.startswith("/") or not target:
         return target or uri(facts)
     slash = target.find("/", target.find("://") + 3) if "://" in target else -1

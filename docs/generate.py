@@ -11,9 +11,12 @@ from prometheus_client.core import GaugeMetricFamily
 
 from greenroom.cli import app
 from greenroom.control.metrics import METRICS, gateway_rows
+from greenroom.core.rules import FIELDS, FUNCTIONS
+from greenroom.core.rules.functions import FunctionSpec
 from greenroom.gateway.counts import Counts
 from greenroom.model.fields import Spec, plain_type, specs
 from greenroom.model.room import CookieAttributes, Room
+from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
 from greenroom.runtime.room_entries import Extra
 from greenroom.runtime.settings import SECTIONS, OriginEntry, Server
@@ -110,6 +113,11 @@ def configuration() -> str:
     parts.append(
         "\n`additional_routes` is a list of tables with `host` and `path`.\n\n### `cookie_attributes`\n\n" + keys(CookieAttributes)
     )
+    parts.append(
+        f"\n## `[[rooms.rules]]`\n\nBypass rules of the room above them, at most {RULES_MAX}: [the language](rules.md), "
+        "[the how-to](../howto/bypass-rules.md).\n\n" + keys(Rule, without=["id", "version", "last_updated"])
+    )
+    parts.append("\n## `[[lists]]`\n\nNamed lists that expressions of any room reach as `$name`.\n\n" + keys(RuleList, without=["id"]))
     for name, choices in lists:
         parts.append(f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n")
     return "".join(parts)
@@ -160,7 +168,45 @@ def metrics() -> str:
     return "# Metrics\n\n" + NOTE + head + table(("name", "kind", "labels", "meaning"), rows)
 
 
-PAGES = {"commands.md": commands, "configuration.md": configuration, "variables.md": variables, "metrics.md": metrics}
+def signature(name: str, spec: FunctionSpec) -> str:
+    params = [param.name if index < spec.needed else f"{param.name}?" for index, param in enumerate(spec.params)]
+    return f"`{name}({', '.join(params)}{', ...' if spec.repeats else ''})`"
+
+
+def rules() -> str:
+    fields_ = ((f"`{name}`", str(spec.kind), spec.help) for name, spec in FIELDS.items())
+    functions = (
+        (signature(name, spec), str(spec.gives) if spec.gives else "as the arguments", spec.help) for name, spec in FUNCTIONS.items()
+    )
+    operators = (
+        ("`eq` `==`, `ne` `!=`", "String, IP address, Integer", "equal, not equal; an address, not a network"),
+        ("`lt` `<`, `le` `<=`, `gt` `>`, `ge` `>=`", "String, Integer", "order; strings by their bytes"),
+        ("`contains`", "String", "holds this text; capitals count"),
+        ("`matches` `~`", "String", "a regular expression (RE2: no look-around, no back-references) is found in it"),
+        ("`wildcard`", "String", "the whole value fits the pattern, `*` for any text; capitals do not count"),
+        ("`strict wildcard`", "String", "the same; capitals count"),
+        (
+            "`in`",
+            "String, IP address, Integer",
+            "one of `{...}` (items with blanks between, ranges `a..b`, networks) or of the list `$name`",
+        ),
+    )
+    return (
+        f"# The language of bypass rules\n\n{NOTE}The language of Cloudflare, for expressions of at most {EXPRESSION_MAX:,} characters.\n"
+        "[Let some visitors by](../howto/bypass-rules.md) shows how to use it.\n\n"
+        'Binding, tightest first: `not` (`!`), `and` (`&&`), `xor` (`^^`), `or` (`||`); parentheses group. Strings are `"..."` with '
+        '`\\"`, `\\\\` and `\\xHH`, or raw: `r"..."`, `r#"..."#`. `array[0]`, `map["key"]` and `map["key"][0]` read one value; '
+        "`array[*]` reads all of them inside `any()` and `all()`. A value that is not there makes a comparison false.\n\n"
+        "## Operators\n\n"
+        + table(("operator", "for", "meaning"), operators)
+        + "\n## Fields\n\n"
+        + table(("field", "type", "meaning"), fields_)
+        + "\n## Functions\n\nA `?` marks what may be left out.\n\n"
+        + table(("function", "gives", "meaning"), functions)
+    )
+
+
+PAGES = {"commands.md": commands, "configuration.md": configuration, "variables.md": variables, "metrics.md": metrics, "rules.md": rules}
 
 
 def main() -> None:

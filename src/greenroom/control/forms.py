@@ -1,14 +1,16 @@
-"""How a record looks from outside: JSON to values, values to JSON, and the JSON schema of both, from one table of entries.
+"""How a record looks from outside: JSON to values, values to JSON, and the JSON schema of both, from one table of blanks.
 
 A form is made from a record's own described fields. What JSON writes differently (a list of objects, a time) has a Shape.
 Fields that Cloudflare does not have stand in an object `greenroom`, so that nobody takes them for theirs.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Protocol, cast
 
+from greenroom.control.refusals import Code, Fault, Refused, faults_of
 from greenroom.control.times import TIME_PATTERN, milliseconds
 from greenroom.errors import Problem
 from greenroom.model.fields import Spec, check_value, plain_type, specs
@@ -17,6 +19,9 @@ OURS = "greenroom"
 """The object that holds what Cloudflare does not have."""
 
 Json = dict[str, Any]
+
+UNSET: Any = object()
+"""Default of an blank that may be left out and then has no value at all."""
 
 
 class Shape(Protocol):
@@ -61,7 +66,7 @@ class Nested:
     record: type
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
-        """None (and a problem) when it is not an object of the right entries."""
+        """None (and a problem) when it is not an object of the right fields."""
         return read_nested(self.record, pointer, value, problems)
 
     def show(self, value: Any) -> Any:
@@ -122,7 +127,26 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Shown:
+    """A value that is made here and never read."""
+
+    described: Json
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
+        """Nobody asks."""
+        return value
+
+    def show(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+    def schema(self, _rule: Spec, /) -> Json:
+        """As it was given."""
+        return self.described
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
     """One field from outside. `default` is the record's own value; MISSING means that it must be given."""
 
     name: str
@@ -138,68 +162,65 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A table of entries. What is `read_only` may be sent back, and is not looked at."""
+    """A table of blanks. What is `read_only` may be sent back, and is not looked at."""
 
-    entries: tuple[Entry, ...]
+    blanks: tuple[Blank, ...]
 
     @classmethod
-    def of(cls, record: type, shapes: Mapping[str, Shape] | None = None, more: Sequence[Entry] = (), without: Sequence[str] = ()) -> "Form":
-        """Of every described field of a record; `more` are entries that are computed and only shown."""
+    def of(cls, record: type, shapes: Mapping[str, Shape] | None = None, more: Sequence[Blank] = (), without: Sequence[str] = ()) -> "Form":
+        """Of every described field of a record; `more` are blanks that are computed and only shown."""
         described, known = specs(record), shapes or {}
-        entries = [
-            Entry(item.name, described[item.name], known.get(item.name) or Plain(plain_type(item.type)), _default(item))
+        blanks = [
+            Blank(item.name, described[item.name], known.get(item.name) or Plain(plain_type(item.type)), _default(item))
             for item in fields(cast(Any, record))
             if item.name in described and item.name not in without
         ]
-        return cls((*entries, *more))
+        return cls((*blanks, *more))
 
-    def read(self, document: Any, problems: list[Problem], unknown: list[Problem]) -> Json:
+    def read(self, document: Json, problems: list[Problem], unknown: list[Problem]) -> Json:
         """The values of a whole document, defaults filled in, by name; what is missing is left out.
 
         The record itself says what is out of bounds; here only what JSON got wrong becomes a problem. Names that
         nobody knows go to `unknown`.
         """
-        if not isinstance(document, dict):
-            problems.append(Problem("", "must be an object"))
-            return {}
         ours = document.get(OURS, {}) if self.has_ours else {}
         if not isinstance(ours, dict):
             problems.append(Problem(OURS, "must be an object"))
             ours = {}
         unknown += self._unknown(document, False) + self._unknown(ours, True)
         values = {}
-        for entry in self.entries:
-            if entry.rule.read_only:
+        for blank in self.blanks:
+            if blank.rule.read_only:
                 continue
-            where, pointer = (ours, f"{OURS}.{entry.name}") if entry.rule.extension else (document, entry.name)
-            if entry.name in where:
-                values[entry.name] = entry.shape.read(pointer, where[entry.name], problems)
-            elif entry.default is not MISSING:
-                values[entry.name] = entry.default
+            where, pointer = (ours, f"{OURS}.{blank.name}") if blank.rule.extension else (document, blank.name)
+            if blank.name in where:
+                values[blank.name] = blank.shape.read(pointer, where[blank.name], problems)
+            elif blank.default is not MISSING and blank.default is not UNSET:
+                values[blank.name] = blank.default
         return values
 
     def _unknown(self, document: Mapping[str, Any], ours: bool) -> list[Problem]:
-        names = [entry.name for entry in self.entries if entry.rule.extension is ours]
+        names = [blank.name for blank in self.blanks if blank.rule.extension is ours]
         known = [*names, OURS] if self.has_ours and not ours else names
         return [unknown_name(f"{OURS}.{name}" if ours else name, name, known) for name in document if name not in known]
 
     @property
     def has_ours(self) -> bool:
         """Whether some of it is not Cloudflare's."""
-        return any(entry.rule.extension for entry in self.entries)
+        return any(blank.rule.extension for blank in self.blanks)
 
     def show(self, values: Mapping[str, Any]) -> Json:
         """The whole document, in the order of the table."""
         shown: Json = {}
         ours: Json = {}
-        for entry in self.entries:
-            if entry.name in values:
-                (ours if entry.rule.extension else shown)[entry.name] = entry.shape.show(values[entry.name])
+        for blank in self.blanks:
+            if blank.name in values:
+                (ours if blank.rule.extension else shown)[blank.name] = blank.shape.show(values[blank.name])
         return shown | ({OURS: ours} if ours else {})
 
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
         """The record's problems where the sender finds the field: ours are inside their object."""
-        ours = {entry.name for entry in self.entries if entry.rule.extension}
+        ours = {blank.name for blank in self.blanks if blank.rule.extension}
         return [
             Problem(f"{OURS}.{found.pointer}", found.reason, found.line) if found.pointer.partition("[")[0] in ours else found
             for found in problems
@@ -210,8 +231,8 @@ class Form:
         answer = what == "answer"
         groups: dict[bool, Json] = {}
         for ours in (False, True):
-            properties = {entry.name: _entry_schema(entry) for entry in self.entries if entry.rule.extension is ours}
-            required = [e.name for e in self.entries if e.rule.extension is ours and (answer or (what == "whole" and e.required))]
+            properties = {blank.name: _blank_schema(blank) for blank in self.blanks if blank.rule.extension is ours}
+            required = [e.name for e in self.blanks if e.rule.extension is ours and (answer or (what == "whole" and e.required))]
             groups[ours] = {"type": "object", "properties": properties, "additionalProperties": False}
             if required:
                 groups[ours]["required"] = required
@@ -221,6 +242,36 @@ class Form:
             if answer:
                 whole["required"].append(OURS)
         return whole
+
+
+def computed(
+    name: str, meaning: str, shape: Shape, *, writable: bool = False, extension: bool = False, choices: tuple[Any, ...] = ()
+) -> Blank:
+    """A blank that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
+    rule = Spec(meaning, extension=extension, read_only=not writable, choices=choices)
+    return Blank(name, rule, shape, UNSET if writable else MISSING)
+
+
+def read_as(form: Form, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None) -> tuple[Json, list[Fault]]:
+    """The values of a document and everything wrong with it, the record's own rules (`problems_of`) included.
+
+    What JSON got wrong is said once: the record is not asked about a field that is wrong already. Raises Refused when the
+    document is no object at all.
+    """
+    if not isinstance(document, dict):
+        raise Refused(Fault(Code.BAD_BODY, "the body must be a JSON object"))
+    problems: list[Problem] = []
+    unknown: list[Problem] = []
+    values = form.read(document, problems, unknown)
+    faults = faults_of(unknown, Code.UNKNOWN_FIELD) + faults_of(problems)
+    wrong = {_field(found.pointer.removeprefix(f"{OURS}.")) for found in problems}
+    if problems_of:
+        faults += faults_of(form.pointers([found for found in problems_of(values) if _field(found.pointer) not in wrong]))
+    return values, faults
+
+
+def _field(pointer: str) -> str:
+    return re.split(r"[.\[]", pointer, maxsplit=1)[0]
 
 
 def overlaid(document: Mapping[str, Any], edit: Any) -> Any:
@@ -287,7 +338,7 @@ def _record_schema(record: type) -> Json:
     return schema | ({"required": required} if required else {})
 
 
-def _entry_schema(entry: Entry) -> Json:
-    schema = entry.shape.schema(entry.rule)
-    text = entry.rule.help + (f", in {entry.rule.unit}" if entry.rule.unit else "")
-    return {**schema, "description": text[:1].upper() + text[1:] + "."} | ({"readOnly": True} if entry.rule.read_only else {})
+def _blank_schema(blank: Blank) -> Json:
+    schema = blank.shape.schema(blank.rule)
+    text = blank.rule.help + (f", in {blank.rule.unit}" if blank.rule.unit else "")
+    return {**schema, "description": text[:1].upper() + text[1:] + "."} | ({"readOnly": True} if blank.rule.read_only else {})

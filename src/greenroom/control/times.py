@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from greenroom.model.event import Event
+
 TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
 _TIME = re.compile(TIME_PATTERN)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,3 +34,17 @@ def plain_moment(unix_ms: int) -> str:
     at = datetime.fromtimestamp(unix_ms // 1000, UTC)
     fraction = f".{unix_ms % 1000:03d}" if unix_ms % 1000 else ""
     return f"{at:%Y-%m-%dT%H:%M:%S}{fraction}Z"
+
+
+def written_time(event: Event, name: str) -> str | None:
+    """One of an event's three times as it was written; made anew when the text is not kept, or names another moment."""
+    at_ms = getattr(event, name)
+    if at_ms is None:
+        return None
+    position = WRITTEN.index(name)
+    kept = event.written_times[position] if position < len(event.written_times) else ""
+    return kept if milliseconds(kept) == at_ms else plain_moment(at_ms)
+
+
+WRITTEN = ("event_start_ms", "event_end_ms", "prequeue_start_ms")
+"""The order of `written_times`."""

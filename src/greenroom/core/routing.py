@@ -54,3 +54,20 @@ def route_prefix(path: str) -> str:
     """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix, which covers everything."""
     target = canonical_target(path.encode())
     return matching_path(target.path if isinstance(target, Target) else path).rstrip("/")
+
+
+class Coverage:
+    """Which host and path belongs to whom: paths that differ only in case clash when either side ignores case."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
+
+    def claim(self, owner: str, route: Route, any_case: bool) -> str | None:
+        """Takes a route for `owner`; None, or the owner who has it already."""
+        prefix = route_prefix(route.path)
+        holders = self._taken.setdefault((route.host, prefix.lower()), [])
+        taken = next((other for other, theirs, folded in holders if theirs == prefix or any_case or folded), None)
+        holders.append((owner, prefix, any_case))
+        return taken

@@ -1,0 +1,199 @@
+"""Waiting rooms: what one room must be by itself, in its zone, and beside all other rooms."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
+from greenroom.control.forms import Form, Json, Nested, Plain, Several, Shown, computed, overlaid, read_as
+from greenroom.control.refusals import Code, Fault, Refused, faults_of, refuse_if
+from greenroom.control.times import moment as written
+from greenroom.control.times import written_time
+from greenroom.control.zones import zone_of
+from greenroom.core.cookie_scope import scope_clashes
+from greenroom.core.routing import Coverage
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.event import Event
+from greenroom.model.room import CookieAttributes, Room, Route, room_problems
+from greenroom.model.zone import Zone
+from greenroom.pages import template_problems
+
+ROOMS_MAX = 5_000
+"""Rooms of an installation: every edge compiles all of them when it starts."""
+
+_TIME = {"type": "string", "format": "date-time"}
+_TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
+
+ROOM = Form.of(
+    Room,
+    shapes={
+        "additional_routes": Several(Route),
+        "cookie_attributes": Nested(CookieAttributes),
+        "enabled_origin_commands": Several(choices=("revoke",)),
+        "queueing_method": Plain(str, caseless=True),
+    },
+    more=(
+        computed("created_on", "when it was made", Shown(_TIME)),
+        computed("modified_on", "when it was changed last", Shown(_TIME)),
+        computed("next_event_prequeue_start_time", "when the pre-queue of the next event opens, if it has one", Shown(_TIME_OR_NULL)),
+        computed("next_event_start_time", "when the next event starts, if there is one", Shown(_TIME_OR_NULL)),
+        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
+    ),
+)
+
+
+def room_of(known: Configuration, zone_id: str, room_id: str) -> Entry[Room]:
+    """Raises Refused when there is no such room in this zone."""
+    zone_of(known, zone_id)
+    entry = known.rooms.get(room_id)
+    if entry is None or entry.parent != zone_id:
+        raise not_found("waiting room", room_id)
+    return entry
+
+
+def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
+    """A room as the API answers it."""
+    upcoming = next_event(known, entry.id, now_ms)
+    values = {item.name: getattr(entry.record, item.name) for item in fields(Room)}
+    return ROOM.show(
+        values
+        | {
+            "created_on": written(entry.created_ms),
+            "modified_on": written(entry.modified_ms),
+            "next_event_prequeue_start_time": written_time(upcoming, "prequeue_start_ms") if upcoming else None,
+            "next_event_start_time": written_time(upcoming, "event_start_ms") if upcoming else None,
+            "read_only": entry.read_only,
+        }
+    )
+
+
+def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
+    """The event that starts next; suspended ones never do."""
+    coming = (entry.record for entry in known.events.of(room_id) if not entry.record.suspended and entry.record.event_start_ms > now_ms)
+    return min(coming, key=lambda event: event.event_start_ms, default=None)
+
+
+def create(zone_id: str, document: Any) -> Plan:
+    """A new room."""
+
+    def plan(known: Configuration, at: Moment) -> Planned:
+        if len(known.rooms) >= ROOMS_MAX:
+            raise Refused(Fault(Code.TOO_MANY, f"there are {ROOMS_MAX} waiting rooms already"))
+        return _put(known, zone_of(known, zone_id), at.new_id(), document, at)
+
+    return plan
+
+
+def change(zone_id: str, room_id: str, document: Any, whole: bool) -> Plan:
+    """A room written anew (PUT), or some of its fields (PATCH)."""
+
+    def plan(known: Configuration, at: Moment) -> Planned:
+        entry = room_of(known, zone_id, room_id)
+        refuse_read_only(entry, "waiting room")
+        wanted = document if whole else overlaid(show(known, entry, at.now_ms), document)
+        return _put(known, known.zones[zone_id], room_id, wanted, at)
+
+    return plan
+
+
+def delete(zone_id: str, room_id: str) -> Plan:
+    """Takes a room away, with its events and rules."""
+
+    def plan(known: Configuration, _at: Moment) -> Planned:
+        refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
+        return Planned([Remove("room", room_id)], lambda _after: {"id": room_id})
+
+    return plan
+
+
+def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: Moment) -> Planned:
+    values, faults = read_as(ROOM, document, room_problems)
+    wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
+    faults += _page_faults(values, wrong) + limit_faults(zone.record, values, wrong) + _together_faults(values, wrong)
+    faults += _zone_faults(known, zone, room_id, values, wrong)
+    if not wrong & {"host", "path", "additional_routes"}:
+        faults += _route_faults(known, zone.record, room_id, values)
+    refuse_if(faults)
+    room = Room(id=room_id, **values)
+    refuse_if(_cookie_faults(known, room))
+    return Planned([Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
+
+
+def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[Fault]:
+    page = values.get("custom_page_html")
+    if not page or "custom_page_html" in wrong:
+        return []
+    return faults_of(template_problems(page, "custom_page_html"), Code.TEMPLATE)
+
+
+def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()) -> list[Fault]:
+    """What the zone says about the two limits and the length of a session; for rooms and their events."""
+    faults = []
+    for name in ("total_active_users", "new_users_per_minute"):
+        value = values.get(name)
+        if value is not None and name not in wrong and value < zone.limit_floor:
+            reason = f"{name}: must be at least {zone.limit_floor}, not {value} (greenroom.limit_floor of the zone)"
+            faults.append(Fault(Code.INVALID, reason, f"/{name}"))
+    minutes = values.get("session_duration")
+    if minutes is not None and "session_duration" not in wrong and minutes > zone.session_ceiling:
+        reason = f"session_duration: must be at most {zone.session_ceiling} minutes, not {minutes} (greenroom.session_ceiling of the zone)"
+        faults.append(Fault(Code.INVALID, reason, "/session_duration"))
+    return faults
+
+
+def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[Fault]:
+    if wrong & {"new_users_per_minute", "total_active_users"} or values["new_users_per_minute"] <= values["total_active_users"]:
+        return []
+    reason = f"new_users_per_minute: must not be more than total_active_users, {values['total_active_users']}"
+    return [Fault(Code.INVALID, reason, "/new_users_per_minute")]
+
+
+def _zone_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: Mapping[str, Any], wrong: set[str]) -> list[Fault]:
+    others = [entry.record for entry in known.rooms.of(zone.id) if entry.id != room_id]
+    faults = []
+    if "name" not in wrong and any(room.name == values["name"] for room in others):
+        faults.append(Fault(Code.TAKEN, f"name: there is a waiting room {values['name']} in this zone already", "/name"))
+    suffix = values.get("cookie_suffix")
+    if suffix and "cookie_suffix" not in wrong and any(room.cookie_suffix == suffix for room in others):
+        faults.append(Fault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone has {suffix} already", "/cookie_suffix"))
+    for pointer, route in _routes(values, wrong):
+        if not zone.record.covers(route.host):
+            where = pointer if pointer == "/host" else f"{pointer}/host"
+            faults.append(Fault(Code.OUTSIDE, f"host: {route.host} is not {zone.record.name} nor below it", where))
+    return faults
+
+
+def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route]]:
+    """Each route with its pointer; those that are wrong already are left out."""
+    found = [] if "host" in wrong or "path" in wrong else [("/host", Route(values["host"], values["path"]))]
+    if "additional_routes" not in wrong:
+        found += [(f"/additional_routes/{index}", route) for index, route in enumerate(values["additional_routes"])]
+    return found
+
+
+def _route_faults(known: Configuration, zone: Zone, room_id: str, values: Mapping[str, Any]) -> list[Fault]:
+    """Every host and path belongs to one room of the whole installation."""
+    coverage = Coverage()
+    for entry in known.rooms.values():
+        if entry.id != room_id:
+            any_case = entry.record.case_insensitive_paths or known.zones[entry.parent].record.case_insensitive_paths
+            for route in entry.record.routes:
+                coverage.claim(f"waiting room {entry.record.name}", route, any_case)
+    faults = []
+    any_case = values.get("case_insensitive_paths") is True or zone.case_insensitive_paths
+    for pointer, route in _routes(values, set()):
+        owner = coverage.claim("another route of this room", route, any_case)
+        if owner:
+            faults.append(Fault(Code.COVERED, f"{route.host}{route.path} belongs to {owner} already", pointer))
+    return faults
+
+
+def _cookie_faults(known: Configuration, room: Room) -> list[Fault]:
+    others = [entry.record for entry in known.rooms.values() if entry.id != room.id]
+    found = scope_clashes([*others, room])
+    return [
+        Fault(Code.COOKIES_CLASH, f"cookie_suffix: {problem.reason}", "/cookie_suffix")
+        for problem in found
+        if problem.pointer.startswith(f"rooms[{len(others)}]")
+    ]

@@ -1,0 +1,219 @@
+"""Zones: the domains that rooms belong to, and the settings that all rooms of a zone share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
+from greenroom.control.forms import OURS, Form, Json, Plain, Several, Shown, computed, overlaid, read_as
+from greenroom.control.refusals import Code, Fault, Refused, faults_of, refuse_if
+from greenroom.control.times import moment as written
+from greenroom.errors import Problem
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.fields import Spec
+from greenroom.model.zone import ACCOUNT_ID, Zone, zone_problems
+
+ACCOUNT_NAME = "greenroom"
+ZONES_MAX = 1_000
+"""More than one installation serves; keeps a script gone wrong from filling the store."""
+
+CRAWLERS = "search_engine_crawler_bypass"
+NOT_HERE = ("account_id", CRAWLERS)
+"""Fields of a zone that are asked for elsewhere."""
+
+OriginProblems = Callable[[str, str], list[Problem]]
+"""(pointer, URL) -> what is wrong with the URL of an origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """`{"id": ...}`; there is one account, so anything else in it is not looked at."""
+
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        if not isinstance(value, dict) or not isinstance(value.get("id", ""), str):
+            problems.append(Problem(pointer, "must be an object with id"))
+        elif value.get("id", ACCOUNT_ID) != ACCOUNT_ID:
+            problems.append(Problem(f"{pointer}.id", f"must be {ACCOUNT_ID}, the account of this installation"))
+        return value
+
+    def show(self, value: Any) -> Any:
+        return value
+
+    def schema(self, _rule: Spec, /) -> Json:
+        return {"type": "object", "properties": {"id": {"type": "string"}, "name": {"type": "string"}}}
+
+
+_OBJECT = {"type": "object"}
+_TIME = {"type": "string", "format": "date-time"}
+_STRINGS = {"type": "array", "items": {"type": "string"}}
+_NOTHING = {"type": ["string", "null"]}
+
+ZONE = Form.of(
+    Zone,
+    shapes={"trusted_proxies": Several()},
+    without=NOT_HERE,
+    more=(
+        computed("account", "the account it belongs to", _Account(), writable=True),
+        computed("type", "how the domain is served: always full", Plain(str), writable=True, choices=("full",)),
+        computed("status", "always active", Shown({"type": "string", "enum": ["active"]})),
+        computed("created_on", "when it was made", Shown(_TIME)),
+        computed("modified_on", "when it was changed last", Shown(_TIME)),
+        computed("activated_on", "when it was made", Shown(_TIME)),
+        computed("development_mode", "always 0", Shown({"type": "number"})),
+        computed("name_servers", "always empty: greenroom serves no names", Shown(_STRINGS)),
+        computed("original_name_servers", "always empty", Shown(_STRINGS)),
+        computed("original_registrar", "always null", Shown(_NOTHING)),
+        computed("original_dnshost", "always null", Shown(_NOTHING)),
+        computed("meta", "always empty", Shown(_OBJECT)),
+        computed("owner", "always empty", Shown(_OBJECT)),
+        computed("plan", "always empty", Shown(_OBJECT)),
+        computed("permissions", "always empty", Shown(_STRINGS)),
+        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
+    ),
+)
+
+SETTINGS = Form.of(Zone, without=[item.name for item in fields(Zone) if item.name != CRAWLERS])
+
+
+def zone_of(known: Configuration, zone_id: str) -> Entry[Zone]:
+    """Raises Refused when there is none."""
+    if zone_id not in known.zones:
+        raise not_found("zone", zone_id)
+    return known.zones[zone_id]
+
+
+def check_account(account_id: str) -> None:
+    """Raises Refused for any account but the one there is."""
+    if account_id != ACCOUNT_ID:
+        raise not_found("account", account_id)
+
+
+def show(entry: Entry[Zone]) -> Json:
+    """A zone as the API answers it."""
+    values = {item.name: getattr(entry.record, item.name) for item in fields(Zone)}
+    created, modified = written(entry.created_ms), written(entry.modified_ms)
+    return ZONE.show(
+        values
+        | {
+            "account": {"id": entry.record.account_id, "name": ACCOUNT_NAME},
+            "type": "full",
+            "status": "active",
+            "created_on": created,
+            "modified_on": modified,
+            "activated_on": created,
+            "development_mode": 0,
+            "name_servers": [],
+            "original_name_servers": [],
+            "original_registrar": None,
+            "original_dnshost": None,
+            "meta": {},
+            "owner": {},
+            "plan": {},
+            "permissions": [],
+            "read_only": entry.read_only,
+        }
+    )
+
+
+def create(document: Any, origin_problems: OriginProblems) -> Plan:
+    """A new zone."""
+
+    def plan(known: Configuration, at: Moment) -> Planned:
+        zone = _checked(known, document, origin_problems, at.new_id())
+        if len(known.zones) >= ZONES_MAX:
+            raise Refused(Fault(Code.TOO_MANY, f"there are {ZONES_MAX} zones already"))
+        return _put(zone)
+
+    return plan
+
+
+def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Plan:
+    """A zone with some fields changed; its name stays."""
+
+    def plan(known: Configuration, _at: Moment) -> Planned:
+        entry = zone_of(known, zone_id)
+        refuse_read_only(entry, "zone")
+        zone = _checked(known, overlaid(show(entry), document), origin_problems, zone_id)
+        if zone.name != entry.record.name:
+            raise Refused(Fault(Code.INVALID, "name: cannot be changed; make a new zone", "/name"))
+        return _put(replace(zone, search_engine_crawler_bypass=entry.record.search_engine_crawler_bypass))
+
+    return plan
+
+
+def delete(zone_id: str) -> Plan:
+    """Takes a zone away, and every room of it."""
+
+    def plan(known: Configuration, _at: Moment) -> Planned:
+        refuse_read_only(zone_of(known, zone_id), "zone")
+        return Planned([Remove("zone", zone_id)], lambda _after: {"id": zone_id})
+
+    return plan
+
+
+def settings(entry: Entry[Zone]) -> Json:
+    """The zone's settings for waiting rooms."""
+    return {CRAWLERS: entry.record.search_engine_crawler_bypass}
+
+
+def change_settings(zone_id: str, document: Any, whole: bool) -> Plan:
+    """All settings anew (PUT), or some (PATCH)."""
+
+    def plan(known: Configuration, _at: Moment) -> Planned:
+        entry = zone_of(known, zone_id)
+        refuse_read_only(entry, "zone")
+        values, faults = read_as(SETTINGS, document if whole else overlaid(settings(entry), document))
+        faults += [] if faults else faults_of(zone_problems({"name": entry.record.name, **values}))
+        refuse_if(faults)
+        return Planned([Put(replace(entry.record, **values))], lambda after: settings(after.zones[zone_id]))
+
+    return plan
+
+
+def _put(zone: Zone) -> Planned:
+    return Planned([Put(zone)], lambda after: show(after.zones[zone.id]))
+
+
+def _checked(known: Configuration, document: Any, origin_problems: OriginProblems, zone_id: str) -> Zone:
+    values, faults = read_as(ZONE, document, zone_problems)
+    kind = values.pop("type", "full")
+    values.pop("account", None)
+    if kind != "full":
+        faults.append(Fault(Code.INVALID, "type: must be full: visitors of the zone come through greenroom", "/type"))
+    name, origin = values.get("name"), values.get("origin")
+    if isinstance(origin, str) and origin:
+        faults += faults_of(origin_problems(f"{OURS}.origin", origin))
+    if any(entry.record.name == name and entry.id != zone_id for entry in known.zones.values()):
+        faults.append(Fault(Code.TAKEN, f"name: there is a zone {name} already", "/name"))
+    refuse_if(faults)
+    return Zone(id=zone_id, **values)
+
+
+Filter = Callable[[Entry[Zone]], bool]
+
+_OPERATORS: dict[str, Callable[[str, str], bool]] = {
+    "equal": lambda name, wanted: name == wanted,
+    "not_equal": lambda name, wanted: name != wanted,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": lambda name, wanted: wanted in name,
+}
+"""Words before a colon in the `name` filter; names are lower case, so with or without `_case_sensitive` differs only in what is wanted."""
+
+
+def name_filter(text: str) -> Filter:
+    """`example.com`, or `starts_with:exa` and the like."""
+    word, colon, wanted = text.partition(":")
+    sensitive = word.endswith("_case_sensitive")
+    compare = _OPERATORS.get(word.removesuffix("_case_sensitive")) if colon else None
+    if compare is None:
+        compare, wanted, sensitive = _OPERATORS["equal"], text, False
+    found, sought = compare, wanted if sensitive else wanted.lower()
+    return lambda entry: found(entry.record.name, sought)
+
+
+def selected(known: Configuration, filters: Sequence[Filter], every: bool, descending: bool) -> list[Entry[Zone]]:
+    """Zones that all (`every`) or any of the filters let through, by name."""
+    chosen = [entry for entry in known.zones.values() if not filters or (all if every else any)(let(entry) for let in filters)]
+    return sorted(chosen, key=lambda entry: entry.record.name, reverse=descending)

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from admission_world import START_MS, HandClock, answer_of, small_room, ticket_id
 
-from greenroom.model.visit import Standing, make_key
+from greenroom.model.visit import TIE_BITS, Standing, make_key
 from greenroom.stores.memory import MemoryLedger
 
 VISITORS, INSIDE, MINUTE = 20_000, 500, 600
@@ -62,7 +62,7 @@ class Crowd:
         heappush(self.events, (at_ms, kind, number))
 
     def _came(self, number: int) -> None:
-        self.keys[number] = make_key(self.clock.ms, self.draw.getrandbits(22))
+        self.keys[number] = make_key(self.clock.ms, self.draw.getrandbits(TIE_BITS))
         self._answered(number, answer_of(self.ledger.arrive, ticket_id(number), self.keys[number]))
 
     def _tries(self, number: int) -> None:

@@ -1,0 +1,109 @@
+"""Visitors who keep cookies, in front of the real reception, on a clock set by hand; no sockets."""
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from admission_world import HandClock, small_room
+
+from greenroom.gateway.reception import Reception
+from greenroom.gateway.room_table import Bypass, RoomTable, compile_room
+from greenroom.gateway.tickets import Sealer
+from greenroom.model.room import Room
+from greenroom.model.visit import Answer, Arrival, Forward, Reply
+from greenroom.stores.keys import KeyRing
+from greenroom.stores.memory import MemoryLedger
+
+NAVIGATES = (
+    (b"accept", b"text/html,application/xhtml+xml,*/*;q=0.8"),
+    (b"sec-fetch-dest", b"document"),
+    (b"sec-fetch-mode", b"navigate"),
+)
+
+
+class Site:
+    """Rooms with in-memory ledgers behind one reception."""
+
+    def __init__(self, folder: Path, *rooms: Room, seed: int = 1, bypass: Bypass | None = None) -> None:
+        self.clock = HandClock()
+        self.draw = Random(seed)
+        self.rooms = rooms or (small_room(),)
+        self.ledgers = {room.id: MemoryLedger(room, self.clock, self.draw.getrandbits) for room in self.rooms}
+        self.counts: dict[str, Counter[str]] = {room.id: Counter() for room in self.rooms}
+        self.errors: list[BaseException] = []
+        self.ring = KeyRing(folder / "keys.json", self.clock.now_ms())
+        self._bypass = bypass
+        self.reception = Reception(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append)
+
+    def _table(self) -> RoomTable:
+        return RoomTable(
+            compile_room(room, self.ledgers[room.id], self.counts[room.id], always_use_https=False, bypass=self._bypass)
+            for room in self.rooms
+        )
+
+    def configure(self, *rooms: Room) -> None:
+        """As after a reload."""
+        self.rooms = rooms
+        for room in rooms:
+            self.ledgers[room.id].configure(room)
+        self.reception.table = self._table()
+
+    def advance(self, ms: int) -> None:
+        """Time passes, and the background with it."""
+        until_ms = self.clock.ms + ms
+        while self.clock.ms < until_ms:
+            soonest_ms = min(ledger.tick() for ledger in self.ledgers.values())
+            self.clock.ms = min(until_ms, max(self.clock.ms + 1, soonest_ms))
+
+    def ask(self, arrival: Arrival) -> Reply:
+        """The one reply to it."""
+        replies: list[Reply] = []
+        self.reception.receive(arrival, replies.append)
+        (reply,) = replies
+        return reply
+
+
+class Browser:
+    """One visitor: keeps the cookie, remembers when the next try is due."""
+
+    def __init__(self, site: Site, host: str = "shop.example", client: str = "192.0.2.1") -> None:
+        self.site = site
+        self.host = host
+        self.client = client
+        self.jar: dict[bytes, bytes] = {}
+        self.retry_s = 0
+
+    def arrival(
+        self, path: str = "/", method: str = "GET", query: str = "", headers: tuple[tuple[bytes, bytes], ...] = NAVIGATES
+    ) -> Arrival:
+        """A request with what is in the jar."""
+        jar = b"; ".join(b"%b=%b" % pair for pair in self.jar.items())
+        return Arrival(method, "http", self.host, path, query, (*headers, (b"cookie", jar)) if jar else headers, self.client)
+
+    def visit(self, path: str = "/", method: str = "GET", query: str = "", headers: tuple[tuple[bytes, bytes], ...] = NAVIGATES) -> Reply:
+        """Sends a request and keeps what comes back."""
+        reply = self.site.ask(self.arrival(path, method, query, headers))
+        self.keep(reply)
+        return reply
+
+    def keep(self, reply: Reply) -> None:
+        """Puts the reply's cookie into the jar, or takes it out; notes the Refresh header."""
+        self.retry_s = 0
+        cookie = reply.set_cookie if isinstance(reply, Forward) else header(reply, b"Set-Cookie")
+        if isinstance(reply, Answer):
+            self.retry_s = int(header(reply, b"Refresh") or b"0")
+        if cookie:
+            name, _, value = cookie.partition(b";")[0].partition(b"=")
+            if b"Max-Age=0" in cookie or not value:
+                self.jar.pop(name, None)
+            else:
+                self.jar[name] = value
+
+    def wait(self) -> None:
+        """Until the next try is due."""
+        self.site.advance(self.retry_s * 1000)
+
+
+def header(answer: Answer, name: bytes) -> bytes:
+    """The value of a header line, or empty."""
+    return answer.head.partition(name + b": ")[2].partition(b"\r\n")[0]

@@ -11,7 +11,8 @@ data centers, or, for the random method, to data centers in proportion to theirs
 are let in without asking; a lone data center is leased everything. Limits that were lowered call permits back and expel nobody.
 
 A data center that says nothing for four seconds is left out of the merge and keeps counting. Nothing is granted before every data
-center has been heard once, because what the silent one holds is not known. A ledger that comes back without its memory begins a new
+center has been heard once, because what the silent one holds is not known; at the latest when every session must have ended that
+it had. A ledger that comes back without its memory begins a new
 epoch; what it held is orphaned until every session of it must have ended.
 """
 
@@ -107,8 +108,9 @@ class Coordinator:
         self._pace = 1.0
         self._paced_ms = now_ms
         self._horizon_s: int | None = None
-        self._unheard = len(self.data_centers)
         self.configure(room)
+        self._unheard = set(self.data_centers)
+        self._unheard_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
 
     def configure(self, room: Room) -> None:
         """New limits, from the next message on. The pool may become negative; nothing is granted until it is not."""
@@ -170,8 +172,7 @@ class Coordinator:
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """What only the newest message may say."""
-        if center.contact_ms is None:
-            self._unheard -= 1
+        self._unheard.discard(center.name)
         center.heard, center.contact_ms = up.number, now_ms
         center.waiting, center.arrivals_per_s = up.waiting, up.arrivals_per_s
         for second, count in up.seconds:
@@ -189,7 +190,7 @@ class Coordinator:
         spare = self._spare(now_ms)
         if spare < 0:
             return self._recalled(center, -spare)
-        if self._unheard:
+        if self._unheard and now_ms < self._unheard_until_ms:
             return NO_RECALL
         debts = sum(other.owed for other in self.data_centers.values())
         spare -= self._grant(center, min(spare, center.owed))

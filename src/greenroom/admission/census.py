@@ -30,8 +30,10 @@ class Ages:
         self.counts[cell] = self.counts.get(cell, 0) + 1
         self._untold.add(cell)
 
-    def report(self) -> tuple[tuple[int, int], ...]:
-        """(step, ended at that age since the epoch began) of all that changed since an acknowledged report."""
+    def report(self, whole: bool) -> tuple[tuple[int, int], ...]:
+        """(step, ended at that age since the epoch began) of all that changed since an acknowledged report, or simply of all."""
+        if whole:
+            self._untold |= self.counts.keys()
         self._told |= self._untold
         self._untold.clear()
         return tuple([(cell, self.counts[cell]) for cell in self._told])

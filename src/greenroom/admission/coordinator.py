@@ -59,6 +59,8 @@ class DataCenter:
     """(number of the answer, rho) of all that may be in force there."""
     waiting: int = 0
     seconds: dict[int, int] = field(default_factory=dict)
+    whole: bool = False
+    """Whether `seconds` began with a whole report."""
     arrivals_per_s: float = 0.0
 
     @property
@@ -137,7 +139,7 @@ class Coordinator:
         return SyncDown(
             center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, rho,
             self._queueing(now_ms), recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
-            max(0, self.pool), len(self.data_centers) == 1,
+            max(0, self.pool), len(self.data_centers) == 1, not center.whole,
         )  # fmt: skip
 
     # -- what a message says ------------------------------------------------------------------------------------------------
@@ -153,6 +155,7 @@ class Coordinator:
         center.leaving.extend([now_ms + WINDOW_MS] * max(0, center.outstanding))
         center.granted = center.returned_permits = center.returned_freed = center.used = center.over = center.settled = 0
         center.acknowledged = center.heard = center.waiting = 0
+        center.whole = False
         center.seconds.clear()
         center.rhos.clear()
         center.epoch = epoch
@@ -175,6 +178,9 @@ class Coordinator:
         self._unheard.discard(center.name)
         center.heard, center.contact_ms = up.number, now_ms
         center.waiting, center.arrivals_per_s = up.waiting, up.arrivals_per_s
+        if up.whole:
+            center.seconds.clear()
+            center.whole = True
         for second, count in up.seconds:
             if count:
                 center.seconds[second] = count

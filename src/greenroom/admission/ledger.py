@@ -69,6 +69,7 @@ class Ledger:
         self._reported_ms = now_ms
         self._reports = 0
         self._untold: set[int] = set()  # arrival seconds whose count the coordinator may not know
+        self._whole = True  # it may not know any
         self.arrivals_per_s = 0.0
         self._per_minute: float | None = None
         self._last: tuple[bytes, Source, tuple[int, int] | None] | None = None
@@ -266,8 +267,10 @@ class Ledger:
         return SyncUp(
             self.data_center, self.epoch, self._reports, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
             lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms), lease.applied, lease.permits, len(line),
-            tuple([(second, line.seconds.get(second, 0)) for second in self._untold]), self.arrivals_per_s, want,
-            self.sessions.ended.report(), self.census.joined, self.census.lost, self.census.strays, self.census.front_s,
+            tuple(line.seconds.items()) if self._whole else tuple([(second, line.seconds.get(second, 0)) for second in self._untold]),
+            self.arrivals_per_s, want,
+            self.sessions.ended.report(self._whole), self.census.joined, self.census.lost, self.census.strays, self.census.front_s,
+            self._whole,
         )  # fmt: skip
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
@@ -276,6 +279,7 @@ class Ledger:
             return
         if down.answers == self._reports:
             self._untold.clear()
+            self._whole = down.afresh
             self.sessions.ended.acknowledge()
         self.lease.apply(down, now_ms)
 

@@ -5,7 +5,7 @@ comes twice has nothing to repair; times travel as ages, because clocks differ.
 import msgspec
 
 
-class SyncUp(msgspec.Struct, frozen=True):
+class SyncUp(msgspec.Struct, frozen=True, array_like=True):
     """A ledger's books, as the coordinator needs them."""
 
     data_center: str
@@ -31,9 +31,10 @@ class SyncUp(msgspec.Struct, frozen=True):
     lost: int = 0  # places given up without getting in, less those taken again
     strays: int = 0  # of the lost, those that never tried again after joining
     front_s: int = 0  # arrival second of whoever got in from the line last (0: nobody)
+    whole: bool = False  # `seconds` and `ended` are all there are, not only what changed
 
 
-class SyncDown(msgspec.Struct, frozen=True):
+class SyncDown(msgspec.Struct, frozen=True, array_like=True):
     """The coordinator's answer."""
 
     epoch: int  # of the books this is about; a ledger ignores an answer to another one
@@ -49,3 +50,4 @@ class SyncDown(msgspec.Struct, frozen=True):
     horizon_ms: int | None = None  # permits reach visitors who arrived before; None: everybody
     pool: int = 0  # capacity units that nobody holds
     alone: bool = True  # the only data center
+    afresh: bool = False  # the coordinator does not know all of `seconds` and `ended`: the next report shall be whole

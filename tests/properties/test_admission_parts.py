@@ -14,7 +14,7 @@ from greenroom.admission.ledger import spread
 from greenroom.admission.line import GRACE_MS, STRETCH_MAX, Line
 from greenroom.admission.records import RECORD, Memory, remember, snapshot
 from greenroom.admission.wheel import Wheel
-from greenroom.model.visit import make_key
+from greenroom.model.visit import arrival_ms_of, make_key
 
 KEYS = st.integers(0, 40).map(lambda number: make_key(START_MS + number * 400, number % 3))
 LUCK = st.integers(0, (1 << 64) - 1)
@@ -36,7 +36,7 @@ def test_a_line_ranks_like_a_sorted_list(moves: list[tuple[bool, int, int]]) -> 
     assert dict(line.in_order()) == plain
     assert [key for _, key in line.in_order()] == sorted(plain.values())
     assert [line.keys[line.at(rank)] for rank in range(len(line))] == sorted(plain.values())
-    assert line.seconds == Counter((key >> 22) // 1000 for key in plain.values())
+    assert line.seconds == Counter(arrival_ms_of(key) // 1000 for key in plain.values())
 
 
 @settings(max_examples=8, deadline=None)

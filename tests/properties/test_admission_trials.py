@@ -1,13 +1,14 @@
 """Admission passes its trials, and each of many broken builds fails the one that is named beside it."""
 
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 import admission_trials as trials
 import pytest
 
-from greenroom.admission import coordinator, line, sessions
-from greenroom.admission.calling import CALLINGS, Fifo, Random, mixed
+from greenroom.admission import calling, coordinator, line, sessions
+from greenroom.admission.calling import CALLINGS, Fifo, Random, shares
 from greenroom.admission.coordinator import Coordinator
 from greenroom.admission.lease import Lease, Source
 from greenroom.admission.ledger import Ledger
@@ -124,26 +125,18 @@ def looks_far_ahead(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.fair_draws)
 def draws_at_joining(patch: pytest.MonkeyPatch) -> None:
-    def draw(self: Random, line: Line, luck: int) -> tuple[int, int]:
-        undrawn = [slot for slot in line.slots.values() if slot not in self.drawn]
-        return luck, min(undrawn, key=lambda slot: mixed(line.keys[slot] ^ self.salt))  # type: ignore[attr-defined]
-
-    def call(original: Any, self: Random, line: Line, permits: int, look: float, luck: int) -> None:
+    def call(self: Random, line: Line, permits: int, look: float, luck: int) -> None:
         if not hasattr(self, "salt"):
             self.salt = luck  # type: ignore[attr-defined]
-        original(self, line, permits, look, luck)
+        undrawn = sorted((hash((line.keys[slot], self.salt)), slot) for slot in line.slots.values() if slot not in self.drawn)  # type: ignore[attr-defined]
+        self.drawn.update([slot for _, slot in undrawn[: max(0, permits + ceil(look) - len(self.drawn))]])
 
-    patch.setattr(Random, "_draw", draw)
-    around(patch, Random, "call", call)
+    patch.setattr(Random, "call", call)
 
 
 @broken(trials.fair_draws)
 def draws_the_early_more_often(patch: pytest.MonkeyPatch) -> None:
-    def draw(original: Any, self: Random, line: Line, luck: int) -> tuple[int, int]:
-        one, other = original(self, line, luck), original(self, line, luck + 1)
-        return min(one, other, key=lambda drawn: line.keys[drawn[1]])
-
-    around(patch, Random, "_draw", draw)
+    patch.setattr(calling, "shares", lambda luck: [share * share for share in shares(luck)])
 
 
 @broken(trials.fair_room)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from greenroom.admission.line import Line
 from greenroom.admission.records import remember
-from greenroom.model.visit import make_key
+from greenroom.model.visit import arrival_ms_of, make_key
 from greenroom.stores.memory import MemoryLedger
 
 KEYS = st.integers(0, 30).map(lambda number: make_key(START_MS + number * 300, number % 3))
@@ -27,7 +27,7 @@ def test_new_keys_order_the_line_as_if_everybody_had_come_by_them(places: dict[i
     assert [key for _, key in line.in_order()] == sorted(wanted.values())
     assert line.slots == slots
     assert sum(line.seconds.values()) == len(wanted)
-    assert line.seconds.keys() == {(key >> 22) // 1000 for key in wanted.values()}
+    assert line.seconds.keys() == {arrival_ms_of(key) // 1000 for key in wanted.values()}
     for number in places:
         line.remove(ticket_id(number))
     assert len(line) == 0

@@ -14,7 +14,7 @@ from admission_world import FlakyJournal, HandClock, answer_of, bits, small_room
 from greenroom.admission.line import GRACE_MS
 from greenroom.admission.records import remember
 from greenroom.model.room import Room
-from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, make_key
+from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Outcome, Standing, make_key
 from greenroom.stores.memory import MemoryLedger
 
 LATE_MS = 2 * 256
@@ -38,6 +38,7 @@ class Witness:
 
     def __init__(self, room: Room, seed: int = 0, journal: FlakyJournal | None = None) -> None:
         self.clock = HandClock()
+        self.pardoned_ms = 0
         self.journal = journal or FlakyJournal()
         self.bits = bits(seed)
         self.room = room
@@ -79,7 +80,8 @@ class Witness:
     def present(self, late_ms: int = 0) -> list[tuple[bytes, Place]]:
         """Those who are certainly in line; with `late_ms` those who may still be."""
         patience_ms = PLACE_KEPT_MS if self.rejecting else 0
-        return [(one, place) for one, place in self.places.items() if place.due_ms(patience_ms) > self.now_ms - late_ms]
+        since_ms = self.now_ms - late_ms
+        return [(one, place) for one, place in self.places.items() if max(self.pardoned_ms, place.due_ms(patience_ms)) > since_ms]
 
     def minute(self) -> int:
         """Admissions of the last 60 s, the edge included."""
@@ -93,7 +95,7 @@ class Witness:
         self.clock.ms += ms
 
     def arrive(self, one: bytes) -> Outcome:
-        key = self.tickets.setdefault(one, make_key(self.now_ms, self.bits(22)))
+        key = self.tickets.setdefault(one, make_key(self.now_ms, self.bits(TIE_BITS)))
         line_before = dict(self.ledger.books.line.slots)
         waiting = len(self.present())
         room_left = self._room_left()
@@ -187,13 +189,13 @@ class Witness:
             self.law(self.places[one].due_ms(0) <= self.now_ms, "new settings cost somebody a place")
             del self.places[one]
         if was_rejecting and not self.rejecting:
-            for _, place in stay:
-                place.attempted_ms, place.refresh_ms = self.now_ms, self.room.refresh_max_seconds * 1100
+            self.pardoned_ms = self.now_ms + self.room.refresh_max_seconds * 1100 + GRACE_MS
         self._after()
 
     def restart(self) -> None:
         """kill -9, and up again from what the journal has."""
         was_halted = self.halted or self.journal.failing
+        self.pardoned_ms = 0
         self.ledger = MemoryLedger.restore(self.room, self.clock, self.bits, self.journal, list(self.journal.payloads))
         books = self.ledger.books
         kept = remember(self.ledger.snapshot())

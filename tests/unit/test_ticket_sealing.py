@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from greenroom.gateway import tickets
 from greenroom.gateway.tickets import FUTURE_MAX_MS, NONCE_BYTES, NONCES_AT_ONCE, REFRESH_MAX_MS, SEALED_LENGTH, Sealer
-from greenroom.model.visit import Ticket, make_key
+from greenroom.model.visit import TIE_BITS, Ticket, make_key
 from greenroom.stores.keys import KEY_ID_BYTES, KeyRing
 
 NOW = 1_700_000_000_000
@@ -57,7 +57,7 @@ def test_the_format_is_the_one_that_is_already_in_peoples_browsers(sealer: Seale
     content = AESGCM(ring.current.secret).decrypt(nonce, box, ROOM)
     assert content[0] == 1
     assert content[1:13] == bytes(range(12))
-    assert [int.from_bytes(content[at : at + 8], "big") for at in (13, 21, 29)] == [NOW << 22 | 5, NOW + 1, NOW]
+    assert [int.from_bytes(content[at : at + 8], "big") for at in (13, 21, 29)] == [NOW << TIE_BITS | 5, NOW + 1, NOW]
     assert int.from_bytes(content[37:], "big") == 20_000
     assert len(content) == 41
 

@@ -6,13 +6,15 @@ how many permits are expected within one such try (admissions per second times t
 keeps permits from lying idle; it is what lets somebody step in front of a neighbour, and by no more than that many places.
 """
 
+from collections.abc import Iterator
 from math import ceil
 from typing import Protocol
 
 from greenroom.admission.line import Line
 from greenroom.model.visit import arrival_ms_of
 
-_WORD = (1 << 64) - 1
+GUESSES = 32
+"""Guesses of one call: each call spends one permit at most, so draws keep up, and a call stays short when nearly all are drawn."""
 
 
 class Calling(Protocol):
@@ -72,41 +74,37 @@ class Random:
 
     def __init__(self) -> None:
         self.drawn: set[int] = set()
+        self._everybody = False
 
     def call(self, line: Line, permits: int, look: float, luck: int) -> None:
-        """Each draw gives every present waiter who has not been drawn the same chance."""
-        wanted = min(permits + ceil(look), len(line)) - len(self.drawn)
-        for _ in range(wanted):
-            luck, slot = self._draw(line, luck)
-            self.drawn.add(slot)
+        """Each draw gives every present waiter who has not been drawn the same chance; when it reaches for all, none is needed."""
+        wanted = permits + ceil(look) - len(self.drawn)
+        self._everybody = wanted + len(self.drawn) >= len(line)
+        if self._everybody or wanted <= 0:
+            return
+        for share in shares(luck):
+            slot = line.at(int(share * len(line)))
+            if slot not in self.drawn:
+                self.drawn.add(slot)
+                wanted -= 1
+                if not wanted:
+                    return
 
     def called(self, slot: int, rank: int, permits: int, look: float) -> bool:
         """Whoever was drawn."""
-        return slot in self.drawn
+        return self._everybody or slot in self.drawn
 
     def count(self, waiting: int, permits: int, look: float) -> int:
         """All who were drawn."""
-        return len(self.drawn)
+        return waiting if self._everybody else len(self.drawn)
 
     def turn(self, slot: int, rank: int, key: int, permits: int, look: float, horizon_ms: int | None) -> bool:
         """Whoever was drawn."""
-        return slot in self.drawn
+        return self._everybody or slot in self.drawn
 
     def forget(self, slot: int) -> None:
         """A draw dies with the place."""
         self.drawn.discard(slot)
-
-    def _draw(self, line: Line, luck: int) -> tuple[int, int]:
-        undrawn = len(line) - len(self.drawn)
-        if undrawn * 8 < len(line):  # guessing would take long
-            left = [slot for slot in line.slots.values() if slot not in self.drawn]
-            luck = mixed(luck)
-            return luck, left[luck * undrawn >> 64]
-        while True:
-            luck = mixed(luck)
-            slot = line.at(luck * len(line) >> 64)
-            if slot not in self.drawn:
-                return luck, slot
 
 
 class Passthrough(Fifo):
@@ -136,9 +134,12 @@ class Reject(Fifo):
 CALLINGS: dict[str, type[Calling]] = {"fifo": Fifo, "random": Random, "passthrough": Passthrough, "reject": Reject}
 
 
-def mixed(luck: int) -> int:
-    """The next of a row of 64-bit numbers that look independent (the finaliser of splitmix64 over a Weyl step)."""
-    luck = (luck + 0x9E3779B97F4A7C15) & _WORD
-    luck = ((luck ^ luck >> 30) * 0xBF58476D1CE4E5B9) & _WORD
-    luck = ((luck ^ luck >> 27) * 0x94D049BB133111EB) & _WORD
-    return luck ^ luck >> 31
+def shares(luck: int) -> Iterator[float]:
+    """GUESSES numbers in [0, 1) that look independent: two congruential generators, subtracted (L'Ecuyer, 1988).
+
+    Every step is exact in double precision, so a program that has no other numbers draws the same.
+    """
+    first, second = (luck & 0xFFFFFFFF) % 2147483562 + 1, (luck >> 32) % 2147483398 + 1
+    for _ in range(GUESSES):
+        first, second = first * 40014 % 2147483563, second * 40692 % 2147483399
+        yield (first - second) % 2147483562 / 2147483562

@@ -74,6 +74,7 @@ class Ledger:
         self._per_minute: float | None = None
         self._last: tuple[bytes, Source, tuple[int, int] | None] | None = None
         self._rejecting = False
+        self._opened_ms = 0
         self.configure(room, now_ms)
 
     # -- what visitors ask ------------------------------------------------------------------------------------------------
@@ -183,7 +184,8 @@ class Ledger:
         self._minute_limit = room.new_users_per_minute
         self.sessions.change_life(self._life_ms, now_ms, self._expired)
         if was_rejecting and not self._rejecting:
-            self.line.expect_all(now_ms, self.longest_refresh_ms)
+            self._opened_ms = now_ms
+            self.line.pardon(now_ms + self.longest_refresh_ms + GRACE_MS)
 
     def rekey(self, keys: Mapping[bytes, int]) -> None:
         """Those of these ids who are in line stand by these keys from now on (a draw); everybody else keeps theirs."""
@@ -327,7 +329,8 @@ class Ledger:
             if place[1] != now_ms:
                 self._entered += 1
                 self.tempo.count()
-                self._gap_ms += (min(now_ms - place[1], self.longest_refresh_ms + GRACE_MS) - self._gap_ms) * GAP_WEIGHT
+                gap_ms = min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS)
+                self._gap_ms += (gap_ms - self._gap_ms) * GAP_WEIGHT
         self.lease.spend(source, now_ms)
         self.sessions.begin(ticket_id, now_ms)
         self.log.append(pack(ADMIT, ticket_id, now_ms))

@@ -30,6 +30,7 @@ class Line:
         "_filed",
         "_free",
         "_lows",
+        "_pardoned_ms",
         "_sizes",
         "_stretches",
         "_wheel",
@@ -54,6 +55,7 @@ class Line:
         """Seconds whose count moved since somebody cleared this."""
         self._filed = array("q")
         self._free: list[int] = []
+        self._pardoned_ms = 0
         self._wheel: Wheel[int] = Wheel()
         self._stretches: list[tuple[array[int], array[int]]] = []  # keys in order, and whose they are
         self._lows: list[int] = []
@@ -140,22 +142,27 @@ class Line:
 
     def sweep(self, now_ms: int, patience_ms: int, limit: int) -> list[tuple[bytes, int]]:
         """Removes the ghosts among at most `limit` waiters looked at, those refresh + grace + patience late; their (id, slot)."""
-        gone = []
+        gone: list[tuple[bytes, int]] = []
+        cell = now_ms >> CELL_BITS
+        if self._pardoned_ms >> CELL_BITS >= cell:
+            return gone
         for slot in self._wheel.due(now_ms, limit):
             ticket_id = self.ids[slot]
-            if ticket_id is None or self._filed[slot] >> CELL_BITS >= now_ms >> CELL_BITS:
+            if ticket_id is None or self._filed[slot] >> CELL_BITS >= cell:
                 continue
             due_ms = self.attempted[slot] + self.refresh[slot] + GRACE_MS + patience_ms
-            if due_ms > now_ms:
+            if due_ms >> CELL_BITS >= cell:
                 self._file(slot, due_ms)
             else:
                 gone.append((ticket_id, self.remove(ticket_id)))
         return gone
 
-    def expect_all(self, now_ms: int, refresh_ms: int) -> None:
-        """Everybody counts as having checked in now, with this refresh assigned."""
+    def pardon(self, until_ms: int) -> None:
+        """Nobody is a ghost before this; then whoever has not checked in by their own hour is."""
+        self._pardoned_ms = until_ms
         for slot in self.slots.values():
-            self.expect(slot, now_ms, refresh_ms)
+            if self._filed[slot] > until_ms:
+                self._file(slot, until_ms)
 
     def _file(self, slot: int, due_ms: int) -> None:
         self._filed[slot] = due_ms

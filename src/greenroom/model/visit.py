@@ -8,8 +8,8 @@ from enum import IntEnum
 
 import msgspec
 
-TIE_BITS = 22
-"""Low bits of a key that break ties between visitors of the same millisecond at random."""
+TIE_BITS = 12
+"""Low bits of a key that break ties between visitors of the same millisecond at random; a key is exact in double precision until 2039."""
 
 TICKET_ID_BYTES = 12
 """96 random bits: a collision among 10^12 tickets is less likely than 10^-4."""
@@ -26,7 +26,7 @@ RAY_SPREAD, RAY_MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 
 def make_key(arrival_ms: int, tie: int) -> int:
-    """A visitor's place in line: earlier arrival first, ties broken by `tie` (taken modulo 2**22)."""
+    """A visitor's place in line: earlier arrival first, ties broken by `tie` (taken modulo 2**12)."""
     return arrival_ms << TIE_BITS | tie & (1 << TIE_BITS) - 1
 
 
@@ -153,6 +153,11 @@ class Held(msgspec.Struct, frozen=True):
     event_start_ms: int = 0
     event_end_ms: int = 0
     shuffle_at_event_start: bool = False
+    receipt: str = ""  # for the draw of the pre-queue (core.draw); empty = this visitor takes part in none
+    draw_commitment: str = ""
+    draw_seed: str = ""  # once the draw was held
+    drawn_place: int = 0
+    drawn_size: int = 0
     turnstile: str = ""
     infinite_queue: bool = False
 

@@ -38,6 +38,7 @@ class Lease:
         "freed",
         "granted_seen",
         "horizon_ms",
+        "line_ahead_ms",
         "over",
         "permits",
         "pool",
@@ -46,6 +47,7 @@ class Lease:
         "returned_freed",
         "returned_permits",
         "rho",
+        "round_trip_ms",
         "settled",
         "unacknowledged",
         "used",
@@ -69,6 +71,9 @@ class Lease:
         self.alone = False
         self.applied = 0
         self.answered_ms: int | None = None
+        self.line_ahead_ms = 0
+        """By how much the coordinator's clock, on which keys are compared, is ahead of ours."""
+        self.round_trip_ms = 0
 
     @property
     def debt(self) -> int:
@@ -170,4 +175,14 @@ class Lease:
             self.unacknowledged.popleft()
         self.rho, self.recall, self.queueing, self.horizon_ms = down.rho, down.recall, down.queueing, down.horizon_ms
         self.pool, self.alone = down.pool, down.alone
+        self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms
+
+    def _set_line_clock(self, down: SyncDown, now_ms: int) -> None:
+        """The offset is off by half the round trip at most, so quick answers are believed; slower ones after a while."""
+        round_trip_ms = now_ms - down.sent_ms
+        if self.answered_ms is None or round_trip_ms <= self.round_trip_ms:
+            self.round_trip_ms = round_trip_ms
+            self.line_ahead_ms = down.time_ms - (down.sent_ms + now_ms) // 2
+        else:
+            self.round_trip_ms += 1

@@ -18,6 +18,7 @@ ledger writes them down before anybody hears of it, and calls `undo` when that f
 
 from collections.abc import Mapping
 
+from greenroom.admission.borrowing import Borrowing
 from greenroom.admission.calling import CALLINGS, Calling
 from greenroom.admission.census import Census
 from greenroom.admission.lease import Lease, Source
@@ -68,6 +69,7 @@ class Ledger:
         self._newcomers = 0  # new places and admissions, since the last report
         self._reported_ms = now_ms
         self._reports = 0
+        self._borrowing = Borrowing()
         self._untold: set[int] = set()  # arrival seconds whose count the coordinator may not know
         self._whole = True  # it may not know any
         self.arrivals_per_s = 0.0
@@ -263,6 +265,8 @@ class Ledger:
             rate = self._newcomers * 1000 / passed_ms
             self.arrivals_per_s += (rate - self.arrivals_per_s) * passed_ms / (passed_ms + PACE_MS)
             self._newcomers, self._reported_ms = 0, now_ms
+        if want:
+            self._borrowing.asks(self._reports)
         self._reports += 1
         self._untold |= line.changed
         line.changed.clear()
@@ -280,6 +284,18 @@ class Ledger:
         if down.epoch != self.epoch:
             return
         if down.answers == self._reports:
+        self._borrowing.answered(down.answers, self.lease.permits, now_ms)
+
+    def line_ms(self, now_ms: int) -> int:
+        """Now on the coordinator's clock: what keys are made of, so that those of all data centers compare."""
+        return now_ms + self.lease.line_ahead_ms
+
+    def borrows(self, now_ms: int) -> int:
+        """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking would not help."""
+        lease = self.lease
+        if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted or self._confirm:
+            return 0
+        return self._borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
             self._untold.clear()
             self._whole = down.afresh
             self.sessions.ended.acknowledge()

@@ -1,0 +1,35 @@
+"""Virtual time: what is to happen when. Nothing waits, so an hour takes as long as its events."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+
+class Agenda:
+    """Things to do in order of time; those of the same millisecond in the order in which they were noted."""
+
+    __slots__ = ("_events", "_number", "now_ms")
+
+    def __init__(self, start_ms: int) -> None:
+        self.now_ms = start_ms
+        self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._number = 0
+
+    def at(self, when_ms: int, deed: Callable[..., None], *arguments: Any) -> None:
+        """Calls `deed(*arguments)` then, or at once when that has passed."""
+        self._number += 1
+        heappush(self._events, (when_ms, self._number, deed, arguments))
+
+    def after(self, delay_ms: int, deed: Callable[..., None], *arguments: Any) -> None:
+        """So many milliseconds from now."""
+        self.at(self.now_ms + delay_ms, deed, *arguments)
+
+    def run(self, until_ms: int) -> None:
+        """Everything up to and including this moment."""
+        events = self._events
+        while events and events[0][0] <= until_ms:
+            when_ms, _, deed, arguments = heappop(events)
+            if when_ms > self.now_ms:
+                self.now_ms = when_ms
+            deed(*arguments)
+        self.now_ms = max(self.now_ms, until_ms)

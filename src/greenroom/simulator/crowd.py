@@ -1,0 +1,186 @@
+"""What visitors do: come, wait as they are told (or not), look at pages, move between data centers, leave or just stop."""
+
+from greenroom.model.visit import Outcome, Standing
+from greenroom.simulator.agenda import Agenda
+from greenroom.simulator.chance import Streams, between, exponential, pareto
+from greenroom.simulator.scenario import START_MS, Scenario
+from greenroom.simulator.visitor import Door, Visitor
+from greenroom.simulator.witness import Witness
+
+PAUSE_MS = 60_000
+RELOADS = 10
+"""Somebody impatient tries this many times as often."""
+GUESS_SHARE = 0.1
+"""Part of the tries whose estimate is compared with what came of it."""
+AGAIN_MS = 1_000
+"""A visitor whose request got no answer at all tries again after this."""
+
+
+class Crowd:
+    """All visitors of one scenario, in front of one door."""
+
+    def __init__(self, scenario: Scenario, agenda: Agenda, door: Door, witness: Witness, streams: Streams) -> None:
+        self.visitors: list[Visitor] = []
+        self.guesses: list[tuple[Visitor, int, float, float, float]] = []
+        """At tries: who, when, and the quartiles in seconds."""
+        self.unknown = self.told = 0
+        """Answers in line without an estimate, and all answers in line."""
+        self.lost = 0
+        """Visitors whose session was gone before its time."""
+        self._habits = scenario.behaviour
+        self._renews = not scenario.room.disable_session_renewal
+        self._agenda, self._door, self._witness = agenda, door, witness
+        self._draw = streams("crowd")
+        self._centers = scenario.centers
+        self._arrivals = iter(scenario.arrivals)
+        self._next()
+
+    # -- coming --------------------------------------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        found = next(self._arrivals, None)
+        if found:
+            at_ms, center = found
+            self._agenda.at(START_MS + at_ms, self._comes, center)
+
+    def _comes(self, center: int) -> None:
+        self._next()
+        draw, habits, now_ms = self._draw, self._habits, self._agenda.now_ms
+        visitor = Visitor(len(self.visitors) + 1, center, now_ms)
+        self.visitors.append(visitor)
+        if habits.once and draw.random() < habits.once:
+            visitor.once = True
+        if habits.patience_s:
+            visitor.gives_up_ms = now_ms + int(1000 * exponential(draw, habits.patience_s))
+        visitor.pauses = bool(habits.pausing) and draw.random() < habits.pausing
+        visitor.reloads = bool(habits.reloading) and draw.random() < habits.reloading
+        self._ask_to_come(visitor)
+
+    def _ask_to_come(self, visitor: Visitor) -> None:
+        if self._reach(visitor):
+            self._door.arrive(visitor, self._answered)
+        else:
+            self._agenda.after(AGAIN_MS, self._ask_to_come, visitor)
+
+    def _reach(self, visitor: Visitor) -> bool:
+        """Routes a request: to the data center of before, to another one if that is gone; False when there is none."""
+        if self._habits.moving and self._centers > 1 and visitor.tries and self._draw.random() < self._habits.moving:
+            visitor.center = int(self._draw.random() * self._centers)
+        for step in range(self._centers):
+            center = (visitor.center + step) % self._centers
+            if self._door.open(center):
+                visitor.center = center
+                return True
+        return False
+
+    # -- waiting -------------------------------------------------------------------------------------------------------------
+
+    def _answered(self, visitor: Visitor, outcome: Outcome) -> None:
+        now_ms, standing = self._agenda.now_ms, outcome.standing
+        if standing is Standing.WAITING:
+            self._witness.held(visitor, now_ms)
+            visitor.tries += 1
+            self._note(visitor, outcome, now_ms)
+            visitor.attempted_ms, visitor.refresh_ms = now_ms, outcome.refresh_ms
+            if visitor.once:
+                self._witness.gone(visitor)
+                return
+            self._agenda.after(outcome.refresh_ms or 20_000, self._tries, visitor)
+            if visitor.reloads:
+                for part in range(1, RELOADS):
+                    self._agenda.after(outcome.refresh_ms * part // RELOADS, self._reloads, visitor)
+        elif standing is Standing.GONE:
+            self._begins_anew(visitor)
+        else:
+            self._enters(visitor, outcome, now_ms)
+
+    def _note(self, visitor: Visitor, outcome: Outcome, now_ms: int) -> None:
+        """What the visitor was told."""
+        if not outcome.position:
+            return
+        visitor.ahead = outcome.ahead if visitor.ahead < 0 else visitor.ahead
+        self.told += 1
+        estimate = outcome.estimate
+        if estimate is None:
+            self.unknown += 1
+        elif visitor.guess is None:
+            visitor.guess = (now_ms, estimate.p25_s, estimate.p50_s, estimate.p75_s)
+        elif self._draw.random() < GUESS_SHARE:
+            self.guesses.append((visitor, now_ms, estimate.p25_s, estimate.p50_s, estimate.p75_s))
+
+    def _tries(self, visitor: Visitor) -> None:
+        now_ms = self._agenda.now_ms
+        if 0 < visitor.gives_up_ms <= now_ms:
+            self._witness.gone(visitor)
+            return
+        if visitor.pauses and visitor.tries == 3:
+            visitor.tries += 1
+            self._witness.gone(visitor)
+            self._agenda.after(PAUSE_MS, self._tries, visitor)
+        elif self._reach(visitor):
+            self._door.poll(visitor, self._answered)
+        else:
+            self._agenda.after(AGAIN_MS, self._tries, visitor)
+
+    def _reloads(self, visitor: Visitor) -> None:
+        if visitor.waits and self._door.open(visitor.center):
+            self._door.peek(visitor, self._peeked)
+
+    def _peeked(self, visitor: Visitor, outcome: Outcome) -> None:
+        """Nothing is gained by it; the timer that runs stays."""
+
+    # -- inside ----------------------------------------------------------------------------------------------------------------
+
+    def _enters(self, visitor: Visitor, outcome: Outcome, now_ms: int) -> None:
+        habits = self._habits
+        lasting = pareto if habits.heavy_tail else exponential
+        visitor.checked_ms, visitor.home = now_ms, visitor.center
+        promised_ms = outcome.expires_ms - self._door.skew_ms(visitor.center)
+        visitor.done_ms = now_ms + int(1000 * lasting(self._draw, habits.visit_s))
+        if not self._renews:
+            visitor.done_ms = min(visitor.done_ms, promised_ms - 1)
+        self._witness.entering(visitor, promised_ms, now_ms)
+        self._browses(visitor)
+
+    def _browses(self, visitor: Visitor) -> None:
+        gap_ms = max(200, int(1000 * exponential(self._draw, self._habits.page_gap_s)))
+        now_ms = self._agenda.now_ms
+        if now_ms + gap_ms < visitor.done_ms:
+            self._agenda.after(gap_ms, self._looks, visitor)
+        elif self._habits.leaving and self._draw.random() < self._habits.leaving:
+            self._agenda.at(visitor.done_ms, self._leaves, visitor)
+
+    def _looks(self, visitor: Visitor) -> None:
+        if self._reach(visitor):
+            self._door.view(visitor, self._seen)
+        else:
+            self._agenda.after(AGAIN_MS, self._looks, visitor)
+
+    def _seen(self, visitor: Visitor, outcome: Outcome) -> None:
+        now_ms, standing = self._agenda.now_ms, outcome.standing
+        if standing is Standing.GONE:
+            self.lost += 1
+            self._begins_anew(visitor)
+        elif standing is Standing.WAITING:  # on the way to another data center
+            self._agenda.after(outcome.refresh_ms, self._looks, visitor)
+        else:
+            promised_ms = outcome.expires_ms - self._door.skew_ms(visitor.center)
+            if standing is Standing.ADMITTED:  # a session of its own, because the old one cannot be reached
+                self._witness.entering(visitor, promised_ms, now_ms)
+            else:
+                self._witness.page(visitor, promised_ms, now_ms)
+            visitor.checked_ms = now_ms
+            self._browses(visitor)
+
+    def _leaves(self, visitor: Visitor) -> None:
+        if self._door.open(visitor.center):
+            self._door.leave(visitor)
+            self._witness.left(visitor, self._agenda.now_ms)
+
+    def _begins_anew(self, visitor: Visitor) -> None:
+        """The ticket is worth nothing any more: a newcomer, a little later."""
+        self._witness.gone(visitor)
+        again = Visitor(len(self.visitors) + 1, visitor.center, self._agenda.now_ms)
+        again.gives_up_ms = visitor.gives_up_ms
+        self.visitors.append(again)
+        self._agenda.after(between(self._draw, 50, 500), self._ask_to_come, again)

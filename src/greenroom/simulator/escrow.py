@@ -1,0 +1,188 @@
+"""Our own protocol under simulation: the ledgers and the coordinator of `greenroom.admission`, and messages between them.
+
+Nothing is decided here. What a process around the core does is done in virtual time: syncs at their intervals, one call to the
+coordinator at a time when the lease ran dry, visitors waiting behind it.
+"""
+
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.ledger import Ledger
+from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.model.room import Room
+from greenroom.model.visit import Outcome, make_key
+from greenroom.simulator.agenda import Agenda
+from greenroom.simulator.chance import Streams, between
+from greenroom.simulator.links import Links
+from greenroom.simulator.scenario import Scenario
+from greenroom.simulator.visitor import Then, Visitor
+
+SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
+CALL_LIMIT_MS = 1_000
+"""A visitor waits no longer than this for a call across the world."""
+
+
+class Center:
+    """One data center: its ledger, its clock, and who waits behind a call."""
+
+    __slots__ = ("behind", "calling_until_ms", "down", "ledger", "name", "skew_ms")
+
+    def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
+        self.name = name
+        self.ledger = ledger
+        self.skew_ms = skew_ms
+        self.down = 0
+        self.calling_until_ms = 0
+        self.behind: list[tuple[Visitor, Then, int]] = []
+
+
+class Escrow:
+    """A `Door`."""
+
+    def __init__(self, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams) -> None:
+        self._room = scenario.room
+        self._agenda, self._links = agenda, links
+        self._luck = streams("luck")
+        clocks = streams("clocks")
+        most_ms = scenario.network.skew_ms
+        self.global_calls = self.messages = 0
+        self.coordinator_down = 0
+        self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
+        names = [f"dc{number:03}" for number in range(scenario.centers)]
+        self.coordinator = Coordinator(names, self._room, self._coordinator_ms())
+        self.centers: list[Center] = []
+        for number, name in enumerate(names):
+            skew_ms = between(clocks, -most_ms, most_ms)
+            self.centers.append(Center(name, Ledger(self._room, name, 1, agenda.now_ms + skew_ms), skew_ms))
+            agenda.after(between(clocks, 0, 500), self._sync_again, number)
+
+    # -- what visitors ask -------------------------------------------------------------------------------------------------------
+
+    def skew_ms(self, center: int) -> int:
+        """See `visitor.Door`."""
+        return self.centers[center].skew_ms
+
+    def open(self, center: int) -> bool:
+        """See `visitor.Door`."""
+        return not self.centers[center].down
+
+    def arrive(self, visitor: Visitor, then: Then) -> None:
+        """See `visitor.Door`."""
+        center = self.centers[visitor.center]
+        ledger, now_ms = center.ledger, self._local_ms(center)
+        visitor.key = make_key(ledger.line_ms(now_ms), self._luck.getrandbits(22))
+        visitor.latency_ms = between(self._luck, 1, 10)
+        if center.behind or ledger.borrows(now_ms):
+            if not center.behind:
+                self.global_calls += 1
+                self._call(visitor.center)
+            center.behind.append((visitor, then, self._agenda.now_ms))
+        else:
+            then(visitor, self._done(ledger, ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))
+
+    def poll(self, visitor: Visitor, then: Then) -> None:
+        """See `visitor.Door`."""
+        center = self.centers[visitor.center]
+        outcome = center.ledger.poll(visitor.id, visitor.key, self._local_ms(center), self._luck.getrandbits(64))
+        then(visitor, self._done(center.ledger, outcome))
+
+    def peek(self, visitor: Visitor, then: Then) -> None:
+        """See `visitor.Door`."""
+        center = self.centers[visitor.center]
+        then(visitor, center.ledger.peek(visitor.id, visitor.key, self._local_ms(center), self._luck.getrandbits(64)))
+
+    def view(self, visitor: Visitor, then: Then) -> None:
+        """See `visitor.Door`."""
+        center = self.centers[visitor.center]
+        then(visitor, self._done(center.ledger, center.ledger.view(visitor.id, self._local_ms(center))))
+
+    def leave(self, visitor: Visitor) -> None:
+        """See `visitor.Door`."""
+        center = self.centers[visitor.center]
+        center.ledger.leave(visitor.id, self._local_ms(center))
+        center.ledger.log.clear()
+
+    # -- what goes wrong -----------------------------------------------------------------------------------------------------------
+
+    def lose_books(self, number: int) -> None:
+        """The ledger begins a new epoch, with nothing."""
+        center = self.centers[number]
+        center.ledger = Ledger(self._room, center.name, center.ledger.epoch + 1, self._local_ms(center))
+        self._answer_those_behind(number)
+
+    def worker_dies(self, number: int) -> None:
+        """Whoever waited for an answer from it is asked for by another worker; admissions are in the ledger, not in workers."""
+        self._answer_those_behind(number)
+
+    def configure(self, room: Room) -> None:
+        """New settings reach everybody within a second, coordinator first or last."""
+        self._room = room
+        self._agenda.after(between(self._luck, 0, 1000), self.coordinator.configure, room)
+        for center in self.centers:
+            self._agenda.after(between(self._luck, 0, 1000), self._configure, center, room)
+
+    def _configure(self, center: Center, room: Room) -> None:
+        center.ledger.configure(room, self._local_ms(center))
+        center.ledger.log.clear()
+
+    # -- syncs -----------------------------------------------------------------------------------------------------------------------
+
+    def _local_ms(self, center: Center) -> int:
+        return self._agenda.now_ms + center.skew_ms
+
+    def _coordinator_ms(self) -> int:
+        return self._agenda.now_ms + self._coordinator_skew_ms
+
+    def _done(self, ledger: Ledger, outcome: Outcome) -> Outcome:
+        ledger.log.clear()  # nothing is written down here
+        return outcome
+
+    def _sync_again(self, number: int) -> None:
+        """The background loop of one data center."""
+        center = self.centers[number]
+        ledger = center.ledger
+        if not center.down:
+            now_ms = self._local_ms(center)
+            ledger.sweep(now_ms)
+            self.messages += 1
+            self._send(number, 0)
+        rate = max(ledger.arrivals_per_s, self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0)
+        pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, int(500 / rate))) if rate > 0 else SYNC_MOST_MS
+        self._agenda.after(pause_ms, self._sync_again, number)
+
+    def _send(self, number: int, want: int) -> None:
+        center = self.centers[number]
+        up = center.ledger.report(self._local_ms(center), want)
+        center.ledger.log.clear()
+        self._links.send(number, self._coordinator_hears, number, up)
+
+    def _coordinator_hears(self, number: int, up: SyncUp) -> None:
+        if not self.coordinator_down:
+            down = self.coordinator.sync(up, self._coordinator_ms(), self._luck.getrandbits(64))
+            self._links.send(number, self._center_hears, number, down, up.want > 0)
+
+    def _center_hears(self, number: int, down: SyncDown, called: bool) -> None:
+        center = self.centers[number]
+        if center.down:
+            return
+        center.ledger.apply(down, self._local_ms(center))
+        if called:
+            self._answer_those_behind(number)
+
+    def _call(self, number: int) -> None:
+        """The lease ran dry: one call, and whoever comes meanwhile waits for the same answer."""
+        center = self.centers[number]
+        center.calling_until_ms = self._agenda.now_ms + CALL_LIMIT_MS
+        self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.calling_until_ms)
+        self._send(number, center.ledger.borrows(self._local_ms(center)))
+
+    def _call_ended(self, number: int, until_ms: int) -> None:
+        if self.centers[number].calling_until_ms == until_ms:
+            self._answer_those_behind(number)
+
+    def _answer_those_behind(self, number: int) -> None:
+        center = self.centers[number]
+        behind, center.behind = center.behind, []
+        center.calling_until_ms = 0
+        now_ms = self._local_ms(center)
+        for visitor, then, since_ms in behind:
+            visitor.latency_ms += self._agenda.now_ms - since_ms
+            then(visitor, self._done(center.ledger, center.ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))

@@ -1,0 +1,46 @@
+"""The network between data centers and their coordinator: distance, jitter, loss, doubles, and whatever is cut."""
+
+from collections.abc import Callable
+from typing import Any
+
+from greenroom.simulator.agenda import Agenda
+from greenroom.simulator.chance import Streams, between
+from greenroom.simulator.scenario import Network
+
+DOUBLE_LATE_MS = 10_000
+
+
+class Links:
+    """One link for each data center."""
+
+    def __init__(self, network: Network, centers: int, agenda: Agenda, streams: Streams) -> None:
+        self._network = network
+        self._agenda = agenda
+        self._draw = streams("network")
+        self._distance = [between(self._draw, network.least_ms, network.most_ms) for _ in range(centers)]
+        self._cut = [0] * centers
+        self.loss = network.loss
+
+    def cut(self, center: int, change: int) -> None:
+        """Cuts a link (+1) or takes one cut away (-1)."""
+        self._cut[center] += change
+
+    def is_cut(self, center: int) -> bool:
+        """Whether nothing passes."""
+        return self._cut[center] > 0
+
+    def send(self, center: int, receive: Callable[..., None], *message: Any) -> None:
+        """Calls `receive(*message)` at the other end: later, perhaps twice, perhaps never."""
+        if self._cut[center]:
+            return
+        draw, network = self._draw, self._network
+        if self.loss and draw.random() < self.loss:
+            return
+        delay_ms = int(self._distance[center] * (1 + network.jitter * draw.random()))
+        self._agenda.after(delay_ms, self._arrives, center, receive, message)
+        if network.twice and draw.random() < network.twice:
+            self._agenda.after(delay_ms + between(draw, 0, DOUBLE_LATE_MS), self._arrives, center, receive, message)
+
+    def _arrives(self, center: int, receive: Callable[..., None], message: tuple[Any, ...]) -> None:
+        if not self._cut[center]:
+            receive(*message)

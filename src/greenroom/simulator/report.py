@@ -1,0 +1,100 @@
+"""How a run went, in figures: waits, order, limits, unused capacity, estimates, traffic between data centers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from greenroom.simulator.scenario import START_MS
+from greenroom.simulator.visitor import Visitor
+from greenroom.simulator.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Figures of one run. Shares are between 0 and 1, None where there was nothing to measure."""
+
+    name: str
+    visitors: int
+    entered: int
+    waits_p50_s: float
+    waits_p95_s: float
+    peak_active: int
+    peak_waiting: int
+    peak_minute: int
+    over_active: int
+    over_minute: int
+    unconfirmed: int
+    unused: float | None
+    queued_early: float
+    overtaking_p50_s: float
+    overtaking_p99_s: float
+    error_joining: float | None
+    error_polls: float | None
+    inside_quartiles: float | None
+    unknown: float | None
+    latency_mean_ms: float
+    latency_p99_ms: float
+    calls_per_admission: float
+    messages_per_center_s: float
+    lost_sessions: int
+    broken_laws: list[str] = field(default_factory=list)
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Of ascending values; 0 when there are none."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
+
+
+def report(world: World) -> Report:
+    """The figures so far."""
+    scenario, witness, crowd, door = world.scenario, world.witness, world.crowd, world.door
+    inside = [visitor for visitor in crowd.visitors if visitor.entered_ms]
+    waits = sorted(visitor.wait_s for visitor in inside)
+    overtaken = sorted(visitor.overtaken_ms / 1000 for visitor in inside if visitor.overtaken_ms >= 0)
+    latencies = sorted(visitor.latency_ms for visitor in crowd.visitors)
+    joining = [(visitor, *visitor.guess) for visitor in inside if visitor.guess]
+    polls = [guess for guess in crowd.guesses if guess[0].entered_ms]
+    seconds = (world.agenda.now_ms - START_MS) / 1000
+    return Report(
+        scenario.name,
+        len(crowd.visitors),
+        witness.entered,
+        quantile(waits, 0.5),
+        quantile(waits, 0.95),
+        witness.most_active,
+        witness.most_waiting,
+        witness.most_minute,
+        witness.over_active,
+        witness.over_minute,
+        0,
+        witness.unused_ms / witness.waited_ms if witness.waited_ms else None,
+        witness.early / max(1, len(crowd.visitors)),
+        quantile(overtaken, 0.5),
+        quantile(overtaken, 0.99),
+        relative_error(joining),
+        relative_error(polls),
+        coverage(joining + polls),
+        crowd.unknown / crowd.told if crowd.told else None,
+        sum(latencies) / max(1, len(latencies)),
+        quantile(latencies, 0.99),
+        door.global_calls / max(1, witness.entered),
+        door.messages / scenario.centers / seconds,
+        crowd.lost,
+        world.broken_laws,
+    )
+
+
+Guess = tuple[Visitor, int, float, float, float]
+
+
+def relative_error(guesses: Sequence[Guess]) -> float | None:
+    """Mean distance between the median that was told and the wait that came of it, as a part of the mean wait."""
+    actual = [(visitor.entered_ms - now_ms) / 1000 for visitor, now_ms, *_ in guesses]
+    if not actual or not sum(actual):
+        return None
+    return sum(abs(guess[3] - wait_s) for guess, wait_s in zip(guesses, actual, strict=True)) / sum(actual)
+
+
+def coverage(guesses: Sequence[Guess]) -> float | None:
+    """How many waits ended between the quartiles that were told; half of them would be right."""
+    inside = [p25 <= (visitor.entered_ms - now_ms) / 1000 <= p75 for visitor, now_ms, p25, _, p75 in guesses if p75 > p25]
+    return sum(inside) / len(inside) if inside else None

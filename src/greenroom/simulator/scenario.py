@@ -1,0 +1,87 @@
+"""What is to happen in one run: a room, a crowd and its habits, data centers, their network and clocks, and what goes wrong when."""
+
+from dataclasses import dataclass, field
+
+from greenroom.model.room import Room
+
+START_MS = 1_750_000_000_000
+"""The moment at which every run begins."""
+
+FAULTS = {
+    "partition": "the data center and the coordinator cannot reach each other",
+    "outage": "the data center is gone for the time; its visitors are sent to others, its ledger is there afterwards",
+    "crash": "the ledger's books are lost; it starts again empty, in a new epoch",
+    "old disk": "the ledger is restored from what was on disk some time ago, in a new epoch",
+    "coordinator down": "the coordinator answers nobody",
+    "coordinator loss": "the coordinator forgets everything and collects it anew",
+    "loss": "so many per cent of all messages are lost",
+    "churn": "workers die and are born all the time",
+    "limits": "both limits are multiplied by `amount` / 100, at once",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that goes wrong, from `at_s` until `until_s` (seconds from the start)."""
+
+    kind: str
+    at_s: float
+    until_s: float = 0.0
+    centers: tuple[int, ...] = ()
+    amount: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """Habits of the crowd. Shares are between 0 and 1."""
+
+    visit_s: float = 60.0
+    """Mean time from entering to the last page."""
+    heavy_tail: bool = False
+    """Few visits are very long (Pareto), else exponential."""
+    page_gap_s: float = 10.0
+    """Mean time between two pages."""
+    leaving: float = 0.0
+    """Share of visitors whose session is ended when they are done."""
+    patience_s: float = 0.0
+    """Mean time until somebody waiting gives up; 0 is never."""
+    once: float = 0.0
+    """Share of visitors who never come back to the waiting page: no cookies, or no interest."""
+    pausing: float = 0.0
+    """Share of waiting visitors who miss a minute and come back."""
+    reloading: float = 0.0
+    """Share of waiting visitors who try ten times as often as they are told."""
+    moving: float = 0.0
+    """Share of page views and tries that reach another data center than the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Between data centers and coordinator, one way."""
+
+    least_ms: int = 5
+    most_ms: int = 75
+    """Each data center has its own distance in between."""
+    jitter: float = 0.3
+    """A message takes up to so much longer."""
+    loss: float = 0.0
+    twice: float = 0.0
+    """Share of messages that arrive a second time, up to ten seconds later: out of order, that is."""
+    skew_ms: int = 0
+    """Clocks are off by up to this, each by its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One run. `arrivals` are (milliseconds from the start, data center), in order."""
+
+    name: str
+    room: Room
+    centers: int
+    arrivals: list[tuple[int, int]]
+    lasts_s: float
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    network: Network = field(default_factory=Network)
+    faults: tuple[Fault, ...] = ()
+    workers: int = 4
+    """Per data center; only the published allocations, which divide slots among workers, take notice."""

@@ -1,0 +1,80 @@
+"""One simulated visitor: what the browser keeps, and what is true of the person."""
+
+from typing import Protocol
+
+from greenroom.model.visit import Outcome
+
+
+class Visitor:
+    """`id`, `key`, `home` and `checked_ms` are what the ticket carries; the rest is known to nobody but the simulation."""
+
+    __slots__ = (
+        "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "entered_ms", "gives_up_ms", "guess", "home",
+        "id", "inside_until_ms", "key", "latency_ms", "number", "once", "overtaken_ms", "pauses", "promised_ms", "refresh_ms", "reloads",
+        "tries", "uses", "waits",
+    )  # fmt: skip
+
+    def __init__(self, number: int, center: int, came_ms: int) -> None:
+        self.number = number
+        self.id = number.to_bytes(12, "big")
+        self.key = 0
+        self.home = center
+        self.center = center
+        self.checked_ms = 0
+        self.attempted_ms = 0
+        self.refresh_ms = 0
+        self.came_ms = came_ms
+        self.entered_ms = 0  # 0: not yet
+        self.done_ms = 0  # the last page is before this
+        self.gives_up_ms = 0  # 0: never
+        self.once = self.pauses = self.reloads = self.waits = False
+        self.tries = 0
+        self.active = self.uses = False
+        self.ahead = -1
+        self.guess: tuple[int, float, float, float] | None = None  # when joining: moment, quartiles in seconds
+        self.inside_until_ms = 0  # last page plus session duration: active until then
+        self.promised_ms = 0  # the unit is held at least until then
+        self.latency_ms = 0
+        self.overtaken_ms = -1
+
+    @property
+    def wait_s(self) -> float:
+        """From coming to entering."""
+        return (self.entered_ms - self.came_ms) / 1000
+
+
+class Then(Protocol):
+    """Hears the answer to one request: now, or after a call across the world."""
+
+    def __call__(self, visitor: Visitor, outcome: Outcome) -> None:
+        """Times of the outcome are those of the data center that was asked."""
+
+
+class Door(Protocol):
+    """Whoever decides: our own protocol, or one of the published ways of dividing slots. Centers are numbers from 0."""
+
+    global_calls: int
+    """Calls across the world that a visitor waited for."""
+    messages: int
+    """Sent in the background by data centers."""
+
+    def skew_ms(self, center: int) -> int:
+        """By how much this data center's clock is ahead."""
+
+    def open(self, center: int) -> bool:
+        """Whether visitors can reach this data center."""
+
+    def arrive(self, visitor: Visitor, then: Then) -> None:
+        """A newcomer at `visitor.center`; gives the visitor a key."""
+
+    def poll(self, visitor: Visitor, then: Then) -> None:
+        """Somebody waiting, in time."""
+
+    def peek(self, visitor: Visitor, then: Then) -> None:
+        """Somebody waiting, too early."""
+
+    def view(self, visitor: Visitor, then: Then) -> None:
+        """Somebody who was let in asks for a page."""
+
+    def leave(self, visitor: Visitor) -> None:
+        """The session ends."""

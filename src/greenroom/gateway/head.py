@@ -11,6 +11,8 @@ whatever is accepted here, llhttp must read the same way.
 """
 
 import re
+from collections import deque
+from collections.abc import Set
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from itertools import count
@@ -35,10 +37,42 @@ HOSTS_REMEMBERED = 1_024
 """Host headers whose parsed form is remembered: a site has few; an attacker who sends many costs himself the parse."""
 
 
-class Peer:
-    """The other end of one connection. What else it has follows from the arguments and never changes."""
+SECTION_REMEMBERED_MAX = 4_096
+"""Header sections above this are read anew each time; a browser's have 600 to 2,000 bytes."""
 
-    __slots__ = ("address", "client", "forwarding", "next_ray", "policy", "scheme", "server", "trusted")
+SECTIONS_REMEMBERED = 1_000
+"""Connections whose latest header section is remembered: those that are busy, at most 8 MB however many there are."""
+
+
+class Section(msgspec.Struct):
+    """Everything behind the request line of one head, understood. `tail` is what `gateway.outgoing` made of it for `tail_for`.
+
+    A browser sends the same lines with each request of a kind, so the latest section of a connection is compared before one is read.
+    """
+
+    raw: bytes
+    headers: Headers
+    facts: dict[bytes, bytes] | None  # by name, when no name comes twice
+    client: str
+    scheme: str
+    host: str
+    sent_host: bytes
+    authority: bytes
+    content_length: int | None
+    chunked: bool
+    closes: bool
+    keeps: bool
+    expects: bool
+    websocket: bool
+    hops: tuple[bytes, ...]
+    tail: bytes = b""
+    tail_for: tuple[bytes, Set[bytes]] | None = None
+
+
+class Peer:
+    """The other end of one connection. What else it has follows from the arguments; only `section`, its latest one, changes."""
+
+    __slots__ = ("address", "client", "forwarding", "next_ray", "policy", "scheme", "section", "server", "trusted")
 
     def __init__(self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0)) -> None:
         """`server` is the address and port that the visitor reached us at."""
@@ -50,14 +84,27 @@ class Peer:
         self.forwarding = forwarding_lines(self.client, self.scheme)
         self.server = server
         self.next_ray = count(getrandbits(63) | 1).__next__
+        self.section: Section | None = None
+
+    def remember(self, section: Section) -> None:
+        """Keeps this section at hand for the next request, and lets go of that of the connection that was least lately new here."""
+        if len(section.raw) > SECTION_REMEMBERED_MAX:
+            return
+        if self.section is None:
+            _remembering.append(self)
+            if len(_remembering) > SECTIONS_REMEMBERED:
+                _remembering.popleft().section = None
+        self.section = section
+
+
+_remembering: deque[Peer] = deque()
 
 
 class RequestHead(msgspec.Struct, frozen=True):
     """One request's head, understood.
 
-    `target` is what the origin is sent: exactly the path and query that were matched, or `*`. `authority` is the visitor's own
-    host with its port, as sent. `hops` are the lower-case names that Connection marks as meant for us only. A request has
-    a body exactly when `chunked` or `content_length` is positive.
+    `target` is what the origin is sent: exactly the path and query that were matched, or `*`. A request has a body exactly when
+    `chunked` or `content_length` is positive.
     """
 
     arrival: Arrival
@@ -69,8 +116,17 @@ class RequestHead(msgspec.Struct, frozen=True):
     keep_alive: bool
     expect_continue: bool
     upgrade: bytes
-    authority: bytes
-    hops: tuple[bytes, ...] = ()
+    section: Section
+
+    @property
+    def authority(self) -> bytes:
+        """The visitor's own host with its port, as sent."""
+        return self.section.authority
+
+    @property
+    def hops(self) -> tuple[bytes, ...]:
+        """The lower-case names that Connection marks as meant for us only."""
+        return self.section.hops
 
 
 _NAME = b"!#$%&'*+-.^`|~0123456789abcdefghijklmnopqrstuvwxyz"  # a token in lower case, without the underscore
@@ -104,6 +160,8 @@ _COMMON = (
 )
 _KNOWN = {spelled.encode(): name.lower().encode() for name in _COMMON for spelled in (name, name.lower())}
 
+_NOT_CHUNKED = Refusal(400, "the only Transfer-Encoding understood here is chunked, in HTTP/1.1")
+
 _Facts = dict[bytes, bytes]
 
 
@@ -112,12 +170,25 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
     Never raises, whatever the bytes. After a refusal the connection must be closed: where the next request begins is unknown.
     """
-    lines = block.split(b"\r\n")
-    if len(block) - len(block.translate(None, _CONTROLS)) != 2 * len(lines) - 2 or len(lines) < 3 or lines[-1] or lines[-2]:
-        return Refusal(400, "the head contains a control character, a bare CR or LF, or does not end with an empty line")
-    request = _request_line(lines[0])
+    end = block.find(b"\r\n")
+    request = _request_line(block[:end])
     if isinstance(request, Refusal):
         return request
+    raw = block[end:]
+    known = peer.section
+    section = known if known is not None and known.raw == raw else _read_section(raw, peer)
+    if isinstance(section, Refusal):
+        return section
+    if section is not known:
+        peer.remember(section)
+    return _understood(*request, section, peer)
+
+
+def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
+    """Everything from the CRLF behind the request line to the end."""
+    lines = raw.split(b"\r\n")
+    if len(raw) - len(raw.translate(None, _CONTROLS)) != 2 * len(lines) - 2 or len(lines) < 3 or lines[-1] or lines[-2]:
+        return Refusal(400, "the head contains a control character, a bare CR or LF, or does not end with an empty line")
     headers = _headers(lines)
     if isinstance(headers, Refusal):
         return headers
@@ -132,7 +203,31 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
             return Refusal(400, f"{twice} is sent more than once")
         for listed in (b"connection", b"upgrade"):
             facts[listed] = b",".join([value for name, value in headers if name == listed])
-    return _understood(*request, headers, facts, peer)
+    return _section(raw, headers, facts, peer)
+
+
+def _section(raw: bytes, headers: Headers, facts: _Facts, peer: Peer) -> Section | Refusal:
+    """What the checked lines say: whom it is from, how long it is, what becomes of the connection."""
+    origin = _visitor(headers, facts, peer)
+    if isinstance(origin, Refusal):
+        return origin
+    client, scheme, host, authority = origin
+    framing = _framing(facts)
+    if isinstance(framing, Refusal):
+        return framing
+    content_length, chunked = framing
+    hops = _hops(facts.get(b"connection", b""))
+    if isinstance(hops, Refusal):
+        return hops
+    body = chunked or bool(content_length)
+    expected = facts.get(b"expect")
+    if expected is not None and expected.lower() != b"100-continue":
+        return Refusal(417, "the only expectation met here is 100-continue")
+    websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
+    return Section(
+        raw, headers, facts if len(facts) == len(headers) else None, client, scheme, host, facts[b"host"], authority, content_length,
+        chunked, b"close" in hops, b"keep-alive" in hops, expected is not None and body, websocket, hops,
+    )  # fmt: skip
 
 
 def _request_line(line: bytes) -> tuple[bytes, bytes, int] | Refusal:
@@ -183,52 +278,37 @@ def _repeated(headers: Headers) -> str:
     return next((name.decode() for name in _ONCE if names.count(name) > 1), "")
 
 
-def _understood(method: bytes, raw: bytes, minor: int, headers: Headers, facts: _Facts, peer: Peer) -> RequestHead | Refusal:
-    """What the checked lines say: whom it is from, what it asks for, how long it is, what becomes of the connection."""
-    origin = _visitor(headers, facts, peer)
-    if isinstance(origin, Refusal):
-        return origin
-    client, scheme, host, authority = origin
-    target = canonical_target(raw) if raw[:1] == b"/" else _other_form(raw, method, facts[b"host"], scheme)
+def _understood(method: bytes, raw: bytes, minor: int, section: Section, peer: Peer) -> RequestHead | Refusal:
+    """The request line and the lines behind it, together."""
+    target = canonical_target(raw) if raw[:1] == b"/" else _other_form(raw, method, section.sent_host, section.scheme)
     if isinstance(target, Refusal):
         return target
-    framing = _framing(facts, minor)
-    if isinstance(framing, Refusal):
-        return framing
-    content_length, chunked = framing
-    hops = _hops(facts.get(b"connection", b""))
-    if isinstance(hops, Refusal):
-        return hops
-    body = chunked or bool(content_length)
-    expected = facts.get(b"expect")
-    if expected is not None and expected.lower() != b"100-continue":
-        return Refusal(417, "the only expectation met here is 100-continue")
-    websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and method == b"GET" and minor == 1 and not body
+    if section.chunked and not minor:
+        return _NOT_CHUNKED
     return RequestHead(
         Arrival(
             _METHODS.get(method) or method.decode("ascii"),
-            scheme,
-            host,
+            section.scheme,
+            section.host,
             target.path,
             target.query,
-            headers,
-            client,
+            section.headers,
+            section.client,
             raw,
             _VERSIONS[minor],
             peer.server,
             peer.next_ray(),
-            facts if len(facts) == len(headers) else None,
+            section.facts,
         ),
         method,
         target.raw,
         minor,
-        content_length,
-        chunked,
-        b"close" not in hops and (minor == 1 or b"keep-alive" in hops),
-        expected is not None and body and minor == 1,
-        b"websocket" if websocket else b"",
-        authority,
-        hops,
+        section.content_length,
+        section.chunked,
+        not section.closes and (minor == 1 or section.keeps),
+        section.expects and minor == 1,
+        b"websocket" if section.websocket and method == b"GET" and minor == 1 else b"",
+        section,
     )
 
 
@@ -272,7 +352,7 @@ def _other_form(raw: bytes, method: bytes, authority: bytes, scheme: str) -> Tar
     return canonical_target(found[3] if found[3].startswith(b"/") else b"/" + found[3])
 
 
-def _framing(facts: _Facts, minor: int) -> tuple[int | None, bool] | Refusal:
+def _framing(facts: _Facts) -> tuple[int | None, bool] | Refusal:
     """How the body is announced: (Content-Length, chunked)."""
     length, coding = facts.get(b"content-length"), facts.get(b"transfer-encoding")
     if length is None and coding is None:
@@ -281,8 +361,8 @@ def _framing(facts: _Facts, minor: int) -> tuple[int | None, bool] | Refusal:
         return (int(length or b""), False) if _LENGTH.fullmatch(length or b"") else Refusal(400, "Content-Length is not a plain number")
     if length is not None:
         return Refusal(400, "Content-Length and Transfer-Encoding are sent together")
-    if coding.lower() != b"chunked" or minor == 0:
-        return Refusal(400, "the only Transfer-Encoding understood here is chunked, in HTTP/1.1")
+    if coding.lower() != b"chunked":
+        return _NOT_CHUNKED
     return None, True
 
 

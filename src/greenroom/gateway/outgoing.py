@@ -24,9 +24,19 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
 
     `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies` are cut out.
     """
-    arrival = head.arrival
-    dropped = _DROPPED if _USUAL_HOPS.issuperset(head.hops) else _DROPPED.union(head.hops)
-    lines = [name + b": " + value for name, value in arrival.headers if name not in dropped]
+    section = head.section
+    wanted = (authority, own_cookies)
+    if head.upgrade or section.tail_for != wanted:
+        section.tail = _tail(head, peer, authority, own_cookies)
+        section.tail_for = None if head.upgrade else wanted
+    return b"%b %b%b" % (head.method, head.target, section.tail)
+
+
+def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
+    """Everything behind the target: the same for every request with the same section that is no WebSocket."""
+    arrival, hops, host = head.arrival, head.hops, head.authority
+    dropped = _DROPPED if _USUAL_HOPS.issuperset(hops) else _DROPPED.union(hops)
+    lines = [name + b": " + value for name, value in arrival.headers if name not in dropped and not name.startswith(_FORWARDING)]
     lines += [b"cookie: " + kept for name, value in arrival.headers if name == b"cookie" and (kept := without_cookies(value, own_cookies))]
     if head.content_length is not None:
         lines.append(b"content-length: %d" % head.content_length)
@@ -34,10 +44,7 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
         lines.append(b"transfer-encoding: chunked")
     if head.upgrade:
         lines.append(b"connection: Upgrade\r\nupgrade: " + head.upgrade)
-    host = head.authority
-    passed = b"\r\n".join([b"%b %b HTTP/1.1\r\nhost: %b" % (head.method, head.target, authority or host), *lines])
-    if b"\r\n" + _FORWARDING in passed:
-        passed = b"\r\n".join([line for line in passed.split(b"\r\n") if not line.startswith(_FORWARDING)])
+    passed = b"\r\n".join([b" HTTP/1.1\r\nhost: " + (authority or host), *lines])
     visitor = forwarding_lines(arrival.client, arrival.scheme) if peer.trusted else peer.forwarding
     return b'%b\r\n%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (passed, visitor, host, host)
 

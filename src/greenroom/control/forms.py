@@ -6,7 +6,7 @@ Fields that Cloudflare does not have stand in an object `greenroom`, so that nob
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Protocol, cast
 
@@ -232,7 +232,8 @@ class Form:
         groups: dict[bool, Json] = {}
         for ours in (False, True):
             properties = {blank.name: _blank_schema(blank) for blank in self.blanks if blank.rule.extension is ours}
-            required = [e.name for e in self.blanks if e.rule.extension is ours and (answer or (what == "whole" and e.required))]
+            needed = [blank for blank in self.blanks if blank.rule.extension is ours and blank.default is not UNSET]
+            required = [blank.name for blank in needed if answer or (what == "whole" and blank.required)]
             groups[ours] = {"type": "object", "properties": properties, "additionalProperties": False}
             if required:
                 groups[ours]["required"] = required
@@ -250,6 +251,11 @@ def computed(
     """A blank that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
     rule = Spec(meaning, extension=extension, read_only=not writable, choices=choices)
     return Blank(name, rule, shape, UNSET if writable else MISSING)
+
+
+def required(form: Form, *names: str) -> Form:
+    """The form with some defaults taken away: here these must be given."""
+    return Form(tuple(replace(blank, default=MISSING) if blank.name in names else blank for blank in form.blanks))
 
 
 def read_as(form: Form, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None) -> tuple[Json, list[Fault]]:

@@ -107,6 +107,11 @@ def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[Fa
     ]
 
 
+def within(faults: Iterable[Fault], pointer: str) -> list[Fault]:
+    """Faults of one part of what was sent, as faults of the whole."""
+    return [Fault(fault.code, f"{pointer.strip('/')}: {fault.message}", f"{pointer}{fault.pointer}") for fault in faults]
+
+
 def said(problem: Problem) -> str:
     """One sentence that names the field, for those who show only the message."""
     place = f" (line {problem.line})" if problem.line else ""

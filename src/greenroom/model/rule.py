@@ -85,6 +85,16 @@ class RuleSet:
             raise InvalidConfig(problems)
 
 
+def list_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of a list as plain values."""
+    return _field_problems(RuleList, values, pointer)
+
+
+def item_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of a list's item as plain values, whether it is one of the list's kind apart."""
+    return _field_problems(ListItem, values, pointer)
+
+
 def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
     """Everything wrong with the fields of a list, its items apart (core.rules.lists); `pointer` ends with a dot."""
     return _field_problems(RuleList, {item.name: getattr(named, item.name) for item in fields(named)}, pointer)

@@ -1,0 +1,38 @@
+"""What every answer looks like: success or errors around a result, as published."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from greenroom.control.refusals import CODES, Code, Fault, Refused
+
+JSON = "application/json"
+
+
+def answered(result: Any, info: Mapping[str, Any] | None = None) -> Response:
+    """A result, with `result_info` for lists."""
+    body = {"success": True, "errors": [], "messages": [], "result": result}
+    return Response(msgspec.json.encode(body if info is None else body | {"result_info": info}), media_type=JSON)
+
+
+def refused(refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    """Every fault; the status is never 2xx, because clients look at nothing else."""
+    body = {"success": False, "errors": [_error(fault) for fault in refusal.faults], "messages": [], "result": None}
+    return Response(msgspec.json.encode(body), refusal.status, headers=dict(headers or {}), media_type=JSON)
+
+
+def _error(fault: Fault) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": int(fault.code), "message": fault.message}
+    return error | ({"source": {"pointer": fault.pointer}} if fault.pointer else {})
+
+
+def no_route(status: int, method: str, path: str) -> Refused:
+    """For what the routing itself turns away."""
+    if status == CODES[Code.NO_METHOD].status:
+        return Refused(Fault(Code.NO_METHOD, f"Method {method} is not available for that URI."))
+    return Refused(
+        Fault(Code.NO_OBJECT, f"Could not route to {path[:200]}, perhaps your object identifier is invalid?"),
+        Fault(Code.NO_ROUTE, "No route for that URI"),
+    )

@@ -1,0 +1,62 @@
+"""In front of the API: every request gets an id, a line in the log, and an answer in the envelope even when something breaks."""
+
+import re
+import secrets
+import time
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from greenroom.api.envelope import refused
+from greenroom.control.refusals import Code, Fault, Refused
+from greenroom.errors import InvalidConfig, StorageFailed
+
+log = structlog.get_logger("greenroom.api")
+
+CALLER = "greenroom.caller"
+"""Where in the scope the author is noted, for the log."""
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+
+class Front:
+    """Bodies, headers and query strings are never logged: secrets may be in them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        ray = secrets.token_hex(8)
+        request_id = next((value for name, value in scope["headers"] if name == b"x-request-id" and _REQUEST_ID.fullmatch(value)), b"")
+        marks = [(b"cf-ray", ray.encode()), (b"x-request-id", request_id or ray.encode()), (b"cache-control", b"no-store")]
+        begun = time.monotonic()
+        status = 0
+
+        async def marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *marks]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, marked)
+        except Exception as error:
+            log.error("the API failed", ray=ray, reason=str(error), exc_info=not isinstance(error, (StorageFailed, InvalidConfig)))
+            if status:
+                raise  # half an answer is out already: all that is left is to close the connection
+            await refused(_fault_of(error))(scope, receive, marked)
+        took_ms = round((time.monotonic() - begun) * 1000, 1)
+        log.info(
+            "api", ray=ray, method=scope["method"], path=scope["path"], status=status, took_ms=took_ms, caller=scope.get(CALLER, "nobody")
+        )
+
+
+def _fault_of(error: Exception) -> Refused:
+    if isinstance(error, (StorageFailed, InvalidConfig)):
+        return Refused(Fault(Code.UNAVAILABLE, "the configuration store cannot be used at the moment; nothing was changed"))
+    return Refused(Fault(Code.UNEXPECTED, "something went wrong inside greenroom; the log says what, under the CF-Ray of this answer"))

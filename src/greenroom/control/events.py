@@ -1,0 +1,141 @@
+"""Events of a room: times, overrides, and what they come to together with the room."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
+from greenroom.control.forms import Blank, Form, Json, Plain, Shown, computed, overlaid, read_as
+from greenroom.control.forms import Moment as MomentShape
+from greenroom.control.refusals import Code, Fault, faults_of, refuse_if
+from greenroom.control.rooms import limit_faults, room_of
+from greenroom.control.times import WRITTEN, milliseconds, written_time
+from greenroom.control.times import moment as written
+from greenroom.errors import Problem
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.event import OVERRIDES, Event, calendar_problems, event_problems
+from greenroom.model.fields import Spec
+from greenroom.model.room import Room
+from greenroom.pages import template_problems
+
+TIMES = {"event_start_time": "event_start_ms", "event_end_time": "event_end_ms", "prequeue_start_time": "prequeue_start_ms"}
+"""The API's name of each time and the record's."""
+
+_API_NAMES = {ours: name for name, ours in TIMES.items()}
+_TIME = {"type": "string", "format": "date-time"}
+_COMPUTED = (
+    computed("created_on", "when it was made", Shown(_TIME)),
+    computed("modified_on", "when it was changed last", Shown(_TIME)),
+)
+
+EVENT = Form.of(
+    Event,
+    shapes={"queueing_method": Plain(str, caseless=True)},
+    without=(*WRITTEN, "written_times"),
+    more=(
+        Blank("event_start_time", Spec("when the event begins, ISO 8601"), MomentShape()),
+        Blank("event_end_time", Spec("when the event ends, at least a minute later"), MomentShape()),
+        Blank(
+            "prequeue_start_time",
+            Spec("when the pre-queue opens, at least five minutes before the start", nullable=True),
+            MomentShape(),
+            None,
+        ),
+        *_COMPUTED,
+    ),
+)
+
+DETAILS = Form(tuple(blank for blank in EVENT.blanks if not blank.name.startswith("turnstile")))
+"""The event as it would count now: what it leaves open is answered with the room's values."""
+
+
+def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) -> Entry[Event]:
+    """Raises Refused when there is no such event of this room."""
+    room_of(known, zone_id, room_id)
+    entry = known.events.get(event_id)
+    if entry is None or entry.parent != room_id:
+        raise not_found("event", event_id)
+    return entry
+
+
+def show(entry: Entry[Event], form: Form = EVENT, inherited: Mapping[str, Any] | None = None) -> Json:
+    """An event as the API answers it; `inherited` stands in for nulls."""
+    event = entry.record
+    values = {item.name: getattr(event, item.name) for item in fields(Event)}
+    values |= {name: value for name, value in (inherited or {}).items() if values[name] is None}
+    values |= {name: written_time(event, ours) for name, ours in TIMES.items()}
+    return form.show(values | {"created_on": written(entry.created_ms), "modified_on": written(entry.modified_ms)})
+
+
+def details(known: Configuration, entry: Entry[Event]) -> Json:
+    """The event's own settings, and the room's as they are now where it has none."""
+    room: Room = known.rooms[entry.parent].record
+    return show(entry, DETAILS, {name: getattr(room, name) for name in OVERRIDES})
+
+
+def create(zone_id: str, room_id: str, document: Any) -> Plan:
+    """A new event."""
+
+    def plan(known: Configuration, at: Moment) -> Planned:
+        refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
+        return _put(known, zone_id, room_id, at.new_id(), document)
+
+    return plan
+
+
+def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool) -> Plan:
+    """An event written anew (PUT), or some of its fields (PATCH)."""
+
+    def plan(known: Configuration, _at: Moment) -> Planned:
+        entry = event_of(known, zone_id, room_id, event_id)
+        refuse_read_only(entry, "event")
+        return _put(known, zone_id, room_id, event_id, document if whole else overlaid(show(entry), document))
+
+    return plan
+
+
+def delete(zone_id: str, room_id: str, event_id: str) -> Plan:
+    """Takes an event away; one that is running ends."""
+
+    def plan(known: Configuration, _at: Moment) -> Planned:
+        refuse_read_only(event_of(known, zone_id, room_id, event_id), "event")
+        return Planned([Remove("event", event_id)], lambda _after: {"id": event_id})
+
+    return plan
+
+
+def _put(known: Configuration, zone_id: str, room_id: str, event_id: str, document: Any) -> Planned:
+    values, faults = read_as(EVENT, document, lambda values: _renamed(event_problems(_in_ms(values))))
+    wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
+    faults += limit_faults(known.zones[zone_id].record, values, wrong)
+    page = values.get("custom_page_html")
+    if page and "custom_page_html" not in wrong:
+        faults += faults_of(template_problems(page, "custom_page_html"), Code.TEMPLATE)
+    refuse_if(faults)
+    event = Event(id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **_in_ms(values))
+    others = [entry.record for entry in known.events.of(room_id) if entry.id != event_id]
+    refuse_if(_calendar_faults(calendar_problems([*others, event])))
+    return Planned([Put(event, room_id)], lambda after: show(after.events[event_id]))
+
+
+def _in_ms(values: Mapping[str, Any]) -> dict[str, Any]:
+    """As the record holds it: times in milliseconds; one that is missing or wrong is left out or None."""
+    kept = {name: value for name, value in values.items() if name not in TIMES}
+    return kept | {TIMES[name]: milliseconds(values[name]) for name in TIMES if name in values}
+
+
+def _renamed(problems: list[Problem]) -> list[Problem]:
+    return [Problem(_API_NAMES.get(found.pointer, found.pointer), found.reason) for found in problems]
+
+
+def _calendar_faults(problems: list[Problem]) -> list[Fault]:
+    faults = []
+    for found in problems:
+        if found.pointer.endswith(".name"):
+            faults.append(Fault(Code.TAKEN, f"name: {found.reason}", "/name"))
+        elif found.pointer == "events":
+            faults.append(Fault(Code.TOO_MANY, found.reason))
+        else:
+            faults.append(Fault(Code.CALENDAR, f"event_start_time: {found.reason}", "/event_start_time"))
+    return faults

@@ -1,0 +1,114 @@
+"""Named lists that rules reach as `$name`, and who refers to them."""
+
+from dataclasses import replace
+from typing import Any
+
+from greenroom.control.desk import Moment, Plan, Planned, not_found
+from greenroom.control.forms import Form, Json, Shown, computed, overlaid, read_as
+from greenroom.control.refusals import Code, Fault, Refused, refuse_if
+from greenroom.control.rules import memberships
+from greenroom.control.times import plain_moment
+from greenroom.core.rules import rule_problems
+from greenroom.model.change import Put, Remove
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.rule import RuleList, list_field_problems
+
+LISTS_MAX = 200
+"""Every edge compiles all of them, whether a rule refers to them or not."""
+
+_TIME = {"type": "string", "format": "date-time"}
+_COUNT = {"type": "integer", "minimum": 0}
+
+LIST = Form.of(
+    RuleList,
+    without=("items",),
+    more=(
+        computed("num_items", "how many items are in it", Shown(_COUNT)),
+        computed("num_referencing_filters", "how many rules refer to it, disabled ones included", Shown(_COUNT)),
+        computed("created_on", "when it was made", Shown(_TIME)),
+        computed("modified_on", "when it or one of its items was changed last", Shown(_TIME)),
+    ),
+)
+
+FIXED = ("name", "kind")
+"""What cannot be changed once a list is made: rules rely on it."""
+
+
+def list_of(known: Configuration, list_id: str) -> Entry[RuleList]:
+    """Raises Refused when there is none."""
+    if list_id not in known.lists:
+        raise not_found("list", list_id)
+    return known.lists[list_id]
+
+
+def show(known: Configuration, entry: Entry[RuleList]) -> Json:
+    """A list as the API answers it."""
+    items = known.list_items.of(entry.id)
+    record = entry.record
+    return LIST.show(
+        {
+            "id": record.id,
+            "name": record.name,
+            "kind": record.kind,
+            "description": record.description,
+            "num_items": len(items),
+            "num_referencing_filters": references(known, record.name),
+            "created_on": plain_moment(entry.created_ms),
+            "modified_on": plain_moment(max([entry.modified_ms, *(item.modified_ms for item in items)])),
+        }
+    )
+
+
+def references(known: Configuration, name: str) -> int:
+    """How many rules need the list of this name: those that are wrong without it."""
+    lists = memberships(known)
+    without = {other: membership for other, membership in lists.items() if other != name}
+    expressions = [rule.expression for rules in known.rules.records() for rule in rules.rules if f"${name}" in rule.expression]
+    return sum(1 for text in expressions if rule_problems(text, lists=without) and not rule_problems(text, lists=lists))
+
+
+def create(document: Any) -> Plan:
+    """A new list, without items."""
+
+    def plan(known: Configuration, at: Moment) -> Planned:
+        values, faults = read_as(LIST, document, list_field_problems)
+        if any(entry.record.name == values.get("name") for entry in known.lists.values()):
+            faults.append(Fault(Code.TAKEN, f"name: there is a list {values['name']} already", "/name"))
+        if len(known.lists) >= LISTS_MAX:
+            faults.append(Fault(Code.TOO_MANY, f"there are {LISTS_MAX} lists already"))
+        refuse_if(faults)
+        return _put(RuleList(id=at.new_id(), **values))
+
+    return plan
+
+
+def edit(list_id: str, document: Any) -> Plan:
+    """Another description; name and kind stay."""
+
+    def plan(known: Configuration, _at: Moment) -> Planned:
+        entry = list_of(known, list_id)
+        values, faults = read_as(LIST, overlaid(show(known, entry), document), list_field_problems)
+        for name in FIXED:
+            if values.get(name) != getattr(entry.record, name):
+                faults.append(Fault(Code.INVALID, f"{name}: cannot be changed; make a new list", f"/{name}"))
+        refuse_if(faults)
+        return _put(replace(entry.record, **values))
+
+    return plan
+
+
+def delete(list_id: str) -> Plan:
+    """Takes a list away with its items, unless a rule refers to it."""
+
+    def plan(known: Configuration, _at: Moment) -> Planned:
+        name = list_of(known, list_id).record.name
+        count = references(known, name)
+        if count:
+            raise Refused(Fault(Code.IN_USE, f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, disabled ones included"))
+        return Planned([Remove("list", list_id)], lambda _after: {"id": list_id})
+
+    return plan
+
+
+def _put(record: RuleList) -> Planned:
+    return Planned([Put(record)], lambda after: show(after, after.lists[record.id]))

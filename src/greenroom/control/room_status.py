@@ -1,0 +1,53 @@
+"""How a room is doing right now, as the API answers it."""
+
+import math
+
+from greenroom.control.forms import Form, Json, Shown, computed
+from greenroom.control.state import Figures
+from greenroom.core.schedule import Phase, effective
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.room import Room
+
+STATUSES = ("not_queueing", "queueing", "event_prequeueing", "suspended")
+_COUNT = {"type": "integer", "minimum": 0}
+
+STATUS = Form(
+    (
+        computed("status", "what the room is doing", Shown({"type": "string", "enum": list(STATUSES)})),
+        computed("event_id", "the event whose time it is; empty when there is none", Shown({"type": "string"})),
+        computed("estimated_queued_users", "visitors in line", Shown(_COUNT)),
+        computed("estimated_total_active_users", "visitors with a living session", Shown(_COUNT)),
+        computed("max_estimated_time_minutes", "the longest wait that anybody is told now, in minutes", Shown(_COUNT)),
+    )
+)
+
+
+def status(known: Configuration, entry: Entry[Room], figures: Figures | None, now_ms: int) -> Json:
+    """From the books at this moment; a room that no edge has opened yet has nobody in it."""
+    now = effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
+    books = figures or Figures()
+    suspended = entry.record.suspended or known.zones[entry.parent].record.paused
+    word = (
+        "suspended"
+        if suspended
+        else "event_prequeueing"
+        if now.phase is Phase.PREQUEUE
+        else "queueing"
+        if books.waiting
+        else "not_queueing"
+    )
+    return {
+        "status": word,
+        "event_id": now.event.id if now.event and not suspended else "",
+        "estimated_queued_users": books.waiting,
+        "estimated_total_active_users": books.active,
+        "max_estimated_time_minutes": _longest_wait(now.room, books),
+    }
+
+
+def _longest_wait(room: Room, books: Figures) -> int:
+    """Whoever comes last is told the longest time; in a random room the page also says when three quarters are in."""
+    if books.estimate is None or room.queue_all or not books.waiting:
+        return 0
+    seconds = books.estimate.p75_s if room.queueing_method == "random" else books.estimate.p50_s
+    return -int(-seconds // 60) if math.isfinite(seconds) and seconds > 0 else 0

@@ -36,6 +36,10 @@ class StorageFailed(GreenroomError):
     """The disk or the ledger refused a write; nobody may be admitted on the strength of it."""
 
 
+class TooNew(StorageFailed):
+    """What is stored was written by a newer greenroom: this one must not touch it."""
+
+
 class RevisionConflict(GreenroomError):
     """Somebody else changed the configuration since it was read: read it again, and decide again."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-from greenroom.errors import StorageFailed
+from greenroom.errors import TooNew
 
 VERSIONS = ("0001",)
 """Every version of the tables, oldest first; each but the first is a step from the one before (migrations/versions)."""
@@ -15,12 +15,12 @@ _FOLDER = Path(__file__).parent / "migrations"
 
 
 def version_of(connection: Connection) -> str:
-    """The version of the tables in this database; empty when there are none. Raises StorageFailed when we do not know it."""
+    """The version of the tables in this database; empty when there are none. Raises TooNew when we do not know it."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or ""
     if found and found not in VERSIONS:
-        raise StorageFailed(
+        raise TooNew(
             f"the configuration was written by a newer greenroom (tables of version {found}; this one knows up to {VERSIONS[-1]}): "
             "run that one, or go back to a copy from before the upgrade"
         )

@@ -10,6 +10,7 @@ thousand rooms is read as one row. If the log does not reach back far enough, ev
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,6 @@ KEYS_AT_ONCE = 400
 AUDIT_PAGE_MAX = 1_000
 
 
-def open_store(url: str) -> "SqlStore":
-    """The store at this address, its tables made or brought forward. Raises InvalidConfig or StorageFailed."""
-    return SqlStore(url)
-
-
 def default_url(data: Path) -> str:
     """The store of a data directory."""
     return f"sqlite:///{data / 'config.db'}"
@@ -46,36 +42,44 @@ class SqlStore:
     """See `ports.ConfigStore`."""
 
     def __init__(self, url: str) -> None:
-        """Makes the tables or brings them forward. Raises InvalidConfig for an address that is none, and StorageFailed."""
+        """Does not connect yet. Raises InvalidConfig for an address that is none, StorageFailed when its driver is missing."""
         address = read_url(url)
         self.name = shown(address)
         """The address, for people: without the password."""
         self._engine = connect(address)
         self._guard = threading.RLock()
+        self._prepared = False
         self._known = Configuration()
         self._watchers: list[Callable[[], None]] = []
-        with transaction(self._engine, writes=False) as connection:
-            current = version_of(connection) == VERSIONS[-1]
-        if not current:
-            with transaction(self._engine, writes=True) as connection:
-                bring_forward(connection)
+
+    def prepare(self) -> None:
+        """Makes the tables or brings them forward, once; every other method does so first. Raises StorageFailed, or TooNew."""
+        with self._guard:
+            if self._prepared:
+                return
+            with transaction(self._engine, writes=False) as connection:
+                current = version_of(connection) == VERSIONS[-1]
+            if not current:
+                with transaction(self._engine, writes=True) as connection:
+                    bring_forward(connection)
+            self._prepared = True
 
     def revision(self) -> int:
         """See `ports.ConfigStore`."""
-        with transaction(self._engine, writes=False) as connection:
+        with self._transaction() as connection:
             return int(connection.execute(select(state.c.revision)).scalar_one())
 
     def read(self) -> Configuration:
         """See `ports.ConfigStore`. Raises InvalidConfig when an entry cannot be understood."""
         with self._guard:
-            with transaction(self._engine, writes=False) as connection:
+            with self._transaction() as connection:
                 self._known = self._read(connection)
             return self._known
 
     def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
         """See `ports.ConfigStore`."""
         with self._guard:
-            with transaction(self._engine, writes=True) as connection:
+            with self._transaction(writes=True) as connection:
                 moved = connection.execute(update(state).where(state.c.revision == expected).values(revision=expected + 1))
                 if moved.rowcount != 1:
                     raise RevisionConflict(expected, int(connection.execute(select(state.c.revision)).scalar_one()))
@@ -96,7 +100,7 @@ class SqlStore:
         wanted = select(audit).order_by(audit.c.number.desc()).limit(min(limit, AUDIT_PAGE_MAX))
         if before is not None:
             wanted = wanted.where(audit.c.number < before)
-        with transaction(self._engine, writes=False) as connection:
+        with self._transaction() as connection:
             rows = connection.execute(wanted).mappings().all()
         return [AuditEntry(**{**row, "before": _decoded(row["before"]), "after": _decoded(row["after"])}) for row in rows]
 
@@ -107,6 +111,10 @@ class SqlStore:
     def close(self) -> None:
         """See `ports.ConfigStore`."""
         self._engine.dispose()
+
+    def _transaction(self, *, writes: bool = False) -> AbstractContextManager[Connection]:
+        self.prepare()
+        return transaction(self._engine, writes=writes)
 
     def _read(self, connection: Connection, at: int | None = None) -> Configuration:
         """What the database holds, from what is known already. `at`: the revision it holds, when this transaction has moved on."""

@@ -35,6 +35,9 @@ LINES_REMEMBERED = 4_096
 LINE_REMEMBERED_MAX = 256
 """Longer lines are read anew each time; they rarely repeat."""
 
+HEADS_REMEMBERED, HEAD_REMEMBERED_MAX = 512, 1_024
+"""Whole heads that are remembered, and their longest: one file, or one page of fixed length, asked for often within a second."""
+
 PRIVATE = b"Cache-Control: private\r\n"
 
 
@@ -60,10 +63,25 @@ _Item = tuple[bytes, bytes]
 _PASS: _Item = (b"", b"")
 _BAD: _Item = (b"!", b"")
 _known: dict[bytes, _Item] = {}
+_heads: dict[bytes, AnswerHead] = {}
 
 
 def read_answer_head(block: bytes) -> AnswerHead | None:
-    """One head from the status line to the empty line; None when it is malformed or its body could end in two places."""
+    """One head from the status line to the empty line; None when it is malformed or its body could end in two places.
+
+    The same bytes give the same object: nobody changes it.
+    """
+    head = _heads.get(block)
+    if head is None:
+        head = _read(block)
+        if head is not None and not head.cookies and len(block) <= HEAD_REMEMBERED_MAX:
+            if len(_heads) >= HEADS_REMEMBERED:
+                _heads.clear()
+            _heads[block] = head
+    return head
+
+
+def _read(block: bytes) -> AnswerHead | None:
     lines = block.split(b"\r\n")
     status = _status_line(lines[0])
     if status is None:

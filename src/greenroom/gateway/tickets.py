@@ -34,6 +34,9 @@ FUTURE_MAX_MS = 5_000
 REFRESH_MAX_MS = 120_000
 """Longest interval ever assigned: 60 s for a room, plus jitter, with room to spare."""
 
+OPENED_REMEMBERED = 4_096
+"""Tickets whose opening is remembered, 2 MB at most: a busy browser sends the same one with every request."""
+
 _CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI")  # version, id, key, accepted_ms, checked_ms, refresh_ms
 _NONCE_AT = KEY_ID_BYTES
 _BOX_AT = KEY_ID_BYTES + NONCE_BYTES
@@ -50,6 +53,8 @@ class Sealer:
         self._ring = ring
         self._entropy = entropy
         self._nonces: list[bytes] = []
+        self._opened: dict[tuple[bytes, bytes], Ticket] = {}
+        self._opened_with: object = None
         _sealers.add(self)
 
     def seal(self, ticket: Ticket, room_id: bytes) -> bytes:
@@ -64,6 +69,15 @@ class Sealer:
         """The ticket, or None for whatever this ring did not seal for this room or what cannot be true at `now_ms`."""
         if len(value) != SEALED_LENGTH:
             return None
+        if self._opened_with is not self._ring.opening or len(self._opened) >= OPENED_REMEMBERED:
+            self._opened, self._opened_with = {}, self._ring.opening
+        ticket = self._opened.get((value, room_id)) or self._decrypt(value, room_id)
+        if ticket is None or not _possible(ticket, now_ms + FUTURE_MAX_MS):
+            return None
+        self._opened[value, room_id] = ticket
+        return ticket
+
+    def _decrypt(self, value: bytes, room_id: bytes) -> Ticket | None:
         try:
             raw = a2b_base64(value.translate(_FROM_URL), strict_mode=True)
             cipher = self._ring.opening.get(raw[:_NONCE_AT])
@@ -72,15 +86,8 @@ class Sealer:
             content = cipher.decrypt(raw[_NONCE_AT:_BOX_AT], raw[_BOX_AT:], room_id)
         except (BadBase64, InvalidTag):
             return None
-        version, ticket_id, key, accepted_ms, checked_ms, refresh_ms = _CONTENT.unpack(content)
-        latest_ms = now_ms + FUTURE_MAX_MS
-        arrival_ms = key >> TIE_BITS
-        if version != VERSION or checked_ms > latest_ms or accepted_ms > latest_ms or arrival_ms > latest_ms or refresh_ms > REFRESH_MAX_MS:
-            return None
-        # Two machines may stamp arrival and admission, so "before" allows for the same difference of clocks as "future".
-        if accepted_ms and accepted_ms + FUTURE_MAX_MS < arrival_ms:
-            return None
-        return Ticket(ticket_id, key, accepted_ms, checked_ms, refresh_ms)
+        version, *fields = _CONTENT.unpack(content)
+        return Ticket(*fields) if version == VERSION else None
 
     def _draw(self) -> list[bytes]:
         self._ring.count(NONCES_AT_ONCE)
@@ -90,6 +97,15 @@ class Sealer:
 
     def _forget_nonces(self) -> None:
         self._nonces = []
+
+
+def _possible(ticket: Ticket, latest_ms: int) -> bool:
+    """Whether a ticket can have been given by `latest_ms`."""
+    accepted_ms, arrival_ms = ticket.accepted_ms, ticket.key >> TIE_BITS
+    if ticket.checked_ms > latest_ms or accepted_ms > latest_ms or arrival_ms > latest_ms or ticket.refresh_ms > REFRESH_MAX_MS:
+        return False
+    # Two machines may stamp arrival and admission, so "before" allows for the same difference of clocks as "future".
+    return not accepted_ms or accepted_ms + FUTURE_MAX_MS >= arrival_ms
 
 
 _sealers: "weakref.WeakSet[Sealer]" = weakref.WeakSet()

@@ -11,6 +11,7 @@ from greenroom.api.front import CALLER
 from greenroom.control.access import Caller, Credentials, Door
 from greenroom.control.desk import Desk
 from greenroom.control.refusals import Code, Fault, Refused
+from greenroom.control.zones import check_account
 
 BODY_MAX = 8 << 20
 """Bytes of a body: a page of one megabyte in which every character is escaped still fits."""
@@ -37,8 +38,8 @@ AtDesk = Annotated[Desk, Depends(desk_of)]
 class May:
     """A dependency: the caller, if the token allows this (`read`, `edit` or `analytics`) in the zone of the path.
 
-    Without a zone in the path it concerns the whole account, and a token for single zones is refused, unless `filtered`: then
-    the answer shows only what the token is good for.
+    The account of the path must be the one there is. Without a zone in the path it concerns the whole account, and a token
+    for single zones is refused, unless `filtered`: then the answer shows only what the token is good for.
     """
 
     def __init__(self, scope: str, filtered: bool = False) -> None:
@@ -53,10 +54,11 @@ class May:
         request.scope[CALLER] = caller.author
         zone_id = request.path_params.get("zone_id")
         caller.require(self.scope, caller.token.zone_ids[0] if self.filtered and caller.token.zone_ids else zone_id)
+        if "account_id" in request.path_params:
+            check_account(request.path_params["account_id"])
         return caller
 
 
-Reader = Annotated[Caller, Depends(May("read"))]
 FilteredReader = Annotated[Caller, Depends(May("read", filtered=True))]
 Editor = Annotated[Caller, Depends(May("edit"))]
 

@@ -5,9 +5,10 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from greenroom.api.asked import May
 from greenroom.api.envelope import JSON
 from greenroom.control.events import DETAILS, EVENT
 from greenroom.control.forms import Form, Json
@@ -97,13 +98,16 @@ def schema_of(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def told(summary: str, answer: str, *, body: str = "", body_required: bool = True, info: str = "", change: bool = False) -> dict[str, Any]:
-    """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is Page or Cursor for lists."""
+def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: bool = False) -> dict[str, Any]:
+    """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is Page or Cursor for lists.
+
+    `may`: what the token has to allow, where it does not matter who asks.
+    """
     codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
     statuses = sorted({CODES[code].status for code in codes})
     keywords: dict[str, Any] = {
-        "summary": summary,
         "response_model": None,
+        "dependencies": [Depends(May(may))] if may else [],
         "responses": {200: {"description": "Done.", "content": {JSON: {"schema": _success(answer, info)}}}}
         | {
             status: {"description": HTTPStatus(status).phrase + ".", "content": {JSON: {"schema": schema_of("Failure")}}}
@@ -111,7 +115,7 @@ def told(summary: str, answer: str, *, body: str = "", body_required: bool = Tru
         },
     }
     if body:
-        keywords["openapi_extra"] = {"requestBody": {"required": body_required, "content": {JSON: {"schema": schema_of(body)}}}}
+        keywords["openapi_extra"] = {"requestBody": {"required": True, "content": {JSON: {"schema": schema_of(body)}}}}
     return keywords
 
 
@@ -155,6 +159,7 @@ def document(app: FastAPI, prefix: str) -> Json:
     for path in found["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)  # FastAPI's own; ours is 400 in the envelope
+            operation["summary"] = operation["description"].partition(".")[0]
     components = schemas()
     used = set(_references(found["paths"]))
     while more := {inner for name in used for inner in _references(components[name])} - used:

@@ -20,6 +20,9 @@ OURS = "greenroom"
 
 Json = dict[str, Any]
 
+NEEDED: Any = object()
+"""Default of a blank that must be filled in."""
+
 UNSET: Any = object()
 """Default of an blank that may be left out and then has no value at all."""
 
@@ -147,17 +150,17 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """One field from outside. `default` is the record's own value; MISSING means that it must be given."""
+    """One field from outside. `default` is the record's own value; NEEDED means that it must be given."""
 
     name: str
     rule: Spec
     shape: Shape
-    default: Any = MISSING
+    default: Any = NEEDED
 
     @property
     def required(self) -> bool:
         """Whether it must be given when something is made or replaced."""
-        return self.default is MISSING and not self.rule.read_only
+        return self.default is NEEDED and not self.rule.read_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +198,7 @@ class Form:
             where, pointer = (ours, f"{OURS}.{blank.name}") if blank.rule.extension else (document, blank.name)
             if blank.name in where:
                 values[blank.name] = blank.shape.read(pointer, where[blank.name], problems)
-            elif blank.default is not MISSING and blank.default is not UNSET:
+            elif blank.default is not NEEDED and blank.default is not UNSET:
                 values[blank.name] = blank.default
         return values
 
@@ -250,12 +253,12 @@ def computed(
 ) -> Blank:
     """A blank that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
     rule = Spec(meaning, extension=extension, read_only=not writable, choices=choices)
-    return Blank(name, rule, shape, UNSET if writable else MISSING)
+    return Blank(name, rule, shape, UNSET if writable else NEEDED)
 
 
 def required(form: Form, *names: str) -> Form:
     """The form with some defaults taken away: here these must be given."""
-    return Form(tuple(replace(blank, default=MISSING) if blank.name in names else blank for blank in form.blanks))
+    return Form(tuple(replace(blank, default=NEEDED) if blank.name in names else blank for blank in form.blanks))
 
 
 def read_as(form: Form, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None) -> tuple[Json, list[Fault]]:
@@ -315,7 +318,9 @@ def unknown_name(pointer: str, name: str, known: Sequence[str]) -> Problem:
 
 
 def _default(item: Any) -> Any:
-    return item.default_factory() if item.default_factory is not MISSING else item.default
+    if item.default_factory is not MISSING:
+        return item.default_factory()
+    return NEEDED if item.default is MISSING else item.default
 
 
 _TYPES = {int: "integer", str: "string", bool: "boolean"}

@@ -1,9 +1,10 @@
 """What an operator can know about a running greenroom: one frozen picture, taken on request."""
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
+from msgspec import structs
 
 from greenroom.errors import Problem
 from greenroom.model.room import Room
@@ -46,6 +47,44 @@ class ConfigState(msgspec.Struct, frozen=True):
     pending: tuple[str, ...] = ()
 
 
+class StoreState(msgspec.Struct, frozen=True):
+    """Whether the newest revision of the configuration store is what runs.
+
+    `revision` is the one that runs, -1 before the first; `tried` the newest one that was tried. `problems` say why it is not
+    taken over; `from_copy`: begun with the copy in the data directory. Times are Unix milliseconds.
+    """
+
+    name: str = ""
+    reachable: bool = True
+    revision: int = -1
+    tried: int = -1
+    loaded_ms: int = 0
+    taken: int = 0
+    refusals: int = 0
+    from_copy: bool = False
+    problems: tuple[Problem, ...] = ()
+
+    def of_revision(self, revision: int, now_ms: int, *, from_copy: bool = False) -> Self:
+        """The state once this revision runs."""
+        problems = self.problems if from_copy else ()
+        taken = self.taken + (self.revision >= 0)
+        changed = {"revision": revision, "tried": revision, "loaded_ms": now_ms, "taken": taken, "from_copy": from_copy}
+        return structs.replace(self, **changed, problems=problems)
+
+    def refused(self, revision: int, problems: tuple[Problem, ...]) -> Self:
+        """The state once this revision could not be used: counted once, however often it is tried."""
+        again = revision == self.tried and problems == self.problems
+        return structs.replace(self, tried=revision, problems=problems, refusals=self.refusals + (not again))
+
+    def lost(self) -> Self:
+        """The state while the store does not answer."""
+        return structs.replace(self, reachable=False)
+
+    def reached(self) -> Self:
+        """The state once it answers again."""
+        return structs.replace(self, reachable=True)
+
+
 class State(msgspec.Struct, frozen=True):
     """The whole picture. `phase` is starting, serving or draining; times are Unix milliseconds."""
 
@@ -58,6 +97,7 @@ class State(msgspec.Struct, frozen=True):
     config: ConfigState
     rooms: tuple[RoomState, ...]
     gateway: Iterable[tuple[str, int]]
+    store: StoreState = StoreState()
 
     @property
     def ready(self) -> bool:

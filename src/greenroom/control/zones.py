@@ -213,6 +213,16 @@ def name_filter(text: str) -> Filter:
     return lambda entry: found(entry.record.name, sought)
 
 
+def always(_entry: Entry[Zone]) -> bool:
+    """Lets every zone through: what is the same for all of them was asked for, and fits."""
+    return True
+
+
+def never(_entry: Entry[Zone]) -> bool:
+    """Lets none through: it does not fit."""
+    return False
+
+
 def selected(known: Configuration, filters: Sequence[Filter], every: bool, descending: bool) -> list[Entry[Zone]]:
     """Zones that all (`every`) or any of the filters let through, by name."""
     chosen = [entry for entry in known.zones.values() if not filters or (all if every else any)(let(entry) for let in filters)]

@@ -1,0 +1,90 @@
+"""The management API as one application, to be mounted under PREFIX on the control listener."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from greenroom.api import preview
+from greenroom.api.described import document
+from greenroom.api.envelope import no_route, refused
+from greenroom.api.front import Front
+from greenroom.api.preview import Previews
+from greenroom.api.routes import events, lists, rooms, rules, zones
+from greenroom.control.access import Door
+from greenroom.control.desk import Desk
+from greenroom.control.list_items import Catalogue, Operations
+from greenroom.control.refusals import CODES, Code, Fault, Refused
+from greenroom.control.state import Observed
+from greenroom.control.zones import OriginProblems
+from greenroom.ports import Clock, ConfigStore
+
+PREFIX = "/client/v4"
+
+ROUTERS = (zones.router, preview.router, rooms.router, events.router, rules.router, lists.router)
+"""Literal segments before ids: `settings` and `preview` stand where a room's id would."""
+
+
+def management_api(
+    store: ConfigStore, clock: Clock, observed: Observed, origin_problems: OriginProblems, previews: Previews | None = None
+) -> ASGIApp:
+    """The whole API, its front included."""
+    return Front(management_app(store, clock, observed, origin_problems, previews))
+
+
+def management_app(
+    store: ConfigStore, clock: Clock, observed: Observed, origin_problems: OriginProblems, previews: Previews | None = None
+) -> FastAPI:
+    """The routes with what they need."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.desk = Desk(store, clock)
+    app.state.door = Door(store, clock)
+    app.state.observed = observed
+    app.state.origin_problems = origin_problems
+    app.state.previews = previews or Previews(clock)
+    app.state.operations = Operations()
+    app.state.catalogue = Catalogue()
+    for router in ROUTERS:
+        app.include_router(router)
+    described: dict[str, Any] = {}
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def openapi() -> Response:
+        """Needs no token: it says nothing about this installation."""
+        if not described:
+            described.update(document(app, PREFIX))
+        return JSONResponse(described)
+
+    for error, handler in HANDLERS.items():
+        app.add_exception_handler(error, handler)
+    return app
+
+
+async def _refused(request: Request, error: Refused) -> Response:
+    headers = {}
+    if error.faults[0].code is Code.SLOW_DOWN:
+        wait_s = request.app.state.door.wait_s(request.client.host if request.client else "")
+        headers = {"Retry-After": str(max(1, wait_s)), "X-Should-Retry": "false"}
+    if error.status == CODES[Code.NO_CREDENTIALS].status:
+        headers["WWW-Authenticate"] = "Bearer"
+    return refused(error, headers)
+
+
+async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
+    return refused(no_route(error.status_code, request.method, request.url.path), error.headers)
+
+
+async def _bad_query(_request: Request, error: RequestValidationError) -> Response:
+    faults = [Fault(Code.BAD_QUERY, f"{'.'.join(map(str, found['loc'][1:]))}: {found['msg']}") for found in error.errors()]
+    return refused(Refused(*faults))
+
+
+HANDLERS: dict[type[Exception], Callable[[Request, Any], Any]] = {
+    Refused: _refused,
+    HTTPException: _routed_nowhere,
+    RequestValidationError: _bad_query,
+}

@@ -1,0 +1,82 @@
+"""Previews: a template is kept for a while under an address that needs no token, and shown in any state that one asks for."""
+
+import threading
+import uuid
+from collections import OrderedDict
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from greenroom.api.asked import AtDesk, Document
+from greenroom.api.described import told
+from greenroom.api.envelope import answered
+from greenroom.control.refusals import Code, Fault, Refused, faults_of, refuse_if
+from greenroom.control.zones import zone_of
+from greenroom.pages import template_problems
+from greenroom.ports import Clock
+
+PREVIEW_MS = 3_600_000
+"""How long a preview can be looked at."""
+
+PREVIEWS_BYTES = 16 << 20
+"""Of all templates together; the oldest goes first."""
+
+PREVIEW_PATH = "/preview"
+
+
+class _Kept(NamedTuple):
+    template: str
+    until_ms: int
+
+
+class Previews:
+    """Templates by id, in this process only."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._size = 0
+        self._guard = threading.Lock()
+
+    def keep(self, template: str) -> str:
+        """The id under which it can be found from now on."""
+        preview_id = str(uuid.uuid4())
+        with self._guard:
+            self._kept[preview_id] = _Kept(template, self._clock.now_ms() + PREVIEW_MS)
+            self._size += len(template)
+            while self._size > PREVIEWS_BYTES:
+                _, oldest = self._kept.popitem(last=False)
+                self._size -= len(oldest.template)
+        return preview_id
+
+    def get(self, preview_id: str) -> str | None:
+        """The template, or None when its time is over or there never was one."""
+        with self._guard:
+            kept = self._kept.get(preview_id)
+        return kept.template if kept and kept.until_ms > self._clock.now_ms() else None
+
+
+router = APIRouter(tags=["preview"])
+
+
+@router.post("/zones/{zone_id}/waiting_rooms/preview", **told("PreviewUrl", may="edit", body="Preview"))
+def make_preview(desk: AtDesk, document: Document, request: Request, zone_id: str) -> Response:
+    """Preview a template. Nothing is saved; the address is good for an hour and needs no token."""
+    desk.look(lambda known: zone_of(known, zone_id))
+    previews: Previews = request.app.state.previews
+    html = _custom_html(document)
+    base = str(request.base_url.replace(path=PREVIEW_PATH, query="", fragment=""))
+    return answered({"preview_url": f"{base}/{previews.keep(html)}"})
+
+
+def _custom_html(document: object) -> str:
+    if not isinstance(document, dict):
+        raise Refused(Fault(Code.BAD_BODY, "the body must be a JSON object"))
+    faults = [Fault(Code.UNKNOWN_FIELD, f"{name}: is not a field here", f"/{name}") for name in document if name != "custom_html"]
+    html = document.get("custom_html")
+    if not isinstance(html, str):
+        code = Code.INVALID if "custom_html" in document else Code.REQUIRED
+        raise Refused(*faults, Fault(code, "custom_html: must be the template, as a string", "/custom_html"))
+    refuse_if(faults + faults_of(template_problems(html, "custom_html"), Code.TEMPLATE))
+    return html

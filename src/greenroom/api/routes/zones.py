@@ -1,0 +1,91 @@
+"""Zones, and the settings of a zone for its waiting rooms."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from greenroom.api.asked import AtDesk, Document, Editor, FilteredReader, Paged
+from greenroom.api.described import told
+from greenroom.api.envelope import answered
+from greenroom.control import zones
+from greenroom.control.zones import ACCOUNT_NAME, Filter, OriginProblems
+from greenroom.model.zone import ACCOUNT_ID
+
+router = APIRouter(tags=["zones"])
+
+Text = Annotated[str | None, Query(max_length=300)]
+
+
+def _origins(request: Request) -> OriginProblems:
+    found: OriginProblems = request.app.state.origin_problems
+    return found
+
+
+@router.get("/zones", **told("[Zone]", info="Page"))
+def list_zones(  # the published filters, each one a query parameter
+    caller: FilteredReader,
+    desk: AtDesk,
+    page: Paged,
+    name: Annotated[Text, Query(description="A name, or `starts_with:`, `ends_with:`, `contains:`, `not_equal:` and a text.")] = None,
+    status: Annotated[Literal["initializing", "pending", "active", "moved"] | None, Query()] = None,
+    account_id: Annotated[str | None, Query(alias="account.id", max_length=32)] = None,
+    account_name: Annotated[str | None, Query(alias="account.name", max_length=100)] = None,
+    type: Annotated[list[Literal["full", "partial", "secondary", "internal"]] | None, Query()] = None,
+    match: Annotated[Literal["any", "all"], Query(description="Whether one filter is enough.")] = "all",
+    order: Annotated[
+        Literal["name", "status", "account.id", "account.name", "plan.id"], Query(description="Only the names differ.")
+    ] = "name",
+    direction: Annotated[Literal["asc", "desc"], Query()] = "asc",
+) -> Response:
+    """List zones. Only the zones that the token is good for."""
+    del order
+    filters: list[Filter] = [zones.name_filter(name)] if name else []
+    fixed = [(status, "active"), (account_id, ACCOUNT_ID), (account_name, ACCOUNT_NAME)]
+    alike = [wanted == has for wanted, has in fixed if wanted is not None] + (["full" in type] if type else [])
+    filters += [zones.always if same else zones.never for same in alike]
+    found = desk.look(lambda known: zones.selected(known, filters, match == "all", direction == "desc"))
+    shown, info = page.cut([entry for entry in found if caller.sees(entry.id)])
+    return answered([zones.show(entry) for entry in shown], info)
+
+
+@router.post("/zones", **told("Zone", body="ZoneCreate"))
+def create_zone(caller: Editor, desk: AtDesk, document: Document, request: Request) -> Response:
+    """Make a zone."""
+    return answered(desk.change(caller.author, zones.create(document, _origins(request))))
+
+
+@router.get("/zones/{zone_id}", **told("Zone", may="read"))
+def get_zone(desk: AtDesk, zone_id: str) -> Response:
+    """Look at a zone."""
+    return answered(desk.look(lambda known: zones.show(zones.zone_of(known, zone_id))))
+
+
+@router.patch("/zones/{zone_id}", **told("Zone", body="ZoneEdit"))
+def edit_zone(caller: Editor, desk: AtDesk, document: Document, request: Request, zone_id: str) -> Response:
+    """Change some fields of a zone."""
+    return answered(desk.change(caller.author, zones.edit(zone_id, document, _origins(request))))
+
+
+@router.delete("/zones/{zone_id}", **told("Id", change=True))
+def delete_zone(caller: Editor, desk: AtDesk, zone_id: str) -> Response:
+    """Take a zone away, with its rooms."""
+    return answered(desk.change(caller.author, zones.delete(zone_id)))
+
+
+@router.get("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", may="read"))
+def get_settings(desk: AtDesk, zone_id: str) -> Response:
+    """Look at the settings of a zone."""
+    return answered(desk.look(lambda known: zones.settings(zones.zone_of(known, zone_id))))
+
+
+@router.put("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsCreate"))
+def put_settings(caller: Editor, desk: AtDesk, document: Document, zone_id: str) -> Response:
+    """Write the settings of a zone anew."""
+    return answered(desk.change(caller.author, zones.change_settings(zone_id, document, whole=True)))
+
+
+@router.patch("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsEdit"))
+def edit_settings(caller: Editor, desk: AtDesk, document: Document, zone_id: str) -> Response:
+    """Change some settings of a zone."""
+    return answered(desk.change(caller.author, zones.change_settings(zone_id, document, whole=False)))

@@ -1,0 +1,18 @@
+"""What rules may ask about a visitor's address, answered from local data: where it is, and whether it is a verified crawler."""
+
+from greenroom.core.rules import Place
+from greenroom.lookups.crawlers import Crawlers
+from greenroom.lookups.places import Places
+
+
+class LocalLookups:
+    """Both answers at once, from memory, as core.rules wants them."""
+
+    __slots__ = ("crawler", "place")
+
+    def __init__(self, places: Places, crawlers: Crawlers) -> None:
+        self.place = places.place
+        self.crawler = crawlers.category
+
+
+__all__ = ["Crawlers", "LocalLookups", "Place", "Places"]

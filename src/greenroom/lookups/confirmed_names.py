@@ -1,0 +1,183 @@
+"""The name of an address, confirmed: asked backwards (address to name) and forwards again (name to address), never while a visitor waits.
+
+Whoever owns an address decides what the backward question answers, so a name counts only when it leads back to the address. The
+first request of an address gets "not known yet" and the question is put in the background; the answer is there for the next one.
+
+Theory of the limits. A liar can send requests that pretend to be a crawler from as many addresses as he has, and his own name servers
+can be slow. So everything is bounded: questions waiting, questions under way, one per network at a time, answers kept (good and bad ones
+apart, so that bad ones push no good one out), and a time for each.
+"""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from ipaddress import ip_address, ip_network
+from typing import Protocol, TypeVar, cast
+
+Answer = TypeVar("Answer")
+
+UNDER_WAY_MAX = 8
+"""Questions at the resolver at once: it answers from its cache in a millisecond, and a liar's slow server holds one place each."""
+
+PENDING_MAX = 256
+"""Questions that wait; beyond it they are dropped, and the next request of that address asks again."""
+
+KNOWN_MAX = 20_000
+"""Answers kept of each kind, at most about 5 MB: the largest crawlers use some thousand addresses."""
+
+TIMEOUT_S = 5.0
+GOOD_FOR_MS = 24 * 3600 * 1000
+"""A crawler's address stays a crawler's for days."""
+BAD_FOR_MS = 3600 * 1000
+FAILED_FOR_MS = 60 * 1000
+"""Nobody answered: try again soon."""
+
+NETWORK_BITS = {4: 24, 6: 48}
+"""What one owner has at least, so one network has one question under way."""
+
+
+class Resolves(Protocol):
+    """Who can be asked for names; both raise OSError when nobody answers."""
+
+    async def backwards(self, address: str) -> str:
+        """The name of an address, or empty."""
+
+    async def forwards(self, name: str) -> Sequence[str]:
+        """The addresses of a name."""
+
+
+class Resolver:
+    """The system's resolver, each question in a thread of its own that nobody waits for when greenroom ends.
+
+    A question cannot be taken back, so a thread may outlive its answer being wanted; beyond UNDER_WAY_MAX threads nothing is asked.
+    """
+
+    def __init__(self) -> None:
+        self._threads = 0
+
+    async def backwards(self, address: str) -> str:
+        """The name of an address, or empty. Raises OSError when nobody answers."""
+        return await self._run(partial(_backwards, address))
+
+    async def forwards(self, name: str) -> Sequence[str]:
+        """The addresses of a name. Raises OSError when nobody answers."""
+        return await self._run(partial(_forwards, name))
+
+    async def _run(self, ask: Callable[[], Answer]) -> Answer:
+        if self._threads >= UNDER_WAY_MAX:
+            raise BlockingIOError("every thread for the resolver is taken")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        self._threads += 1
+
+        def settle(found: Answer | None, error: Exception | None) -> None:
+            self._threads -= 1
+            if not answer.done():
+                answer.set_exception(error) if error else answer.set_result(cast(Answer, found))
+
+        def work() -> None:
+            found, failed = None, None
+            try:
+                found = ask()
+            except Exception as error:  # goes to whoever awaits it
+                failed = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(settle, found, failed)
+
+        threading.Thread(target=work, name="resolver", daemon=True).start()
+        return await answer
+
+
+NOBODY = frozenset(getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name))
+"""Answers of the resolver that say: there is no such name."""
+
+
+def _backwards(address: str) -> str:
+    try:
+        return socket.getnameinfo((address, 0), socket.NI_NAMEREQD)[0]
+    except socket.gaierror as error:
+        if error.errno in NOBODY:
+            return ""
+        raise
+
+
+def _forwards(name: str) -> list[str]:
+    try:
+        return [str(found[4][0]) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+    except socket.gaierror as error:
+        if error.errno in NOBODY:
+            return []
+        raise
+
+
+class ConfirmedNames:
+    """Names by address. `name_of` is for the path of a request; `run` answers the questions."""
+
+    def __init__(self, resolver: Resolves, now_ms: Callable[[], int]) -> None:
+        self._resolver = resolver
+        self._now_ms = now_ms
+        self._good: dict[str, tuple[str, int]] = {}  # address -> (name, until), oldest first
+        self._bad: dict[str, tuple[str, int]] = {}
+        self._pending: dict[str, str] = {}  # network -> the address to ask about
+        self._under_way: set[str] = set()
+        self._asked = asyncio.Event()
+
+    def name_of(self, address: str) -> str:
+        """The confirmed name in lower case; empty when there is none, and until it is known."""
+        name, until_ms = self._good.get(address) or self._bad.get(address) or ("", 0)
+        if self._now_ms() >= until_ms:
+            self._ask(address)
+        return name if self._now_ms() < until_ms else ""
+
+    async def run(self) -> None:
+        """Answers questions until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._asked.wait()
+                while self._pending and len(self._under_way) < UNDER_WAY_MAX:
+                    network = next(iter(self._pending))
+                    self._under_way.add(network)
+                    group.create_task(self._answer(network, self._pending.pop(network)))
+                self._asked.clear()
+
+    def _ask(self, address: str) -> None:
+        network = _network(address)
+        if network and network not in self._under_way and network not in self._pending and len(self._pending) < PENDING_MAX:
+            self._pending[network] = address
+            self._asked.set()
+
+    async def _answer(self, network: str, address: str) -> None:
+        try:
+            name = await asyncio.wait_for(self._confirmed(address), TIMEOUT_S)
+            self._keep(address, name, GOOD_FOR_MS if name else BAD_FOR_MS)
+        except (OSError, TimeoutError, UnicodeError):
+            self._keep(address, "", FAILED_FOR_MS)
+        finally:
+            self._under_way.discard(network)
+            self._asked.set()
+
+    async def _confirmed(self, address: str) -> str:
+        name = (await self._resolver.backwards(address)).rstrip(".").lower()
+        if not name:
+            return ""
+        wanted = ip_address(address)
+        return name if any(ip_address(found.partition("%")[0]) == wanted for found in await self._resolver.forwards(name)) else ""
+
+    def _keep(self, address: str, name: str, for_ms: int) -> None:
+        self._good.pop(address, None)
+        self._bad.pop(address, None)
+        shelf = self._good if name else self._bad
+        shelf[address] = (name, self._now_ms() + for_ms)
+        if len(shelf) > KNOWN_MAX:
+            del shelf[next(iter(shelf))]
+
+
+def _network(address: str) -> str:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return ""
+    return str(ip_network(f"{found}/{NETWORK_BITS[found.version]}", strict=False))

@@ -1,0 +1,46 @@
+"""A crawler that may be let by: what it calls itself, and how its operator says that it can be told from an impostor."""
+
+from dataclasses import dataclass
+
+from greenroom.model.fields import spec
+
+CRAWLERS_MAX = 200
+"""More than are known; every request that names one is compared with all names in one search."""
+
+SEARCH = "Search Engine Crawler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawler:
+    """One crawler. It is verified by an address in `ranges`, or by a name under `domains` that leads back to the address."""
+
+    name: str = spec("unique name; a built-in crawler of this name is replaced", low=1, high=100)
+    category: str = spec("what `cf.verified_bot_category` says", SEARCH, low=1, high=100)
+    user_agents: tuple[str, ...] = spec("texts of which one stands in its User-Agent; capitals do not matter", high=50)
+    domains: tuple[str, ...] = spec("domains below which the names of its addresses lie", (), high=50)
+    ranges: tuple[str, ...] = spec("addresses and networks that its operator published", (), high=10_000)
+    ranges_file: str = spec(
+        "file with the networks its operator published, as JSON (`prefixes` with `ipv4Prefix` and `ipv6Prefix`) or one to a line",
+        "",
+        high=4096,
+    )
+
+
+def _named(name: str, user_agents: str, domains: str) -> Crawler:
+    return Crawler(name=name, user_agents=tuple(user_agents.split()), domains=tuple(domains.split()))
+
+
+CRAWLERS = (
+    _named("Googlebot", "googlebot google-inspectiontool storebot-google googleother", "googlebot.com google.com"),
+    _named("Bingbot", "bingbot msnbot adidxbot", "search.msn.com"),
+    _named("Yahoo Slurp", "slurp", "crawl.yahoo.net"),
+    _named("YandexBot", "yandex", "yandex.ru yandex.net yandex.com"),
+    _named("Baiduspider", "baiduspider", "baidu.com baidu.jp"),
+    _named("Applebot", "applebot", "applebot.apple.com"),
+    _named("SeznamBot", "seznambot", "seznam.cz"),
+    _named("Yeti", "yeti/", "naver.com"),
+    _named("Sogou", "sogou", "sogou.com"),
+    _named("PetalBot", "petalbot", "petalsearch.com aspiegel.com"),
+    _named("Qwantbot", "qwantbot qwantify", "qwant.com"),
+)
+"""Search engines whose operators publish that the names of their addresses lead there and back."""

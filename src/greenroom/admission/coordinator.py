@@ -10,19 +10,24 @@ QUEUE (somebody waits without a permit): permits are paced inside the minute and
 data centers, or, for the random method, to data centers in proportion to theirs. FREE: they are leased ahead of need, so newcomers
 are let in without asking; a lone data center is leased everything. Limits that were lowered call permits back and expel nobody.
 
-A data center that says nothing for four seconds is left out of the merge and keeps counting. Nothing is granted before every data
+A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing is granted before every data
 center has been heard once, because what the silent one holds is not known; at the latest when every session must have ended that
-it had. A ledger that comes back without its memory begins a new
-epoch; what it held is orphaned until every session of it must have ended.
+it had. A ledger that comes back without its memory begins a new epoch; what it held is orphaned until every session of it must have
+ended.
+
+Sums over all data centers are kept, not made: each data center has a weight in them, which moves when it reports, is granted
+something, falls silent, or when time takes admissions out of its minute (an alarm). So a report costs the same in any company.
 """
 
-from collections import Counter, deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from math import ceil, sqrt
 
+from greenroom.admission.center import DataCenter, Weight
 from greenroom.admission.lease import CUT_OFF_MS, WINDOW_MS
 from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.whole_line import WholeLine
 from greenroom.model.room import Room
 
 ORPHAN_SLACK_MS = 5_000
@@ -33,86 +38,30 @@ RHO_SHARE = 0.95
 RHO_FREE_SHARE = 0.05
 """Cut off, a data center may repeat nearly what it admitted in the last minute, or a little of what was free then."""
 NO_RECALL = 1 << 62
-
-
-@dataclass(slots=True)
-class DataCenter:
-    """What is known of one data center. Counters are those of its messages."""
-
-    name: str
-    epoch: int = -1
-    heard: int = 0
-    answered: int = 0
-    contact_ms: int | None = None
-    granted: int = 0
-    returned_permits: int = 0
-    returned_freed: int = 0
-    used: int = 0
-    over: int = 0
-    settled: int = 0
-    acknowledged: int = 0
-    orphans: int = 0
-    orphans_until_ms: int = 0
-    leaving: deque[int] = field(default_factory=deque)
-    """When each admission of the last 60 s leaves the minute."""
-    rhos: deque[tuple[int, int]] = field(default_factory=deque)
-    """(number of the answer, rho) of all that may be in force there."""
-    waiting: int = 0
-    seconds: dict[int, int] = field(default_factory=dict)
-    whole: bool = False
-    """Whether `seconds` began with a whole report."""
-    arrivals_per_s: float = 0.0
-
-    @property
-    def held(self) -> int:
-        """Capacity units there: permits, sessions, freed units, and what is on the way."""
-        return self.granted - self.returned_permits - self.returned_freed
-
-    @property
-    def outstanding(self) -> int:
-        """Permits there or on the way that are not known to be spent."""
-        return self.granted - self.returned_permits - self.used
-
-    @property
-    def value(self) -> int:
-        """Rate units it counts with."""
-        return max(len(self.leaving) + self.outstanding, max((rho for _, rho in self.rhos), default=0))
-
-    @property
-    def uncovered(self) -> int:
-        """Waiters without a permit."""
-        return max(0, self.waiting - self.outstanding)
-
-    @property
-    def owed(self) -> int:
-        """Admissions without a permit that no permit on the way will pay for."""
-        return max(0, self.over - self.settled - max(0, self.outstanding))
-
-    def uncovered_seconds(self) -> dict[int, int]:
-        """Waiters without a permit by arrival second; permits cover the oldest."""
-        covered = max(0, self.outstanding)
-        left = {}
-        for second in sorted(self.seconds):
-            count = self.seconds[second]
-            if count > covered:
-                left[second] = count - covered
-            covered = max(0, covered - count)
-        return left
+NO_ARRIVALS_PER_S = 1e-6
+"""Below this the sum of rates is nothing but what adding and taking away has left over."""
 
 
 class Coordinator:
     """All operations of one room. Times are the coordinator's own milliseconds; `luck` is 64 random bits."""
 
     def __init__(self, data_centers: Sequence[str], room: Room, now_ms: int) -> None:
-        self.data_centers = {name: DataCenter(name) for name in data_centers}
+        self.data_centers: dict[str, DataCenter] = {}
         self.total = room.total_active_users
         self.pool = self.total
+        self.sums = Weight()
+        self._alarms: list[tuple[int, str]] = []  # heap
+        self._contacts: OrderedDict[str, None] = OrderedDict()  # reachable data centers, the one heard of longest ago first
+        self._line = WholeLine()
+        self._ranked = self._alone = self._random = False
         self._pace = 1.0
         self._paced_ms = now_ms
         self._horizon_s: int | None = None
+        self._unheard: set[str] = set()
         self.configure(room)
-        self._unheard = set(self.data_centers)
         self._unheard_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
+        self.enlist(data_centers, now_ms)
+        self._unheard.update(self.data_centers)
 
     def configure(self, room: Room) -> None:
         """New limits, from the next message on. The pool may become negative; nothing is granted until it is not."""
@@ -121,11 +70,44 @@ class Coordinator:
         self.per_minute = room.new_users_per_minute
         self._random = room.queueing_method == "random"
         self._life_ms = room.session_ms + room.renewal_age_ms
+        self._rank()
+
+    def enlist(self, names: Iterable[str], now_ms: int) -> None:
+        """These are the data centers from now on. What others hold is nobody's until every session of it must have ended."""
+        wanted = dict.fromkeys(names)
+        for name in wanted:
+            center = self.data_centers.setdefault(name, DataCenter(name))
+            center.retired = False
+        for center in self.data_centers.values():
+            if center.name not in wanted and not center.retired:
+                center.retired = True
+                self._begin_epoch(center, center.epoch, now_ms)
+                self._unheard.discard(center.name)
+                self._fall_silent(center)
+        self._alone = len(wanted) == 1
+        self._company = max(1, len(wanted))
+        self._rank()
+
+    def _rank(self) -> None:
+        """The whole line is kept only where it is asked: fifo, and several data centers."""
+        if self._ranked == (not self._alone and not self._random):
+            return
+        self._ranked = not self._ranked
+        self._line = WholeLine()
+        if self._ranked:
+            for name in self._contacts:
+                self._show(self.data_centers[name])
+
+    @property
+    def ranked_seconds(self) -> dict[int, int] | None:
+        """Everybody who waits without a permit by arrival second; None where that is not kept."""
+        return self._line.seconds if self._ranked else None
 
     def sync(self, up: SyncUp, now_ms: int, luck: int) -> SyncDown:
         """Takes in a ledger's books and answers with what it may have. A message that is late or comes twice is granted nothing."""
         center = self.data_centers[up.data_center]
         recall = NO_RECALL
+        self._pass_time(now_ms)
         if up.epoch > center.epoch:
             self._begin_epoch(center, up.epoch, now_ms)
         if up.epoch == center.epoch:
@@ -133,13 +115,14 @@ class Coordinator:
             if up.number > center.heard:
                 self._note(center, up, now_ms)
                 recall = self._allot(center, up.want, now_ms, luck)
-        center.answered += 1
+        center.answered = max(center.answered, up.applied) + 1
         rho = self._rho(center)
-        center.rhos.append((center.answered, rho))
+        center.allow_rho(center.answered, rho)
+        self._weigh(center)
         return SyncDown(
             center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, rho,
-            self._queueing(now_ms), recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
-            max(0, self.pool), len(self.data_centers) == 1, not center.whole,
+            self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
+            max(0, self.pool), self._alone, not center.whole,
         )  # fmt: skip
 
     # -- what a message says ------------------------------------------------------------------------------------------------
@@ -152,13 +135,17 @@ class Coordinator:
         if center.held:
             center.orphans += center.held
             center.orphans_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
-        center.leaving.extend([now_ms + WINDOW_MS] * max(0, center.outstanding))
+        if center.outstanding > 0:
+            center.admit(now_ms + WINDOW_MS, center.outstanding)
         center.granted = center.returned_permits = center.returned_freed = center.used = center.over = center.settled = 0
         center.acknowledged = center.heard = center.waiting = 0
         center.whole = False
         center.seconds.clear()
+        if center.reachable:
+            self._show(center)
         center.rhos.clear()
         center.epoch = epoch
+        self._weigh(center)
 
     def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """Absolute counters: whatever the order of messages, the largest count is the newest."""
@@ -170,7 +157,8 @@ class Coordinator:
         center.returned_freed = max(center.returned_freed, up.returned_freed)
         center.used, center.over, center.settled = max(center.used, up.used), max(center.over, up.over), max(center.settled, up.settled)
         new = min(len(up.ages_ms), max(0, up.admitted - center.acknowledged))
-        center.leaving.extend([now_ms - age_ms + WINDOW_MS for age_ms in up.ages_ms[len(up.ages_ms) - new :]])
+        for age_ms in up.ages_ms[len(up.ages_ms) - new :]:
+            center.admit(now_ms - age_ms + WINDOW_MS)
         center.acknowledged = max(center.acknowledged, up.admitted)
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
@@ -178,16 +166,35 @@ class Coordinator:
         self._unheard.discard(center.name)
         center.heard, center.contact_ms = up.number, now_ms
         center.waiting, center.arrivals_per_s = up.waiting, up.arrivals_per_s
+        self._contacts[center.name] = None
+        self._contacts.move_to_end(center.name)
+        self._see(center, up)
+        center.confirm_rho(up.applied, up.rho)
+        self._weigh(center)
+
+    def _see(self, center: DataCenter, up: SyncUp) -> None:
+        """Its waiters, by arrival second."""
+        anew = up.whole or not center.reachable
+        center.whole, center.reachable = center.whole or up.whole, True
         if up.whole:
             center.seconds.clear()
-            center.whole = True
+        seconds = center.seconds
         for second, count in up.seconds:
+            if self._ranked and not anew:
+                self._line.move(center.name, second, count - seconds.get(second, 0))
             if count:
-                center.seconds[second] = count
+                seconds[second] = count
             else:
-                center.seconds.pop(second, None)
-        while center.rhos and center.rhos[0][0] < up.applied:
-            center.rhos.popleft()
+                seconds.pop(second, None)
+        if anew:
+            self._show(center)
+        elif self._ranked:
+            self._line.cover(center.name, max(0, center.outstanding))
+
+    def _show(self, center: DataCenter) -> None:
+        if self._ranked:
+            self._line.show(center.name, center.seconds)
+            self._line.cover(center.name, max(0, center.outstanding))
 
     # -- what a data center may have ------------------------------------------------------------------------------------------
 
@@ -198,54 +205,46 @@ class Coordinator:
             return self._recalled(center, -spare)
         if self._unheard and now_ms < self._unheard_until_ms:
             return NO_RECALL
-        debts = sum(other.owed for other in self.data_centers.values())
+        debts = self.sums.owed
         spare -= self._grant(center, min(spare, center.owed))
         spare = min(spare, self.pool - debts + center.owed) if debts else spare
-        waiting = self._reachable_uncovered(now_ms)
+        waiting = self.sums.uncovered
         if waiting:
-            share = self._share(center, min(spare, int(self._pace)), waiting, now_ms, luck)
+            share = self._share(center, min(spare, int(self._pace)), waiting, luck)
             self._pace -= self._grant(center, share)
             if share < waiting:
-                return NO_RECALL if len(self.data_centers) == 1 else center.waiting
+                return NO_RECALL if self._alone else center.waiting
             spare -= share
         self._horizon_s = None
-        if len(self.data_centers) == 1:
+        if self._alone:
             self._grant(center, spare)
             return NO_RECALL
         return self._lease_ahead(center, spare, want)
 
     def _spare(self, now_ms: int) -> int:
-        """Permits that could be granted; negative: so many too many are out. Time passes here."""
-        value = 0
-        for center in self.data_centers.values():
-            leaving = center.leaving
-            while leaving and leaving[0] < now_ms:
-                leaving.popleft()
-            if center.orphans and now_ms >= center.orphans_until_ms:
-                self.pool += center.orphans
-                center.orphans = 0
-            value += center.value
-        left = self.per_minute - value
+        """Permits that could be granted; negative: so many too many are out. The pace goes on."""
+        left = self.per_minute - self.sums.value
         rate = (self.per_minute + max(0, left)) / 60
         self._pace = min(1 + rate, self._pace + rate * (now_ms - self._paced_ms) / 1000)
         self._paced_ms = now_ms
         return min(self.pool, left)
 
     def _grant(self, center: DataCenter, count: int) -> int:
-        count = max(0, count)
+        if count <= 0:
+            return 0
         center.granted += count
         self.pool -= count
+        self._weigh(center)
         return count
 
     def _recalled(self, center: DataCenter, missing: int) -> int:
-        out = sum(max(0, other.outstanding) for other in self.data_centers.values())
-        mine = max(0, center.outstanding)
+        out, mine = self.sums.outstanding, max(0, center.outstanding)
         return max(0, mine - ceil(missing * mine / out)) if out else 0
 
     def _lease_ahead(self, center: DataCenter, spare: int, want: int) -> int:
         """FREE with several data centers: what arrivals will need before the next sync."""
-        arrivals = sum(other.arrivals_per_s for other in self.data_centers.values())
-        share = center.arrivals_per_s / arrivals if arrivals > 0 else 1 / len(self.data_centers)
+        arrivals = self.sums.arrivals_per_s
+        share = center.arrivals_per_s / arrivals if arrivals > NO_ARRIVALS_PER_S else 1 / self._company
         expected = LEASE_AHEAD_S * center.arrivals_per_s
         target = max(ceil(expected + 2 * sqrt(expected)), int(LEASE_SHARE * spare * share))
         if want:
@@ -255,42 +254,74 @@ class Coordinator:
 
     def _rho(self, center: DataCenter) -> int:
         """What it may admit per minute while cut off; never raises the sum of values above the limit."""
-        if len(self.data_centers) == 1:
+        if self._alone:
             return 0
-        left = max(0, min(self.pool, self.per_minute - sum(other.value for other in self.data_centers.values())))
-        own = int(RHO_SHARE * len(center.leaving))
-        return max(own, min(int(RHO_FREE_SHARE * left), left + len(center.leaving) + center.outstanding))
+        left = max(0, min(self.pool, self.per_minute - self.sums.value))
+        own = int(RHO_SHARE * center.minute)
+        return max(own, min(int(RHO_FREE_SHARE * left), left + center.minute + center.outstanding))
 
-    # -- whose turn it is -----------------------------------------------------------------------------------------------------
-
-    def _reachable(self, now_ms: int) -> list[DataCenter]:
-        return [one for one in self.data_centers.values() if one.contact_ms is not None and now_ms - one.contact_ms < CUT_OFF_MS]
-
-    def _reachable_uncovered(self, now_ms: int) -> int:
-        return sum(center.uncovered for center in self._reachable(now_ms))
-
-    def _queueing(self, now_ms: int) -> bool:
-        return self._reachable_uncovered(now_ms) > 0
-
-    def _share(self, center: DataCenter, count: int, waiting: int, now_ms: int, luck: int) -> int:
-        """How many of `count` permits are this data center's."""
-        if center.uncovered == waiting:
+    def _share(self, center: DataCenter, count: int, waiting: int, luck: int) -> int:
+        """How many of `count` permits are this data center's while somebody waits."""
+        uncovered = center.uncovered
+        if uncovered == waiting:
             return min(count, waiting)
         if self._random:
-            return rounded(count * center.uncovered, waiting, luck) if count < waiting else center.uncovered
-        mine = center.uncovered_seconds()
-        merged: Counter[int] = Counter()
-        for other in self._reachable(now_ms):
-            merged.update(other.uncovered_seconds())
-        share = 0
-        for second in sorted(merged):
-            if merged[second] > count:
-                share += rounded(count * mine.get(second, 0), merged[second], luck)
-                self._horizon_s = max(second, self._horizon_s or 0)
+            return rounded(count * uncovered, waiting, luck) if count < waiting else uncovered
+        reach = self._line.reach(center.name, count)
+        if reach.edge_s is None:
+            return reach.sure
+        self._horizon_s = max(reach.edge_s, self._horizon_s or 0)
+        return reach.sure + rounded(reach.edge_permits * reach.edge_mine, reach.edge_all, luck)
+
+    # -- sums and time ----------------------------------------------------------------------------------------------------------
+
+    def _weigh(self, center: DataCenter) -> None:
+        """Something about this data center has changed: so do the sums."""
+        weight, total = center.weight, self.sums
+        outstanding = max(0, center.outstanding)
+        if outstanding != weight.outstanding:
+            total.outstanding += outstanding - weight.outstanding
+            weight.outstanding = outstanding
+            if center.reachable and self._ranked:
+                self._line.cover(center.name, outstanding)
+        value, owed, uncovered = center.value, center.owed, center.uncovered if center.reachable else 0
+        total.value += value - weight.value
+        total.owed += owed - weight.owed
+        total.uncovered += uncovered - weight.uncovered
+        total.arrivals_per_s += center.arrivals_per_s - weight.arrivals_per_s
+        weight.value, weight.owed, weight.uncovered, weight.arrivals_per_s = value, owed, uncovered, center.arrivals_per_s
+        alarm_ms = center.next_alarm_ms()
+        if alarm_ms and (not center.alarm_ms or alarm_ms < center.alarm_ms):
+            center.alarm_ms = alarm_ms
+            heappush(self._alarms, (alarm_ms, center.name))
+
+    def _pass_time(self, now_ms: int) -> None:
+        """Admissions leave the minute, orphans become free, data centers fall silent."""
+        while self._alarms and self._alarms[0][0] <= now_ms:
+            alarm_ms, name = heappop(self._alarms)
+            center = self.data_centers.get(name)
+            if center is None or center.alarm_ms != alarm_ms:
+                continue
+            center.alarm_ms = 0
+            center.trim(now_ms)
+            if center.orphans and now_ms >= center.orphans_until_ms:
+                self.pool += center.orphans
+                center.orphans = 0
+            self._weigh(center)
+            if center.retired and not center.orphans and not center.minute:
+                del self.data_centers[name]
+        while self._contacts:
+            center = self.data_centers[next(iter(self._contacts))]
+            if center.contact_ms is not None and now_ms - center.contact_ms < CUT_OFF_MS:
                 break
-            share += mine.get(second, 0)
-            count -= merged[second]
-        return share
+            self._fall_silent(center)
+
+    def _fall_silent(self, center: DataCenter) -> None:
+        """Its waiters are left out of the line until it is heard again."""
+        center.reachable = False
+        self._contacts.pop(center.name, None)
+        self._line.hide(center.name)
+        self._weigh(center)
 
 
 def rounded(part: int, whole: int, luck: int) -> int:

@@ -1,5 +1,6 @@
 """The laws of conservation, as a check that tests, simulations and a doubting operator can run at any moment."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from greenroom.admission.coordinator import Coordinator
@@ -36,7 +37,27 @@ def coordinator_problems(coordinator: Coordinator) -> list[str]:
         problems.append(f"{coordinator.pool} in the pool and {held} held make {coordinator.pool + held}, not {coordinator.total}")
     problems += [f"{center.name} holds {center.held}" for center in centers if center.held < 0]
     problems += [f"{center.name} has {center.outstanding} outstanding" for center in centers if center.outstanding < 0]
-    return problems
+    return problems + sum_problems(coordinator)
+
+
+def sum_problems(coordinator: Coordinator) -> list[str]:
+    """Where the sums that the coordinator keeps are not the sums of what it knows."""
+    centers, kept = coordinator.data_centers.values(), coordinator.sums
+    reachable = [center for center in centers if center.reachable]
+    made = {
+        "value": sum(center.value for center in centers),
+        "owed": sum(center.owed for center in centers),
+        "outstanding": sum(max(0, center.outstanding) for center in centers),
+        "uncovered": sum(center.uncovered for center in reachable),
+    }
+    found = [f"the sum of {name} is {total}, but {getattr(kept, name)} is kept" for name, total in made.items() if total != getattr(kept, name)]
+    line = Counter[int]()
+    for center in reachable:
+        line.update(center.uncovered_seconds())
+        found += [f"{center.name}: {center.minute} in the minute"] * (center.minute != sum(count for _, count in center.leaving))
+    if coordinator.ranked_seconds not in (None, line):
+        found.append("the whole line is not the sum of its parts")
+    return found
 
 
 def problems(coordinator: Coordinator, ledgers: Iterable[Ledger]) -> list[str]:

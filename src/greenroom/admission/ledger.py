@@ -276,7 +276,7 @@ class Ledger:
             tuple(line.seconds.items()) if self._whole else tuple([(second, line.seconds.get(second, 0)) for second in self._untold]),
             self.arrivals_per_s, want,
             self.sessions.ended.report(self._whole), self.census.joined, self.census.lost, self.census.strays, self.census.front_s,
-            self._whole,
+            self._whole, lease.rho,
         )  # fmt: skip
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
@@ -284,6 +284,10 @@ class Ledger:
         if down.epoch != self.epoch:
             return
         if down.answers == self._reports:
+            self._untold.clear()
+            self._whole = down.afresh
+            self.sessions.ended.acknowledge()
+        self.lease.apply(down, now_ms)
         self._borrowing.answered(down.answers, self.lease.permits, now_ms)
 
     def line_ms(self, now_ms: int) -> int:
@@ -296,10 +300,6 @@ class Ledger:
         if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted or self._confirm:
             return 0
         return self._borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
-            self._untold.clear()
-            self._whole = down.afresh
-            self.sessions.ended.acknowledge()
-        self.lease.apply(down, now_ms)
 
     def wants_permits(self) -> bool:
         """Whether somebody could be let in now if the coordinator had a permit to spare."""

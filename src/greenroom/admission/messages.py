@@ -32,6 +32,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True):
     strays: int = 0  # of the lost, those that never tried again after joining
     front_s: int = 0  # arrival second of whoever got in from the line last (0: nobody)
     whole: bool = False  # `seconds` and `ended` are all there are, not only what changed
+    rho: int = 0  # in force: admissions per 60 s while cut off
 
 
 class SyncDown(msgspec.Struct, frozen=True, array_like=True):

@@ -5,8 +5,10 @@ coordinator at a time when the lease ran dry, visitors waiting behind it.
 """
 
 from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.laws import problems
 from greenroom.admission.ledger import Ledger
 from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.records import Memory
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, make_key
 from greenroom.simulator.agenda import Agenda
@@ -15,6 +17,8 @@ from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import Scenario
 from greenroom.simulator.visitor import Then, Visitor
 
+DISK_EVERY_MS = 20_000
+"""How old a restored copy is at most."""
 SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
 CALL_LIMIT_MS = 1_000
 """A visitor waits no longer than this for a call across the world."""
@@ -23,13 +27,14 @@ CALL_LIMIT_MS = 1_000
 class Center:
     """One data center: its ledger, its clock, and who waits behind a call."""
 
-    __slots__ = ("behind", "calling_until_ms", "down", "ledger", "name", "skew_ms")
+    __slots__ = ("behind", "calling_until_ms", "disk", "down", "ledger", "name", "skew_ms")
 
     def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
         self.name = name
         self.ledger = ledger
         self.skew_ms = skew_ms
         self.down = 0
+        self.disk: Memory | None = None
         self.calling_until_ms = 0
         self.behind: list[tuple[Visitor, Then, int]] = []
 
@@ -53,6 +58,8 @@ class Escrow:
             skew_ms = between(clocks, -most_ms, most_ms)
             self.centers.append(Center(name, Ledger(self._room, name, 1, agenda.now_ms + skew_ms), skew_ms))
             agenda.after(between(clocks, 0, 500), self._sync_again, number)
+        if any(fault.kind == "old disk" for fault in scenario.faults):
+            agenda.after(DISK_EVERY_MS, self._save)
 
     # -- what visitors ask -------------------------------------------------------------------------------------------------------
 
@@ -102,22 +109,50 @@ class Escrow:
 
     # -- what goes wrong -----------------------------------------------------------------------------------------------------------
 
-    def lose_books(self, number: int) -> None:
+    def shut(self, center: int, change: int) -> None:
+        """See `visitor.Door`."""
+        self.centers[center].down += change
+        self._answer_those_behind(center)
+
+    def lose_books(self, center: int) -> None:
         """The ledger begins a new epoch, with nothing."""
-        center = self.centers[number]
-        center.ledger = Ledger(self._room, center.name, center.ledger.epoch + 1, self._local_ms(center))
-        self._answer_those_behind(number)
+        one = self.centers[center]
+        one.ledger = Ledger(self._room, one.name, one.ledger.epoch + 1, self._local_ms(one))
+
+    def restore_old(self, center: int) -> None:
+        """The ledger begins a new epoch, with sessions and places of some time ago."""
+        one = self.centers[center]
+        old = one.disk
+        self.lose_books(center)
+        if old:
+            one.ledger.restore(old, self._local_ms(one))
+            one.ledger.log.clear()
+
+    def silence(self, change: int) -> None:
+        """See `visitor.Door`."""
+        self.coordinator_down += change
+
+    def lose_coordinator(self) -> None:
+        """The coordinator begins again, with nothing."""
+        self.coordinator = Coordinator([one.name for one in self.centers], self._room, self._coordinator_ms())
+
+    def problems(self) -> list[str]:
+        """See `admission.laws`."""
+        return problems(self.coordinator, [center.ledger for center in self.centers])
 
     def worker_dies(self, number: int) -> None:
         """Whoever waited for an answer from it is asked for by another worker; admissions are in the ledger, not in workers."""
         self._answer_those_behind(number)
 
     def configure(self, room: Room) -> None:
-        """New settings reach everybody within a second, coordinator first or last."""
+        """New settings reach everybody within a second, the coordinator first or last."""
         self._room = room
-        self._agenda.after(between(self._luck, 0, 1000), self.coordinator.configure, room)
+        self._agenda.after(between(self._luck, 0, 1000), self._configure_coordinator)
         for center in self.centers:
             self._agenda.after(between(self._luck, 0, 1000), self._configure, center, room)
+
+    def _configure_coordinator(self) -> None:
+        self.coordinator.configure(self._room)
 
     def _configure(self, center: Center, room: Room) -> None:
         center.ledger.configure(room, self._local_ms(center))
@@ -166,6 +201,13 @@ class Escrow:
         center.ledger.apply(down, self._local_ms(center))
         if called:
             self._answer_those_behind(number)
+
+    def _save(self) -> None:
+        """What a restore will find: a copy that is not quite new."""
+        self._agenda.after(DISK_EVERY_MS, self._save)
+        for center in self.centers:
+            kept = center.ledger.memory(self._local_ms(center))
+            center.disk = Memory(dict(kept.sessions), dict(kept.places), dict(kept.spent), list(kept.window), kept.latest_ms)
 
     def _call(self, number: int) -> None:
         """The lease ran dry: one call, and whoever comes meanwhile waits for the same answer."""

@@ -85,3 +85,5 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
     workers: int = 4
     """Per data center; only the published allocations, which divide slots among workers, take notice."""
+    laws_every_s: int = 60
+    """How often all books are checked for conservation; costs about as much as everybody present trying once."""

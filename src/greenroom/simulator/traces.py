@@ -9,7 +9,10 @@ from greenroom.simulator.scenario import Behaviour, Fault, Network, Scenario
 
 CENTERS = 20
 L, N = 2_000, 1_200
-"""Limits of the middle-sized room in most traces: visits of a minute and sessions of a minute keep about 1,000 inside at N."""
+"""Limits of the middle-sized room in most traces."""
+VISIT_S = 60.0
+PER_S = min(N / 60, L / (VISIT_S + 60))
+"""Visitors per second that this room can take: a visit of a minute, and the session of a minute that runs on behind it."""
 
 
 def room(total: int = L, per_minute: int = N, minutes: int = 1, method: str = "fifo") -> Room:
@@ -63,38 +66,175 @@ def shares(draw: Draw, centers: int, tail: float = 0.8) -> list[float]:
     return [weight / total for weight in weights]
 
 
+def level(part: Sequence[float], total: float) -> list[float]:
+    """The same for all time: `total` arrivals per second."""
+    return [total * one for one in part]
+
+
+def wave(part: Sequence[float], second: float, from_s: float, until_s: float, high: float = 1.3, low: float = 0.7) -> list[float]:
+    """More than may enter between two moments, fewer before and after; in parts of what the room can take."""
+    return level(part, PER_S * (high if from_s <= second < until_s else low))
+
+
 def steady(streams: Streams) -> Scenario:
-    """A third more visitors than may enter for 15 minutes, then fewer."""
-    part = shares(streams("trace"), CENTERS)
+    """A third more visitors than may enter for 15 minutes, fewer before and after."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    return Scenario("steady", room(), CENTERS, arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200)), 2100)
+
+
+def one_site_spike(streams: Streams) -> Scenario:
+    """A quiet world, and one data center with fifty times its traffic for two minutes, again and again somewhere else."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
 
     def rates(second: float) -> list[float]:
-        total = N / 60 * (0.7 if second < 300 or second > 1200 else 1.3)
-        return [total * one for one in part]
+        found = level(part, PER_S * 0.4)
+        if second % 600 >= 300 and second % 600 < 420:
+            found[int(second // 600) * 7 % CENTERS] += PER_S * 3
+        return found
 
-    return Scenario("steady", room(), CENTERS, arrivals(streams("trace"), 2100, rates), 2700, Behaviour(patience_s=3600))
+    return Scenario("one-site spike", room(), CENTERS, arrivals(draw, 1800, rates), 2100)
 
 
-def day_curve(streams: Streams) -> Scenario:
-    """A day in an hour: a noon above the limits, nights far below, and each data center has its own time of day."""
-    part = shares(streams("trace"), CENTERS, 0.4)
+def global_spike(streams: Streams) -> Scenario:
+    """Everybody everywhere at once: six times what may enter, for two minutes, out of a quiet world."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    found = arrivals(draw, 1500, lambda second: wave(part, second, 300, 420, 6.0, 0.4))
+    return Scenario("global spike", room(), CENTERS, found, 1800)
+
+
+def moving_spike(streams: Streams) -> Scenario:
+    """The crowd wanders: every two minutes it is at other data centers, and always more than may enter."""
+    draw = streams("trace")
 
     def rates(second: float) -> list[float]:
-        turn = 2 * pi * second / 3600
-        return [N / 60 * one * (0.75 + 0.55 * sin(turn - pi / 2 + place / CENTERS * pi / 2)) for place, one in enumerate(part)]
+        found = [PER_S * 0.2 / CENTERS] * CENTERS
+        if second < 1200:
+            for near in range(3):
+                found[(int(second // 120) * 3 + near) % CENTERS] += PER_S * 0.37
+        return found
 
-    return Scenario("day curve", room(), CENTERS, arrivals(streams("trace"), 3600, rates), 4000)
+    return Scenario("moving spike", room(), CENTERS, arrivals(draw, 1500, rates), 1800)
 
 
 def flash_sale(streams: Streams) -> Scenario:
     """A hundred thousand people within a minute."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
-    found = arrivals(draw, 60, lambda _: [100_000 / 60 * one for one in part])
-    return Scenario("flash sale", room(20_000, 12_000), CENTERS, found, 960, Behaviour(patience_s=7200))
+    found = arrivals(draw, 60, lambda _: level(part, 100_000 / 60))
+    return Scenario("flash sale", room(20_000, 12_000), CENTERS, found, 900, Behaviour(patience_s=7200))
+
+
+def heavy_tail(streams: Streams) -> Scenario:
+    """Most data centers see nearly nobody, most visits are short, and some last very long."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS, 1.6)
+    found = arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200))
+    return Scenario("heavy tail", room(1_500), CENTERS, found, 2100, Behaviour(visit_s=60, heavy_tail=True, patience_s=1200))
+
+
+def day_curve(streams: Streams) -> Scenario:
+    """A day in an hour: a noon above the limits, nights far below, and each data center has its own time of day."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS, 0.4)
+
+    def rates(second: float) -> list[float]:
+        turn = 2 * pi * second / 3600
+        return [PER_S * one * (0.75 + 0.55 * sin(turn - pi / 2 + place / CENTERS * pi / 2)) for place, one in enumerate(part)]
+
+    return Scenario("day curve", room(), CENTERS, arrivals(draw, 3600, rates), 3900)
+
+
+def outage(streams: Streams) -> Scenario:
+    """Two large data centers go away for three minutes, and their visitors to the others; afterwards they are back with their books."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    large = sorted(range(CENTERS), key=lambda center: -part[center])[1:3]
+    found = arrivals(draw, 1500, lambda second: wave(part, second, 200, 1300, 1.2))
+    return Scenario("outage", room(), CENTERS, found, 1800, Behaviour(), Network(), (Fault("outage", 600, 780, tuple(large)),))
+
+
+def partition(streams: Streams) -> Scenario:
+    """A quarter of the data centers cannot reach the coordinator for three minutes; visitors still reach them."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    faults = (Fault("partition", 600, 780, tuple(range(0, CENTERS, 4))),)
+    return Scenario("partition", room(), CENTERS, arrivals(draw, 1500, lambda s: wave(part, s, 200, 1300, 1.2)), 1800, faults=faults)
+
+
+def spike_inside_a_partition(streams: Streams) -> Scenario:
+    """While a quarter is cut off, the crowd comes to exactly those."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    cut = tuple(range(0, CENTERS, 4))
+
+    def rates(second: float) -> list[float]:
+        found = wave(part, second, 200, 1300, 1.2)
+        if 620 <= second < 740:
+            for center in cut:
+                found[center] += PER_S * 2 / len(cut)
+        return found
+
+    faults = (Fault("partition", 600, 780, cut),)
+    return Scenario("spike inside a partition", room(), CENTERS, arrivals(draw, 1500, rates), 1800, faults=faults)
+
+
+def coordinator_down(streams: Streams) -> Scenario:
+    """Nobody reaches the coordinator for three minutes."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    faults = (Fault("coordinator down", 600, 780),)
+    return Scenario("coordinator down", room(), CENTERS, arrivals(draw, 1500, lambda s: wave(part, s, 200, 1300, 1.2)), 1800, faults=faults)
+
+
+def worker_churn(streams: Streams) -> Scenario:
+    """Workers die and are born every second, all the time."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    faults = (Fault("churn", 0, 1800),)
+    return Scenario("worker churn", room(), CENTERS, arrivals(draw, 1500, lambda s: wave(part, s, 300, 1200)), 1800, faults=faults)
+
+
+def random_fair(streams: Streams) -> Scenario:
+    """A random room: 4,000 people come within two minutes to a room for 1,000, and some of them try ten times as often as told."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    habits = Behaviour(reloading=0.3)
+    found = arrivals(draw, 120, lambda _: level(part, 4_000 / 120))
+    return Scenario("random fair", room(1_000, 600, method="random"), CENTERS, found, 900, habits)
+
+
+def small_room(streams: Streams) -> Scenario:
+    """200 inside, 200 a minute, in four data centers, now and then a little too many visitors."""
+    draw = streams("trace")
+    part = shares(draw, 4)
+
+    def rates(second: float) -> list[float]:
+        return level(part, 200 / (VISIT_S + 60) * (1.25 if 300 <= second % 1500 < 900 else 0.5))
+
+    return Scenario("small room", room(200, 200), 4, arrivals(draw, 3000, rates), 3300)
 
 
 Maker = Callable[[Streams], Scenario]
 
-TRACES: dict[str, Maker] = {"steady": steady, "day curve": day_curve, "flash sale": flash_sale}
-
-__all__ = ["TRACES", "Fault", "Network", "arrivals", "room", "shares"]
+TRACES: dict[str, Maker] = {
+    maker.__name__.replace("_", "-"): maker
+    for maker in (
+        steady,
+        one_site_spike,
+        global_spike,
+        moving_spike,
+        flash_sale,
+        heavy_tail,
+        day_curve,
+        outage,
+        partition,
+        spike_inside_a_partition,
+        coordinator_down,
+        worker_churn,
+        random_fair,
+        small_room,
+    )
+}

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
 
 
@@ -78,3 +79,27 @@ class Door(Protocol):
 
     def leave(self, visitor: Visitor) -> None:
         """The session ends."""
+
+    def shut(self, center: int, change: int) -> None:
+        """The data center goes away (+1) or is back (-1)."""
+
+    def lose_books(self, center: int) -> None:
+        """Everything that this data center remembers is gone."""
+
+    def restore_old(self, center: int) -> None:
+        """The data center begins again with what its disk had some time ago."""
+
+    def silence(self, change: int) -> None:
+        """Whoever speaks for the world answers nobody (+1), or again (-1)."""
+
+    def lose_coordinator(self) -> None:
+        """Whoever speaks for the world forgets everything."""
+
+    def worker_dies(self, center: int) -> None:
+        """One process of this data center ends, another one begins."""
+
+    def configure(self, room: Room) -> None:
+        """The operator writes down other limits."""
+
+    def problems(self) -> list[str]:
+        """Laws that do not hold at this moment."""

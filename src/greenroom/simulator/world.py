@@ -3,34 +3,39 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from greenroom.admission.laws import problems
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.crowd import Crowd
 from greenroom.simulator.escrow import Escrow
 from greenroom.simulator.links import Links
+from greenroom.simulator.published import GENERATIONS, Published
 from greenroom.simulator.scenario import START_MS, Fault, Scenario
 from greenroom.simulator.visitor import Door
 from greenroom.simulator.witness import SAMPLE_MS, Witness
 
 WARM_MS = 5_000
 """Data centers greet the coordinator before the first visitor comes."""
-LAWS_EVERY_MS = 1_000
+LAWS_TOLD = 10
 CHURN_MS = 2_000
 
 Progress = Callable[[float], None]
 """Is told which part of the run is done."""
 
 
-class World:
-    """Everything that takes part in one run of our own protocol."""
+ALGORITHMS = ("greenroom", *GENERATIONS)
+"""Whoever can stand at the door."""
 
-    def __init__(self, scenario: Scenario, streams: Streams) -> None:
+
+class World:
+    """Everything that takes part in one run."""
+
+    def __init__(self, scenario: Scenario, streams: Streams, algorithm: str = "greenroom") -> None:
+        """`algorithm` is one of ALGORITHMS."""
         self.scenario = scenario
         self.agenda = Agenda(START_MS - WARM_MS)
         self.links = Links(scenario.network, scenario.centers, self.agenda, streams)
         self.witness = Witness(scenario)
-        self.door = self._make_door(streams)
+        self.door = self._make_door(algorithm, streams)
         self.crowd = Crowd(scenario, self.agenda, self.door, self.witness, streams)
         self.broken_laws: list[str] = []
         self._draw = streams("faults")
@@ -38,8 +43,10 @@ class World:
             self._plan(fault)
         self.agenda.at(START_MS, self._sample)
 
-    def _make_door(self, streams: Streams) -> Door:
-        return Escrow(self.scenario, self.agenda, self.links, streams)
+    def _make_door(self, algorithm: str, streams: Streams) -> Door:
+        if algorithm == "greenroom":
+            return Escrow(self.scenario, self.agenda, self.links, streams)
+        return Published(GENERATIONS[algorithm], self.scenario, self.agenda, self.links, streams)
 
     def run(self, progress: Progress | None = None) -> None:
         """To the end of the scenario."""
@@ -52,8 +59,8 @@ class World:
     def _sample(self) -> None:
         self.witness.sample(self.agenda.now_ms)
         self.agenda.after(SAMPLE_MS, self._sample)
-        if (self.agenda.now_ms - START_MS) % LAWS_EVERY_MS == 0 and isinstance(self.door, Escrow) and len(self.broken_laws) < 10:
-            self.broken_laws += problems(self.door.coordinator, [center.ledger for center in self.door.centers])
+        if (self.agenda.now_ms - START_MS) % (self.scenario.laws_every_s * 1000) == 0 and len(self.broken_laws) < LAWS_TOLD:
+            self.broken_laws += self.door.problems()
 
     # -- faults ------------------------------------------------------------------------------------------------------------------
 
@@ -71,20 +78,32 @@ class World:
     def outage(self, fault: Fault, change: int) -> None:
         """The data centers are gone."""
         self.partition(fault, change)
-        if isinstance(self.door, Escrow):
-            for center in fault.centers:
-                self.door.centers[center].down += change
+        for center in fault.centers:
+            self.door.shut(center, change)
 
     def crash(self, fault: Fault, change: int) -> None:
-        """Books are lost."""
-        if isinstance(self.door, Escrow) and change > 0:
-            for center in fault.centers:
+        """The data centers are gone, and what they knew."""
+        for center in fault.centers:
+            if change > 0:
                 self.door.lose_books(center)
+        self.outage(fault, change)
+
+    def old_disk(self, fault: Fault, change: int) -> None:
+        """The data centers are gone, and come back with what their disks had."""
+        for center in fault.centers:
+            if change > 0:
+                self.door.restore_old(center)
+        self.outage(fault, change)
 
     def coordinator_down(self, _: Fault, change: int) -> None:
         """The coordinator is silent."""
-        if isinstance(self.door, Escrow):
-            self.door.coordinator_down += change
+        self.door.silence(change)
+
+    def coordinator_loss(self, fault: Fault, change: int) -> None:
+        """The coordinator is silent, and has forgotten everything when it is back."""
+        if change > 0:
+            self.door.lose_coordinator()
+        self.coordinator_down(fault, change)
 
     def loss(self, fault: Fault, change: int) -> None:
         """Messages are lost."""
@@ -93,8 +112,7 @@ class World:
     def churn(self, fault: Fault, change: int) -> None:
         """Workers come and go until the fault is over."""
         if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:
-            if isinstance(self.door, Escrow):
-                self.door.worker_dies(between(self._draw, 0, self.scenario.centers - 1))
+            self.door.worker_dies(between(self._draw, 0, self.scenario.centers - 1))
             self.agenda.after(between(self._draw, 1, CHURN_MS), self.churn, fault, 1)
 
     def limits(self, fault: Fault, change: int) -> None:
@@ -102,21 +120,19 @@ class World:
         room = self.scenario.room
         if change > 0:
             factor = fault.amount / 100
-            room = replace(
-                room,
-                total_active_users=max(1, int(room.total_active_users * factor)),
-                new_users_per_minute=max(1, int(room.new_users_per_minute * factor)),
-            )
+            total, per_minute = int(room.total_active_users * factor), int(room.new_users_per_minute * factor)
+            room = replace(room, total_active_users=max(1, total), new_users_per_minute=max(1, per_minute))
         self.witness.change(room.total_active_users, room.new_users_per_minute, self.agenda.now_ms)
-        if isinstance(self.door, Escrow):
-            self.door.configure(room)
+        self.door.configure(room)
 
 
 DEEDS: dict[str, Callable[[World, Fault, int], None]] = {
     "partition": World.partition,
     "outage": World.outage,
     "crash": World.crash,
+    "old disk": World.old_disk,
     "coordinator down": World.coordinator_down,
+    "coordinator loss": World.coordinator_loss,
     "loss": World.loss,
     "churn": World.churn,
     "limits": World.limits,

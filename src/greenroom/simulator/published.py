@@ -1,0 +1,286 @@
+"""The three published ways of dividing slots, on the same visitors: what the protocol of greenroom is compared with.
+
+As published by Cloudflare (2021 and 2023): every data center works with a picture of the world that is a few seconds old. The slots
+of a minute, `min(total_active_users - active, new_users_per_minute)`, are divided among data centers by how many new visitors each saw two
+minutes ago; what those did not use of the limit are *Anywhere* slots. Then
+
+1. *even split*: every worker gets an even part of its data center's slots and of the Anywhere slots of the world;
+2. *utilisation*: the same, but the number of workers is multiplied by utilisation ** CURVE_FACTOR: more slots far from the limits;
+3. *counters*: one counter for each data center, and one in the world for Anywhere slots, asked while the visitor waits.
+
+Waiting visitors stand in buckets of a minute; the oldest buckets that fit into the free slots may enter anywhere, the one that does
+not fit as a whole is divided like the slots. What the articles leave open was decided in their favour: counts inside a data center are
+exact, no visitor is forgotten, and slots that became free within a minute are used in that minute.
+"""
+
+from collections import Counter, deque
+
+from greenroom.model.room import Room
+from greenroom.model.visit import Estimate, Outcome, Standing, make_key
+from greenroom.simulator.agenda import Agenda
+from greenroom.simulator.chance import Streams, between, weighted
+from greenroom.simulator.links import Links
+from greenroom.simulator.scenario import Scenario
+from greenroom.simulator.visitor import Then, Visitor
+
+GENERATIONS = {"even split": 1, "utilisation": 2, "counters": 3}
+CURVE_FACTOR = 1.0
+REPORT_MS = 2_000
+"""How often a data center tells the world, and hears from it."""
+REFRESH_MS = 20_000
+MINUTE_MS = 60_000
+ANYWHERE_MS = 65
+"""A call to the counter of Anywhere slots (published: 60 or 70 ms)."""
+FORGOTTEN_MS = 45_000
+"""A waiting visitor who did not try for so long is not counted any more."""
+
+
+class Site:
+    """One data center: exact about itself, and a few seconds behind about the others."""
+
+    def __init__(self, workers: int) -> None:
+        self.down = 0
+        self.sessions: dict[bytes, int] = {}
+        self.waiting: dict[bytes, tuple[int, int]] = {}  # id -> bucket, last try
+        self.came: Counter[int] = Counter()  # new visitors by minute
+        self.sent = 0  # this minute
+        self.sent_by: Counter[int] = Counter()  # worker -> sent this minute from slots
+        self.bucket_sent: Counter[int] = Counter()  # since the last picture, from a bucket that was divided
+        self.minute = -1
+        self.workers = list(range(workers))
+        self.world = World(0, 0, {}, 1.0, {}, 1)
+
+
+class World:
+    """The picture that a data center has of everything."""
+
+    __slots__ = ("active", "anywhere", "buckets", "sent", "shares", "workers")
+
+    def __init__(self, active: int, sent: int, shares: dict[int, float], anywhere: float, buckets: dict[int, int], workers: int) -> None:
+        self.active, self.sent, self.shares, self.anywhere = active, sent, shares, anywhere
+        self.buckets, self.workers = buckets, workers
+
+
+class Published:
+    """A `visitor.Door`."""
+
+    def __init__(self, generation: int, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams) -> None:
+        self._generation = generation
+        self._room = scenario.room
+        self._agenda, self._links = agenda, links
+        self._draw = streams("published")
+        self._silent = 0
+        self.global_calls = self.messages = 0
+        self.sites = [Site(scenario.workers) for _ in range(scenario.centers)]
+        self._reported: dict[int, tuple[int, int, dict[int, int], dict[int, int], int]] = {}
+        self._anywhere_sent = 0
+        self._anywhere_minute = -1
+        self._admitted: deque[int] = deque()
+        self._workers_born = scenario.workers
+        weights = [1 / (rank + 1) for rank in range(scenario.workers)]
+        self._busy = [sum(weights[: rank + 1]) for rank in range(scenario.workers)]
+        for number in range(scenario.centers):
+            agenda.after(between(self._draw, 0, REPORT_MS), self._report, number)
+
+    # -- what visitors ask --------------------------------------------------------------------------------------------------------
+
+    def skew_ms(self, center: int) -> int:  # noqa: ARG002 - clocks are taken to be right, in their favour
+        """See `visitor.Door`."""
+        return 0
+
+    def open(self, center: int) -> bool:
+        """See `visitor.Door`."""
+        return not self.sites[center].down
+
+    def arrive(self, visitor: Visitor, then: Then) -> None:
+        """See `visitor.Door`."""
+        site, now_ms = self._site(visitor), self._agenda.now_ms
+        visitor.key = make_key(now_ms, self._draw.getrandbits(22))
+        visitor.latency_ms = between(self._draw, 1, 10) if self._generation == 3 else 0
+        site.came[now_ms // MINUTE_MS] += 1
+        free = self._slots(site) - sum(site.world.buckets.values())
+        if free > 0 and self._takes_slot(visitor, site, free):
+            then(visitor, self._admit(visitor, site))
+        else:
+            then(visitor, self._hold(visitor, site))
+
+    def poll(self, visitor: Visitor, then: Then) -> None:
+        """See `visitor.Door`."""
+        site = self._site(visitor)
+        bucket = visitor.came_ms // MINUTE_MS
+        before = sum(count for other, count in site.world.buckets.items() if other < bucket)
+        mine = max(1, site.world.buckets.get(bucket, 0))
+        free = min(self._room.total_active_users - site.world.active, self._room.new_users_per_minute - site.world.sent)
+        if free - before >= mine or (free > before and self._takes_share(visitor, site, free - before)):
+            then(visitor, self._admit(visitor, site))
+        else:
+            then(visitor, self._hold(visitor, site))
+
+    def peek(self, visitor: Visitor, then: Then) -> None:
+        """See `visitor.Door`."""
+        then(visitor, self._hold(visitor, self._site(visitor)))
+
+    def view(self, visitor: Visitor, then: Then) -> None:
+        """The cookie is proof enough, in any data center."""
+        site, now_ms = self._site(visitor), self._agenda.now_ms
+        expires_ms = now_ms + self._room.session_ms if not self._room.disable_session_renewal else visitor.promised_ms
+        if visitor.home != visitor.center:
+            self.sites[visitor.home].sessions.pop(visitor.id, None)
+            visitor.home = visitor.center
+        site.sessions[visitor.id] = expires_ms
+        then(visitor, Outcome(Standing.ACTIVE, expires_ms, now_ms))
+
+    def leave(self, visitor: Visitor) -> None:
+        """See `visitor.Door`."""
+        self._site(visitor).sessions.pop(visitor.id, None)
+
+    # -- what goes wrong ------------------------------------------------------------------------------------------------------------
+
+    def shut(self, center: int, change: int) -> None:
+        """See `visitor.Door`."""
+        self.sites[center].down += change
+
+    def lose_books(self, center: int) -> None:
+        """See `visitor.Door`."""
+        site = self.sites[center]
+        site.sessions, site.waiting, site.sent_by = {}, {}, Counter()
+
+    def restore_old(self, center: int) -> None:
+        """Nothing is kept on disk."""
+        self.lose_books(center)
+
+    def silence(self, change: int) -> None:
+        """See `visitor.Door`."""
+        self._silent += change
+
+    def lose_coordinator(self) -> None:
+        """See `visitor.Door`."""
+        self._reported.clear()
+
+    def worker_dies(self, center: int) -> None:
+        """A new one begins with a count of nothing."""
+        site = self.sites[center]
+        self._workers_born += 1
+        site.workers[between(self._draw, 0, len(site.workers) - 1)] = self._workers_born
+
+    def configure(self, room: Room) -> None:
+        """See `visitor.Door`."""
+        self._room = room
+
+    def problems(self) -> list[str]:
+        """These have no laws of conservation."""
+        return []
+
+    # -- slots --------------------------------------------------------------------------------------------------------------------------
+
+    def _site(self, visitor: Visitor) -> Site:
+        site, minute = self.sites[visitor.center], self._agenda.now_ms // MINUTE_MS
+        if site.minute != minute:
+            site.minute, site.sent = minute, 0
+            site.sent_by.clear()
+        return site
+
+    def _slots(self, site: Site) -> int:
+        """Of this minute: what was free at its beginning or became free since, as far as this data center knows."""
+        return min(self._room.total_active_users - (site.world.active - site.world.sent), self._room.new_users_per_minute)
+
+    def _takes_slot(self, visitor: Visitor, site: Site, free: int) -> bool:
+        """A slot of this minute for a newcomer."""
+        own = free * site.world.shares.get(visitor.center, 0.0)
+        anywhere = free * site.world.anywhere
+        if self._generation == 3:
+            if site.sent_by[-1] < own:
+                site.sent_by[-1] += 1
+                return True
+            return self._takes_anywhere(visitor, anywhere)
+        worker = site.workers[weighted(self._draw, self._busy)]
+        factor = 1.0
+        if self._generation == 2:
+            factor = min(1.0, max(0.0, site.world.active / self._room.total_active_users)) ** CURVE_FACTOR
+        here, everywhere = max(1.0, len(site.workers) * factor), max(1.0, site.world.workers * factor)
+        if site.sent_by[worker] < own / here + anywhere / everywhere:
+            site.sent_by[worker] += 1
+            return True
+        return False
+
+    def _takes_anywhere(self, visitor: Visitor, slots: float) -> bool:
+        minute = self._agenda.now_ms // MINUTE_MS
+        if self._anywhere_minute != minute:
+            self._anywhere_minute, self._anywhere_sent = minute, 0
+        if self._silent or self._links.is_cut(visitor.center):
+            return False
+        self.global_calls += 1
+        visitor.latency_ms += ANYWHERE_MS
+        if self._anywhere_sent < slots:
+            self._anywhere_sent += 1
+            return True
+        return False
+
+    def _takes_share(self, visitor: Visitor, site: Site, slots: int) -> bool:
+        """A slot of a bucket that does not fit as a whole."""
+        share = site.world.shares.get(visitor.center, site.world.anywhere / max(1, len(self.sites)))
+        counter, parts = -1, 1.0
+        if self._generation < 3:
+            counter, parts = site.workers[weighted(self._draw, self._busy)], float(len(site.workers))
+        if site.bucket_sent[counter] < slots * share / parts:
+            site.bucket_sent[counter] += 1
+            return True
+        return False
+
+    def _admit(self, visitor: Visitor, site: Site) -> Outcome:
+        now_ms = self._agenda.now_ms
+        site.waiting.pop(visitor.id, None)
+        site.sent += 1
+        self._admitted.append(now_ms)
+        expires_ms = site.sessions[visitor.id] = now_ms + self._room.session_ms
+        return Outcome(Standing.ADMITTED, expires_ms, now_ms)
+
+    def _hold(self, visitor: Visitor, site: Site) -> Outcome:
+        now_ms = self._agenda.now_ms
+        bucket = visitor.came_ms // MINUTE_MS
+        site.waiting[visitor.id] = (bucket, now_ms)
+        ahead = sum(count for other, count in site.world.buckets.items() if other <= bucket)
+        while self._admitted and now_ms - self._admitted[0] > MINUTE_MS:
+            self._admitted.popleft()
+        rate = len(self._admitted)
+        wait_s = ahead * 60 / rate if rate else 0.0
+        guess = Estimate(wait_s, wait_s, wait_s) if rate else None
+        return Outcome(Standing.WAITING, 0, 0, now_ms, REFRESH_MS, ahead + 1, ahead, len(site.waiting), guess)
+
+    # -- the picture ----------------------------------------------------------------------------------------------------
+
+    def _report(self, number: int) -> None:
+        """A data center tells what it knows of itself, and hears about the others."""
+        self._agenda.after(REPORT_MS, self._report, number)
+        site, now_ms = self.sites[number], self._agenda.now_ms
+        if site.down:
+            return
+        self.messages += 1
+        site.sessions = {one: until_ms for one, until_ms in site.sessions.items() if until_ms > now_ms}
+        site.waiting = {one: place for one, place in site.waiting.items() if now_ms - place[1] <= FORGOTTEN_MS}
+        minute = now_ms // MINUTE_MS
+        sent = site.sent if site.minute == minute else 0
+        buckets = dict(Counter(bucket for bucket, _ in site.waiting.values()))
+        self._links.send(number, self._heard, number, (len(site.sessions), sent, buckets, dict(site.came), minute))
+
+    def _heard(self, number: int, told: tuple[int, int, dict[int, int], dict[int, int], int]) -> None:
+        if self._silent:
+            return
+        self._reported[number] = told
+        minute = self._agenda.now_ms // MINUTE_MS
+        came = {other: one[3].get(minute - 2, 0) for other, one in self._reported.items()}
+        whole = max(self._room.new_users_per_minute, sum(came.values()))
+        shares = {other: count / whole for other, count in came.items() if count}
+        buckets: Counter[int] = Counter()
+        for one in self._reported.values():
+            buckets.update(one[2])
+        workers = sum(len(self.sites[other].workers) for other in self._reported)
+        active = sum(one[0] for one in self._reported.values())
+        sent = sum(one[1] for one in self._reported.values() if one[4] == minute)
+        picture = World(active, sent, shares, max(0.0, 1 - sum(shares.values())), dict(buckets), workers)
+        self._links.send(number, self._sees, number, picture)
+
+    def _sees(self, number: int, picture: World) -> None:
+        site = self.sites[number]
+        site.world = picture
+        site.bucket_sent.clear()

@@ -16,6 +16,9 @@ log = structlog.get_logger("greenroom.api")
 CALLER = "greenroom.caller"
 """Where in the scope the author is noted, for the log."""
 
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing: looked at only by whoever looks for trouble."""
+
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
@@ -51,7 +54,7 @@ class Front:
                 raise  # half an answer is out already: all that is left is to close the connection
             await refused(_fault_of(error))(scope, receive, marked)
         took_ms = round((time.monotonic() - begun) * 1000, 1)
-        log.info(
+        (log.debug if scope["method"] in READING else log.info)(
             "api", ray=ray, method=scope["method"], path=scope["path"], status=status, took_ms=took_ms, caller=scope.get(CALLER, "nobody")
         )
 

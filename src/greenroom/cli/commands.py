@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from greenroom.cli.show import complain, complain_of, say, show_config
+from greenroom.cli.tokens import tokens
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 keys = typer.Typer(name="keys", help="The keys that seal visitors' tickets.", no_args_is_help=True)
 app.add_typer(keys)
+app.add_typer(tokens)
 
 _room, _server = specs(Room), specs(Server)
 _HERE, _WAITING, _WHERE = "What is protected", "The waiting room", "Where greenroom lives"

@@ -15,9 +15,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.metadata import version
 
 import structlog
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Mount
 
 from greenroom.api.app import control_app
+from greenroom.api.management import PREFIX, management_api
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
 from greenroom.control.state import RoomState, State
 from greenroom.core.rules import NOTHING_KNOWN
@@ -27,6 +28,7 @@ from greenroom.gateway.reception import Reception
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tls import server_context
 from greenroom.runtime import assemble
+from greenroom.runtime.addresses import origin_problems
 from greenroom.runtime.books import Books
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
@@ -36,6 +38,7 @@ from greenroom.runtime.reload import Reloader
 from greenroom.runtime.settings import Address, Config
 from greenroom.runtime.source import Source
 from greenroom.stores.keys import KeyRing
+from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
 
@@ -89,7 +92,10 @@ class Process:
             data = DataDir(self.config.data)
             undo.callback(data.release)
             visitors, control = self._take_addresses(undo)
-            listener = AppListener(control_app(self, self._exposition(), self._routes), control)
+            store = SqlStore(default_url(data.path))
+            undo.callback(store.close)
+            api = Mount(PREFIX, management_api(store, self._clock, self, origin_problems))
+            listener = AppListener(control_app(self, self._exposition(), [api, *self._routes]), control)
             self._take_signals()
             await listener.start()
             try:

@@ -1,0 +1,103 @@
+"""`greenroom token`: who may use the management API."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from greenroom.cli.show import complain, say
+from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.model.token import SCOPES
+
+tokens = typer.Typer(name="token", help="Tokens for the management API.", no_args_is_help=True)
+
+REFUSED, CANNOT_START = 1, 2
+
+DataOption = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="The data directory of your greenroom (default: as for `greenroom serve`).")
+]
+StoreOption = Annotated[
+    str | None, typer.Option("--store", metavar="URL", help="The configuration store, if it is not in the data directory.")
+]
+
+
+@tokens.command("create")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.", show_default=False)],
+    scope: Annotated[
+        list[str] | None, typer.Option(metavar="SCOPE", help=f"{', '.join(SCOPES)}; may be given more than once (default: read).")
+    ] = None,
+    zone: Annotated[
+        list[str] | None, typer.Option(metavar="ZONE", help="Id or name of a zone it is good for (default: all, and the account).")
+    ] = None,
+    email: Annotated[str, typer.Option(metavar="ADDRESS", help="Address that must come with it in X-Auth-Email.")] = "",
+    days: Annotated[int | None, typer.Option(metavar="N", min=1, max=36_500, help="How long it is good (default: for ever).")] = None,
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Make a token and show it, once: only its hash is kept."""
+    from greenroom.control.tokens import create as plan
+
+    secret, token = _change(plan(name, scope or ["read"], zone or [], email, days), data, store)
+    say(secret)
+    where = f"{len(token.zone_ids)} zone{'s' if len(token.zone_ids) > 1 else ''}" if token.zone_ids else "everything"
+    complain(f"token {token.name} ({token.id}) may {' and '.join(token.scopes)}, in {where}; it is not shown again")
+
+
+@tokens.command("list")
+def show(data: DataOption = None, store: StoreOption = None) -> None:
+    """Show the tokens there are, without their secrets."""
+    from greenroom.control.tokens import every
+
+    with _desk(data, store) as desk:
+        for entry in desk.look(every):
+            token = entry.record
+            ends = f"until {_day(token.expires_ms)}" if token.expires_ms is not None else "for ever"
+            where = ",".join(token.zone_ids) or "everything"
+            say(f"{token.id}  {token.name}  {','.join(token.scopes)}  {where}  since {_day(entry.created_ms)}, {ends}")
+
+
+@tokens.command("revoke")
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of the token.", show_default=False)],
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Take a token away. It is refused from the next request on."""
+    from greenroom.control.tokens import revoke as plan
+
+    token = _change(plan(name), data, store)
+    say(f"token {token.name} ({token.id}) is good for nothing any more")
+
+
+def _change(plan: Callable[..., Any], data: Path | None, store: str | None) -> Any:
+    from greenroom.runtime.desk import author_here
+
+    with _desk(data, store) as desk:
+        return desk.change(author_here(), plan)
+
+
+@contextmanager
+def _desk(data: Path | None, store: str | None) -> Iterator[Any]:
+    from greenroom.control.refusals import Refused
+    from greenroom.runtime.config import default_data
+    from greenroom.runtime.data_dir import CannotStart
+    from greenroom.runtime.desk import desk_beside
+
+    try:
+        with desk_beside(data or default_data(), store) as desk:
+            yield desk
+    except Refused as refused:
+        for fault in refused.faults:
+            complain(f"greenroom: {fault.message}")
+        raise typer.Exit(REFUSED) from None
+    except (CannotStart, StorageFailed, InvalidConfig, RuntimeError) as error:
+        complain(f"greenroom: {error}")
+        raise typer.Exit(CANNOT_START) from None
+
+
+def _day(unix_ms: int) -> str:
+    return f"{datetime.fromtimestamp(unix_ms / 1000, UTC):%Y-%m-%d}"

@@ -88,6 +88,14 @@ class Coordinator:
         self._company = max(1, len(wanted))
         self._rank()
 
+    def reckon(self, total: int, doubted: Iterable[str]) -> None:
+        """The books of the data centers have been filled in, and add up to this limit; the doubted ones may hold more than they say."""
+        self.total = total
+        self.pool = total - sum(center.held + center.orphans for center in self.data_centers.values())
+        self._unheard = set(doubted)
+        for center in self.data_centers.values():
+            self._weigh(center)
+
     def _rank(self) -> None:
         """The whole line is kept only where it is asked: fifo, and several data centers."""
         if self._ranked == (not self._alone and not self._random):

@@ -107,6 +107,11 @@ class Coordinator:
                 self._show(self.data_centers[name])
 
     @property
+    def doubting(self) -> bool:
+        """Whether nothing is granted because some data center may hold more than is known."""
+        return bool(self._unheard) and self._paced_ms < self._unheard_until_ms
+
+    @property
     def ranked_seconds(self) -> dict[int, int] | None:
         """Everybody who waits without a permit by arrival second; None where that is not kept."""
         return self._line.seconds if self._ranked else None

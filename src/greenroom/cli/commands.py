@@ -15,6 +15,7 @@ from greenroom.cli.tokens import tokens
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
+from greenroom.runtime.addresses import store_url
 from greenroom.runtime.config import default_data, load_config
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.settings import Server
@@ -86,6 +87,16 @@ DataOption = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="GREENROOM_STORE",
+        show_envvar=True,
+        help="Where the configuration made through the API is: sqlite:///FILE or postgresql://... (default: in the data directory).",
+        rich_help_panel=_WHERE,
+    ),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -114,11 +125,13 @@ def serve(
     listen: ListenOption = None,
     control: ControlOption = None,
     data: DataOption = None,
+    store: StoreOption = None,
 ) -> None:
     """Put a waiting room in front of a web application.
 
-    Either name the application and two limits, or a configuration file. SIGHUP or a changed file reloads the rooms without
-    dropping a connection; SIGTERM or Ctrl-C lets the requests under way end first, a second one does not wait for them.
+    Name the application and two limits, or a configuration file; with neither, zones and rooms come from the management API alone.
+    SIGHUP or a changed file reloads the rooms without dropping a connection; SIGTERM or Ctrl-C lets the requests under way end
+    first, a second one does not wait for them.
     """
     given_room = {
         "host": host,
@@ -129,6 +142,7 @@ def serve(
         "queueing_method": queueing_method,
     }
     given_place = {"listen": listen, "control": control, "data": str(data.absolute()) if data else None}
+    given_place["store"] = store_url(store, Path.cwd()) if store else None
     room = {key: value for key, value in given_room.items() if value is not None}
     place = {key: value for key, value in given_place.items() if value is not None}
     if config is not None:
@@ -136,8 +150,10 @@ def serve(
         if mixed:
             _stop(f"{', '.join(mixed)} cannot be used together with --config: write it into the file")
         _run(FileSource(config.absolute(), place))
+    elif origin is None and room:
+        _stop(f"--origin is needed with {', '.join(map(_option, room))}: where does your application listen?")
     elif origin is None:
-        _stop("--origin or --config is needed: what is to be protected? For example: greenroom demo, or see greenroom serve --help")
+        _run(OptionSource(place, {key: _option(key) for key in _server}))
     else:
         _run(_from_options(origin, room, place))
 

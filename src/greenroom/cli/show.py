@@ -9,6 +9,7 @@ from greenroom.errors import Problem
 from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import Rule
+from greenroom.runtime.addresses import store_shown
 from greenroom.runtime.settings import Config, Server
 
 TOLD = ("id", "name", "host", "path", "additional_routes", "total_active_users", "new_users_per_minute", "queueing_method")
@@ -49,7 +50,8 @@ def show_config(config: Config) -> None:
     say(f"visitors   {secure}://{config.listen}")
     say(f"control    http://{config.control}")
     say(f"data       {config.data}")
-    say(f"origin     {config.origin.url}")
+    if config.origin:
+        say(f"origin     {config.origin.url}")
     for host, origin in config.origins.items():
         say(f"origin     {origin.url} for {host}")
     for key, value in _changed(config, Server()):
@@ -98,6 +100,8 @@ def _default(name: str) -> object:
 
 
 def _shown(name: str, value: object) -> str:
+    if name == "store":
+        return store_shown(str(value))
     if name == "custom_page_html":
         return f"{len(str(value))} characters"
     if isinstance(value, CookieAttributes):

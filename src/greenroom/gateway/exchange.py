@@ -93,6 +93,9 @@ class Exchange:
                 return
             self.key = keys[0]
         self._pool = pool = visitor.gateway.pool_for(head.arrival.host)
+        if pool is None:
+            visitor.refuse(421, "this host is not served here")
+            return
         connection = pool.take_idle()
         if connection is not None:
             self.connected(connection)

@@ -28,14 +28,14 @@ PROGRESS_S = 0.25
 class Gateway:
     """An HTTP/1.1 reverse proxy that asks before it forwards. Make it inside a running event loop.
 
-    `receiver` decides about every request; `origins` names the origin for an Arrival's host (it is asked per request, so it must
-    be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none of which reaches a visitor.
+    `receiver` decides about every request; `origins` names the origin for an Arrival's host, or None when there is none (it is asked per
+    request, so it must be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none of which reaches a visitor.
     """
 
     def __init__(
         self,
         receiver: Receiver,
-        origins: Callable[[str], Origin],
+        origins: Callable[[str], Origin | None],
         *,
         limits: Limits | None = None,
         forwarded_policy: ForwardedPolicy | None = None,
@@ -140,9 +140,11 @@ class Gateway:
         for pool in self._pools.values():
             pool.close()
 
-    def pool_for(self, host: str) -> Pool:
-        """The connections to the origin of this host."""
+    def pool_for(self, host: str) -> Pool | None:
+        """The connections to the origin of this host; None when it has none."""
         origin = self.origins(host)
+        if origin is None:
+            return None
         last, pool = self._last
         if pool is not None and origin is last:
             return pool

@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from greenroom.errors import Problem
@@ -71,6 +72,27 @@ def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> l
         if port == address.port and _reaches(parts.hostname or "", address.host):
             return [Problem(pointer, f"must not be greenroom's own address: {key} is {address}, so requests would go round in circles")]
     return []
+
+
+def store_problems(pointer: str, url: str) -> list[Problem]:
+    """What is wrong with the URL of a configuration store, as far as it can be said without asking there."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and rest.startswith("/") and rest.strip("/"):
+        return []
+    if scheme in ("postgresql", "postgres") and rest.partition("/")[2]:
+        return []
+    return [Problem(pointer, "must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")]
+
+
+def store_url(url: str, folder: Path) -> str:
+    """The same store, named from anywhere: a relative file is taken from `folder`."""
+    scheme, _, rest = url.partition(":///")
+    return f"sqlite:///{(folder / rest).absolute()}" if scheme == "sqlite" else url
+
+
+def store_shown(url: str) -> str:
+    """For people: without the password."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url)
 
 
 def listener_problems(pointer: str, control: Address, listen: Address) -> list[Problem]:

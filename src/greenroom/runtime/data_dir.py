@@ -8,6 +8,7 @@ from pathlib import Path
 from greenroom.errors import GreenroomError
 
 PID_FILE = "pid"
+CONFIG_STORE = "config.db"
 
 
 class CannotStart(GreenroomError):
@@ -49,6 +50,16 @@ class DataDir:
     def journal(self, room_id: str) -> Path:
         """Where one room's journal is."""
         return self.path / "rooms" / f"{room_id}.journal"
+
+    @property
+    def config_store(self) -> Path:
+        """Where the configuration store is unless the settings name another."""
+        return self.path / CONFIG_STORE
+
+    @property
+    def config_copy(self) -> Path:
+        """Where the last good configuration is kept for a start without the store."""
+        return self.path / "config.last-good"
 
     def release(self) -> None:
         """Gives the lock back."""

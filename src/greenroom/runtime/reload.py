@@ -7,6 +7,7 @@ import structlog
 
 from greenroom.control.state import ConfigState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
+from greenroom.runtime.addresses import store_shown
 from greenroom.runtime.settings import Config
 from greenroom.runtime.source import Source, Stamp
 
@@ -17,6 +18,7 @@ NEEDS_RESTART = {
     "listen": "the address for visitors",
     "control": "the address of the control listener",
     "data": "the data directory",
+    "store": "the configuration store",
 }
 """Settings that cannot change while running."""
 
@@ -73,7 +75,7 @@ class Reloader:
     def _pending(self, config: Config) -> tuple[str, ...]:
         started = self._started_with
         changed = [
-            f"{key} ({what}) stays {getattr(started, key)}; the file says {getattr(config, key)}"
+            f"{key} ({what}) stays {store_shown(str(getattr(started, key)))}; the file says {store_shown(str(getattr(config, key)))}"
             for key, what in NEEDS_RESTART.items()
             if getattr(config, key) != getattr(started, key)
         ]

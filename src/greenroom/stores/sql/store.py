@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import URL, Connection, delete, func, insert, select, tuple_, update
 
 from greenroom.errors import InvalidConfig, Problem, RevisionConflict
 from greenroom.model.change import AUTHOR_MAX, AuditEntry, Change, Step, applied, told
@@ -35,7 +35,7 @@ AUDIT_PAGE_MAX = 1_000
 
 def default_url(data: Path) -> str:
     """The store of a data directory."""
-    return f"sqlite:///{data / 'config.db'}"
+    return URL.create("sqlite", database=str(data.absolute() / "config.db")).render_as_string()
 
 
 class SqlStore:

@@ -1,0 +1,140 @@
+"""Follows the configuration store: whatever becomes its newest revision is taken over within a second, or the last good one goes on.
+
+The store is asked for its revision every POLL_S, and at once after a write through this very process. A revision that cannot be used
+is refused as a whole and tried again now and then (what stood in its way may be in the configuration file, or a full disk). A store that
+cannot be reached changes nothing: what runs goes on, and a copy of it in the data directory is there for the next start.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from greenroom.control.state import StoreState
+from greenroom.errors import InvalidConfig, Problem, StorageFailed, TooNew
+from greenroom.model.configuration import Configuration
+from greenroom.ports import ConfigStore
+from greenroom.stores.config_copy import ConfigCopy
+
+POLL_S = 0.4
+"""Between two looks at the revision: with the time to compile, a change counts within a second everywhere."""
+
+RETRY_S = 5.0
+"""Between two tries of a revision that was refused, or of a copy that could not be written."""
+
+log = structlog.get_logger(__name__)
+Apply = Callable[[Configuration], None]
+
+
+class StoreFollower:
+    """Reads `store` in threads; `apply` takes a configuration over, as a whole or not at all, in the event loop."""
+
+    def __init__(self, store: ConfigStore, name: str, copy: ConfigCopy, now_ms: Callable[[], int]) -> None:
+        """`name` is what people call the store."""
+        self._store = store
+        self._copy = copy
+        self._now_ms = now_ms
+        self._running = Configuration()
+        self._copied: Configuration | None = None
+        self._wake = asyncio.Event()
+        self._next_try_s = 0.0
+        self.state = StoreState(name=name)
+
+    async def begin(self, apply: Apply, may_be_new: bool) -> None:
+        """The first configuration: the newest of the store, else the copy, else (only where `may_be_new`) the empty one.
+
+        Raises TooNew, and StorageFailed or InvalidConfig when nothing can be begun with: without its rooms an edge would let
+        everybody by.
+        """
+        try:
+            found = await asyncio.to_thread(self._store.read)
+            apply(found)
+        except TooNew:
+            raise
+        except (StorageFailed, InvalidConfig) as error:
+            self._trouble(error)
+            copied = await asyncio.to_thread(self._copy.load)
+            if copied is None and not (may_be_new and isinstance(error, StorageFailed)):
+                raise
+            apply(copied or Configuration())
+            self._running = self._copied = copied or Configuration()
+            self.state = self.state.of_revision(self._running.revision, self._now_ms(), from_copy=copied is not None)
+            log.warning("the configuration store cannot be used; beginning with the last good copy", revision=self._running.revision)
+        else:
+            self._took_over(found)
+            await self._keep_copy()
+
+    async def run(self, apply: Apply) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(self._wake.set)
+
+        self._store.watch(wake)
+        while True:
+            await self._look(apply, loop.time)
+            try:
+                async with asyncio.timeout(POLL_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+
+    async def _look(self, apply: Apply, time_s: Callable[[], float]) -> None:
+        try:
+            found = await asyncio.to_thread(self._store.read)
+        except (StorageFailed, InvalidConfig) as error:
+            self._trouble(error)
+            return
+        if not self.state.reachable:
+            log.info("the configuration store can be reached again", store=self.state.name)
+            self.state = self.state.reached()
+        if found is self._running and not self.state.problems and self._copied is found:
+            return
+        if found.revision == self.state.tried and time_s() < self._next_try_s:
+            return
+        self._next_try_s = time_s() + RETRY_S
+        if found is not self._running or self.state.problems:
+            try:
+                apply(found)
+            except (InvalidConfig, StorageFailed) as error:
+                self._refuse(found.revision, error)
+                return
+            self._took_over(found)
+        await self._keep_copy()
+
+    async def _keep_copy(self) -> None:
+        kept = self._running
+        try:
+            await asyncio.to_thread(self._copy.save, kept)
+        except StorageFailed as error:
+            log.warning("no copy of the configuration could be kept for a start without the store", reason=str(error))
+        else:
+            self._copied = kept
+
+    def _took_over(self, found: Configuration) -> None:
+        first = self.state.revision < 0
+        self._running = found
+        self.state = self.state.of_revision(found.revision, self._now_ms())
+        if not first:
+            log.info("configuration taken over from the store", revision=found.revision, rooms=len(found.rooms))
+
+    def _refuse(self, revision: int, error: InvalidConfig | StorageFailed) -> None:
+        problems = problems_of(error)
+        if problems != self.state.problems or revision != self.state.tried:
+            log.error("revision refused, the last good one goes on", revision=revision, problems=[str(problem) for problem in problems])
+        self.state = self.state.refused(revision, problems)
+
+    def _trouble(self, error: InvalidConfig | StorageFailed) -> None:
+        if isinstance(error, InvalidConfig):
+            self._refuse(self.state.tried, error)
+            return
+        if self.state.reachable:
+            log.error("the configuration store cannot be reached, the last good configuration goes on", reason=str(error))
+        self.state = self.state.lost()
+
+
+def problems_of(error: InvalidConfig | StorageFailed) -> tuple[Problem, ...]:
+    """Why a configuration was refused, in one form."""
+    return error.problems if isinstance(error, InvalidConfig) else (Problem("data", str(error)),)

@@ -28,8 +28,9 @@ PROGRESS_S = 0.25
 class Gateway:
     """An HTTP/1.1 reverse proxy that asks before it forwards. Make it inside a running event loop.
 
-    `receiver` decides about every request; `origins` names the origin for an Arrival's host, or None when there is none (it is asked per
-    request, so it must be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none of which reaches a visitor.
+    `receiver` decides about every request; `origins` names the origin for an Arrival's host, or None when there is none (it is asked
+    per request, so it must be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none
+    of which reaches a visitor.
     """
 
     def __init__(

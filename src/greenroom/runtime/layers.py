@@ -28,7 +28,7 @@ FILE_ZONE_ID = hashlib.sha256(b"the configuration file").hexdigest()[:32]
 
 def merged(file: Config, stored: Configuration) -> Config:
     """The file's configuration with everything of the store in it. Raises InvalidConfig with every problem."""
-    zones = {id: entry.record for id, entry in stored.zones.items()}
+    zones = {entry.id: entry.record for entry in stored.zones.values()}
     rooms = [_in_zone(entry.record, zones[entry.parent]) for entry in stored.rooms.values()]
     lists = stored.rule_lists()
     problems = [*_taken_twice(file.rooms, rooms), *_lists_twice(file.lists, lists)]
@@ -49,7 +49,7 @@ def merged(file: Config, stored: Configuration) -> Config:
         zones={entry.id: zones[entry.parent] for entry in stored.rooms.values()},
         zone_origins=origins,
         events={**file.events, **{room.id: events for room in rooms if (events := _records(stored.events.of(room.id)))}},
-        rules={**file.rules, **{id: entry.record.rules for id, entry in stored.rules.items()}},
+        rules={**file.rules, **{entry.id: entry.record.rules for entry in stored.rules.values()}},
         lists=(*file.lists, *lists),
         trusted_proxies=tuple(dict.fromkeys([*file.trusted_proxies, *(net for zone in zones.values() for net in zone.trusted_proxies)])),
     )

@@ -176,7 +176,6 @@ class Coordinator:
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """What only the newest message may say."""
-        self._unheard.discard(center.name)
         center.heard, center.contact_ms = up.number, now_ms
         center.waiting, center.arrivals_per_s = up.waiting, up.arrivals_per_s
         self._contacts[center.name] = None
@@ -189,6 +188,8 @@ class Coordinator:
         """Its waiters, by arrival second."""
         anew = up.whole or not center.reachable
         center.whole, center.reachable = center.whole or up.whole, True
+        if center.whole:
+            self._unheard.discard(center.name)
         if up.whole:
             center.seconds.clear()
         seconds = center.seconds

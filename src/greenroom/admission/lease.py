@@ -173,6 +173,8 @@ class Lease:
         self.applied = down.number
         for _ in range(len(self.unacknowledged) - (self.admitted - down.acknowledged)):
             self.unacknowledged.popleft()
+        if down.afresh:  # a coordinator that has forgotten the line has forgotten the minute too
+            self.unacknowledged = deque(self.window)
         self.rho, self.recall, self.queueing, self.horizon_ms = down.rho, down.recall, down.queueing, down.horizon_ms
         self.pool, self.alone = down.pool, down.alone
         self._set_line_clock(down, now_ms)

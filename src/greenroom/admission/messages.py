@@ -31,7 +31,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True):
     lost: int = 0  # places given up without getting in, less those taken again
     strays: int = 0  # of the lost, those that never tried again after joining
     front_s: int = 0  # arrival second of whoever got in from the line last (0: nobody)
-    whole: bool = False  # `seconds` and `ended` are all there are, not only what changed
+    whole: bool = False  # `seconds`, `ended` and `ages_ms` are all there are, not only what changed or is not acknowledged
     rho: int = 0  # in force: admissions per 60 s while cut off
 
 
@@ -51,4 +51,4 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True):
     horizon_ms: int | None = None  # permits reach visitors who arrived before; None: everybody
     pool: int = 0  # capacity units that nobody holds
     alone: bool = True  # the only data center
-    afresh: bool = False  # the coordinator does not know all of `seconds` and `ended`: the next report shall be whole
+    afresh: bool = False  # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole last minute

@@ -265,6 +265,16 @@ def greenroom(tmp_path: Path) -> Iterator[StartGreenroom]:
             running.kill()
 
 
+@pytest.fixture(scope="module")
+def shared_greenroom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartGreenroom]:
+    """As `greenroom`, for processes that all tests of a file share."""
+    start = StartGreenroom(tmp_path_factory.mktemp("shared"))
+    yield start
+    for running in start.processes:
+        if running.alive:
+            running.kill()
+
+
 class Application(BaseHTTPRequestHandler):
     """Says what it was sent; `/slow?seconds` begins its answer and ends it later; `/revoke` sends the command."""
 

@@ -24,9 +24,9 @@ class Ages:
         self._untold: set[int] = set()
         self._told: set[int] = set()
 
-    def count(self, age_ms: int) -> None:
-        """One session ended at this age."""
-        cell = min(max(0, age_ms) // AGE_CELL_MS, AGE_CELLS - 1)
+    def count(self, cell: int) -> None:
+        """One session ended at this age, in steps."""
+        cell = min(max(0, cell), AGE_CELLS - 1)
         self.counts[cell] = self.counts.get(cell, 0) + 1
         self._untold.add(cell)
 

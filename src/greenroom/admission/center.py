@@ -50,6 +50,8 @@ class DataCenter:
     reachable: bool = False
     retired: bool = False
     arrivals_per_s: float = 0.0
+    sketched_ms: int = -1
+    """When the newest forecast was made that it was told."""
     weight: Weight = field(default_factory=Weight)
     """As the sums have it."""
     alarm_ms: int = 0

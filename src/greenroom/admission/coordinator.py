@@ -19,14 +19,16 @@ Sums over all data centers are kept, not made: each data center has a weight in 
 something, falls silent, or when time takes admissions out of its minute (an alarm). So a report costs the same in any company.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import ceil, sqrt
 
 from greenroom.admission.center import DataCenter, Weight
+from greenroom.admission.forecast import Facts, Forecaster
 from greenroom.admission.lease import CUT_OFF_MS, WINDOW_MS
 from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.sketch import Sketch
 from greenroom.admission.whole_line import WholeLine
 from greenroom.model.room import Room
 
@@ -58,6 +60,7 @@ class Coordinator:
         self._paced_ms = now_ms
         self._horizon_s: int | None = None
         self._unheard: set[str] = set()
+        self.forecaster = Forecaster(room, now_ms)
         self.configure(room)
         self._unheard_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
         self.enlist(data_centers, now_ms)
@@ -70,6 +73,7 @@ class Coordinator:
         self.per_minute = room.new_users_per_minute
         self._random = room.queueing_method == "random"
         self._life_ms = room.session_ms + room.renewal_age_ms
+        self.forecaster.configure(room)
         self._rank()
 
     def enlist(self, names: Iterable[str], now_ms: int) -> None:
@@ -135,7 +139,7 @@ class Coordinator:
         return SyncDown(
             center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, rho,
             self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
-            max(0, self.pool), self._alone, not center.whole,
+            max(0, self.pool), self._alone, not center.whole, self._sketch(center, now_ms),
         )  # fmt: skip
 
     # -- what a message says ------------------------------------------------------------------------------------------------
@@ -173,6 +177,7 @@ class Coordinator:
         for age_ms in up.ages_ms[len(up.ages_ms) - new :]:
             center.admit(now_ms - age_ms + WINDOW_MS)
         center.acknowledged = max(center.acknowledged, up.admitted)
+        self.forecaster.admitted(up.ages_ms[len(up.ages_ms) - new :], now_ms)
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """What only the newest message may say."""
@@ -183,6 +188,7 @@ class Coordinator:
         self._see(center, up)
         center.confirm_rho(up.applied, up.rho)
         self._weigh(center)
+        self.forecaster.hear(up, now_ms)
 
     def _see(self, center: DataCenter, up: SyncUp) -> None:
         """Its waiters, by arrival second."""
@@ -209,6 +215,32 @@ class Coordinator:
         if self._ranked:
             self._line.show(center.name, center.seconds)
             self._line.cover(center.name, max(0, center.outstanding))
+
+    def _sketch(self, center: DataCenter, now_ms: int) -> Sketch | None:
+        """The forecast, when this data center has not got it yet."""
+        if now_ms >= self.forecaster.due_ms:
+            self.forecaster.think(self._facts(), now_ms)
+        sketch = self.forecaster.sketch
+        if sketch is None or sketch.made_ms == center.sketched_ms:
+            return None
+        center.sketched_ms = sketch.made_ms
+        return sketch if self._alone else self.forecaster.sketch_for(center.uncovered_seconds())
+
+    def _facts(self) -> Facts:
+        """All books together; people in data centers that are silent cannot be let in from here, so they are not in the line."""
+        centers, seconds = self.data_centers.values(), self._uncovered_seconds()
+        ended = sum(center.returned_freed + center.settled for center in centers)
+        sessions = sum(center.used + center.over for center in centers) - ended
+        return Facts(max(0, sessions), self.sums.outstanding, max(0, self.pool), sum(seconds.values()), ended, seconds)
+
+    def _uncovered_seconds(self) -> dict[int, int]:
+        """Waiters without a permit in reachable data centers, by arrival second."""
+        if self._ranked:
+            return self._line.seconds
+        seconds = Counter[int]()
+        for name in self._contacts:
+            seconds.update(self.data_centers[name].uncovered_seconds())
+        return seconds
 
     # -- what a data center may have ------------------------------------------------------------------------------------------
 

@@ -26,9 +26,8 @@ from greenroom.admission.line import GRACE_MS, Line
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.admission.records import ADMIT, END, PLACE, SESSION, Memory, pack
 from greenroom.admission.sessions import Sessions
-from greenroom.admission.tempo import Tempo
+from greenroom.admission.waits import Waits, not_before
 from greenroom.admission.wheel import CELL_BITS
-from greenroom.core.estimate import fifo_estimate, minute_estimate, random_estimate
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing, arrival_ms_of
 
@@ -54,7 +53,7 @@ class Ledger:
         self.lease = Lease()
         self.line = Line()
         self.sessions = Sessions(room.session_ms)
-        self.tempo = Tempo(now_ms)
+        self.waits = Waits(room, now_ms)
         self.census = Census()
         self.log: list[bytes] = []
         self.halted = False
@@ -73,7 +72,6 @@ class Ledger:
         self._untold: set[int] = set()  # arrival seconds whose count the coordinator may not know
         self._whole = True  # it may not know any
         self.arrivals_per_s = 0.0
-        self._per_minute: float | None = None
         self._last: tuple[bytes, Source, tuple[int, int] | None] | None = None
         self._rejecting = False
         self._opened_ms = 0
@@ -89,7 +87,7 @@ class Ledger:
             source = self._newcomer_source(now_ms)
             if source:
                 return self._admit(ticket_id, source, now_ms, None)
-        return self._outside(now_ms, luck, len(self.line))
+        return self._outside(now_ms, luck, len(self.line), self.line_ms(now_ms))
 
     def poll(self, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
         """A waiting ticket came back in time: the place is taken, and a try is made."""
@@ -106,7 +104,7 @@ class Ledger:
             self.sweep(now_ms)
         if slot < 0:
             if self._rejecting:
-                return self._outside(now_ms, luck, line.rank(key))
+                return self._outside(now_ms, luck, line.rank(key), arrival_ms_of(key))
             slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
             self.census.place_taken(key, now_ms)
             self.sessions.spent.pop(ticket_id, None)
@@ -132,10 +130,11 @@ class Ledger:
         line = self.line
         slot = line.slots.get(ticket_id, -1)
         if slot < 0:
-            return self._outside(now_ms, luck, line.rank(key))
-        rank = line.rank(line.keys[slot])
-        estimate = self._estimate(rank + 1, now_ms)
+            return self._outside(now_ms, luck, line.rank(key), arrival_ms_of(key))
+        key = line.keys[slot]
+        rank = line.rank(key)
         attempted_ms, refresh_ms = line.attempted[slot], line.refresh[slot]
+        estimate = not_before(attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, arrival_ms_of(key), now_ms))
         return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line), estimate, self.halted)
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
@@ -183,7 +182,7 @@ class Ledger:
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
         self._life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
         self._refresh_max_ms = room.refresh_max_seconds * 1000
-        self._minute_limit = room.new_users_per_minute
+        self.waits.configure(room)
         self.sessions.change_life(self._life_ms, now_ms, self._expired)
         if was_rejecting and not self._rejecting:
             self._opened_ms = now_ms
@@ -203,8 +202,7 @@ class Ledger:
             self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
             self.log.append(pack(END, ticket_id, 0))
         self.lease.trim(now_ms)
-        self.tempo.mark(now_ms, len(self.line) > 0)
-        self._per_minute = self.tempo.per_minute()
+        self.waits.look(now_ms, len(self.line) > 0)
         passed_ms = now_ms - self._looked_ms
         if passed_ms > 0:
             self._pace += (self._entered * 1000 / passed_ms - self._pace) * passed_ms / (passed_ms + PACE_MS)
@@ -221,10 +219,10 @@ class Ledger:
         self.sessions.forget(ticket_id)
         self.lease.unspend(source)
         if place is None:
-            return self._outside(now_ms, luck, len(self.line))
+            return self._outside(now_ms, luck, len(self.line), self.line_ms(now_ms))
         slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
         if place[1] != now_ms:
-            self.tempo.count(-1)
+            self.waits.tempo.count(-1)
             self._entered -= 1
         return self._hold(slot, self.line.rank(place[0]), now_ms, luck)
 
@@ -265,9 +263,9 @@ class Ledger:
             rate = self._newcomers * 1000 / passed_ms
             self.arrivals_per_s += (rate - self.arrivals_per_s) * passed_ms / (passed_ms + PACE_MS)
             self._newcomers, self._reported_ms = 0, now_ms
+        self._reports += 1
         if want:
             self._borrowing.asks(self._reports)
-        self._reports += 1
         self._untold |= line.changed
         line.changed.clear()
         return SyncUp(
@@ -288,6 +286,8 @@ class Ledger:
             self._whole = down.afresh
             self.sessions.ended.acknowledge()
         self.lease.apply(down, now_ms)
+        if down.sketch:
+            self.waits.outlook.take(down.sketch, down.time_ms, now_ms)
         self._borrowing.answered(down.answers, self.lease.permits, now_ms)
 
     def line_ms(self, now_ms: int) -> int:
@@ -344,7 +344,7 @@ class Ledger:
             self.census.front_s = arrival_ms_of(place[0]) // 1000
             if place[1] != now_ms:
                 self._entered += 1
-                self.tempo.count()
+                self.waits.tempo.count()
                 gap_ms = min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS)
                 self._gap_ms += (gap_ms - self._gap_ms) * GAP_WEIGHT
         self.lease.spend(source, now_ms)
@@ -357,16 +357,18 @@ class Ledger:
         self.lease.free()
         self.log.append(pack(END, ticket_id, until_ms))
 
-    def _outside(self, now_ms: int, luck: int, ahead: int) -> Outcome:
+    def _outside(self, now_ms: int, luck: int, ahead: int, arrival_ms: int) -> Outcome:
         """Held without a place; the next try is soon, so the place gets real soon."""
         refresh_ms = 0 if self._rejecting else spread(CALLED_REFRESH_MS, 25, luck)
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line), self._estimate(ahead + 1, now_ms), self.halted)
+        estimate = not_before(refresh_ms, self._estimate(ahead + 1, arrival_ms, now_ms))
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line), estimate, self.halted)
 
     def _hold(self, slot: int, rank: int, now_ms: int, luck: int) -> Outcome:
         """Held in line until the next try."""
-        estimate = self._estimate(rank + 1, now_ms)
+        estimate = self._estimate(rank + 1, arrival_ms_of(self.line.keys[slot]), now_ms)
         refresh_ms = self._refresh(slot, rank, estimate, luck)
         self.line.expect(slot, now_ms, refresh_ms)
+        estimate = not_before(refresh_ms, estimate)
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line), estimate, self.halted)
 
     def _refresh(self, slot: int, rank: int, estimate: Estimate | None, luck: int) -> int:
@@ -385,17 +387,9 @@ class Ledger:
                 wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, int(estimate.p50_s * 333)))
         return spread(wait_ms, 10, luck)
 
-    def _estimate(self, position: int, now_ms: int) -> Estimate | None:
-        """For whoever is (or would be) at `position`, counted from 1; None is unknown."""
-        if not self._open or self.halted:
-            return None
-        if self._method == "random":
-            return random_estimate(max(position, len(self.line)) - self.lease.permits, self._per_minute)
-        lease = self.lease
-        without = position - lease.permits
-        if 0 < without <= lease.pool and lease.alone:
-            return minute_estimate(without, self._minute_limit, lease.window, now_ms)
-        return fifo_estimate(without, self._per_minute)
+    def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """None is unknown: nobody is let in, or nothing is believed."""
+        return self.waits.estimate(self.lease, position, len(self.line), arrival_ms, now_ms) if self._open and not self.halted else None
 
     def _horizon_ms(self, now_ms: int) -> int | None:
         horizon_ms, answered_ms = self.lease.horizon_ms, self.lease.answered_ms

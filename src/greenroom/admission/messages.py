@@ -4,6 +4,8 @@ comes twice has nothing to repair; times travel as ages, because clocks differ.
 
 import msgspec
 
+from greenroom.admission.sketch import Sketch
+
 
 class SyncUp(msgspec.Struct, frozen=True, array_like=True):
     """A ledger's books, as the coordinator needs them."""
@@ -52,3 +54,4 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True):
     pool: int = 0  # capacity units that nobody holds
     alone: bool = True  # the only data center
     afresh: bool = False  # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole last minute
+    sketch: Sketch | None = None  # the forecast, when it is newer than what this data center was told before

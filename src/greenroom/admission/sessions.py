@@ -66,7 +66,7 @@ class Sessions:
         """Ends a session; until when its id stays spent (0: needs no memory)."""
         begun = self._begun.pop(ticket_id, None)
         if begun is not None:
-            self.ended.count(now_ms - begun * AGE_CELL_MS - AGE_CELL_MS // 2)
+            self.ended.count(now_ms // AGE_CELL_MS - begun)
         return self.spend(ticket_id, self.renewed.pop(ticket_id), now_ms)
 
     def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:

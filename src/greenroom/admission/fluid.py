@@ -1,0 +1,72 @@
+"""How many will be let in, five seconds at a time: the room played forward, with people as a fluid.
+
+In each step sessions end as their ages say and leave their units; as many enter as there are free units, as the sliding minute has room
+for, and as pacing allows (a sixtieth of the limit and of what the minute has left, each second). Whoever enters is a new session whose
+end comes when its age says. A unit that comes free is used a little later: the next sync and the next try of a visitor lie between.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from operator import mul
+
+STEP_S = 5
+WINDOW_STEPS = 12
+STEPS_MAX = 360
+"""Half an hour."""
+STEPS_LEAST = 24
+LONG_STEPS = 480
+"""Where sessions last longer than 40 minutes, a step of 5 s says no more than one of 10 or 15, and costs as much."""
+REUSE_S = 1.5
+"""From the end of a session to the admission of somebody in its place, on average."""
+
+
+def ends_of_the_living(living: Sequence[float], survival: Sequence[float], passed: float, steps: int) -> list[float]:
+    """Ends in each of the next `steps` steps of those alive now; `passed` is the part of the current step that is over."""
+    shares = list(map(float.__sub__, survival, survival[1:]))
+    last = len(shares)
+    weights = [count / (reached - passed * share) for count, reached, share in zip(living, survival, shares, strict=False)]
+    by_step = [(1 - passed) * sum(map(mul, weights, shares))]
+    stride = 1 + last // LONG_STEPS
+    for ahead in range(1, min(steps + 1, last), stride):
+        by_step += [sum(map(mul, weights, shares[ahead:]))] * stride
+    del by_step[steps + 1 :]
+    rest = sum(living) - sum(by_step)  # whoever outlives what is known ends as the oldest known do
+    hazard = shares[-1] / survival[-2] if survival[-2] else 1.0
+    while len(by_step) <= steps:
+        by_step.append(rest * hazard)
+        rest -= rest * hazard
+    ends = [by_step[0] + passed * by_step[1]]
+    ends += [(1 - passed) * early + passed * late for early, late in pairwise(by_step[1:])]
+    return ends[:steps]
+
+
+def admissions(
+    ends: Sequence[float], survival: Sequence[float], free: float, permits: float, per_minute: int, recent: Sequence[float], enough: float
+) -> list[float]:
+    """People let in from the line in each step, until `enough` have been, at most as many steps as `ends` has.
+
+    `free`: unused capacity units; `permits`: granted and not yet used, beside `recent`: admissions in each step of the last minute,
+    oldest first. Those who hold a permit do not count as let in: they need not wait.
+    """
+    shares = list(map(float.__sub__, survival, survival[1:]))
+    last = len(shares)
+    backward = shares[::-1]
+    late = REUSE_S / STEP_S
+    entered = [permits]
+    window = [*recent, permits]
+    total, kept = 0.0, 0.0
+    for step, ended in enumerate(ends, 1):
+        freed = ended + sum(map(mul, entered[max(0, step - last + 1) :], backward[max(0, last - 1 - step) :]))
+        free += kept + freed * (1 - late)
+        kept = freed * late
+        left = per_minute - sum(window[-WINDOW_STEPS + 1 :])
+        pace = (per_minute + max(0.0, left - window[-WINDOW_STEPS])) * STEP_S / 60
+        now = max(0.0, min(free, left, pace))
+        free -= now
+        kept += now * shares[0]
+        entered.append(now)
+        window.append(now)
+        total += now
+        if total >= enough and step >= STEPS_LEAST:
+            break
+    return entered[1:]

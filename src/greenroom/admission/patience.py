@@ -1,0 +1,61 @@
+"""Who joins and who gives up: arrivals in line per second, the rate of giving up, and the share that is never seen again."""
+
+from collections import deque
+
+FADE_MS = 600_000
+"""What was seen of giving up counts half after ten minutes."""
+SEEN_S = 3_600.0
+"""Nobody is taken to give up before as many seconds of waiting have been seen."""
+RECENT_MS = 60_000
+REMEMBERED_MS = 600_000
+ARRIVAL_STEP_MS = 5_000
+
+
+class Patience:
+    """Sums over all data centers."""
+
+    __slots__ = ("_at_ms", "_joined", "_joins", "_lost", "_marks", "_strays", "_waited_s")
+
+    def __init__(self, now_ms: int) -> None:
+        self._at_ms = now_ms
+        self._waited_s = self._lost = self._strays = self._joins = 0.0
+        self._joined = 0
+        self._marks: deque[tuple[int, int]] = deque([(now_ms, 0)])
+
+    def pass_time(self, waiting: int, now_ms: int) -> None:
+        """So many have waited since the last call."""
+        passed_ms = max(0, now_ms - self._at_ms)
+        self._at_ms = max(now_ms, self._at_ms)
+        fade = 0.5 ** (passed_ms / FADE_MS)
+        self._waited_s = self._waited_s * fade + waiting * passed_ms / 1000
+        self._lost, self._strays, self._joins = self._lost * fade, self._strays * fade, self._joins * fade
+        if now_ms - self._marks[-1][0] >= ARRIVAL_STEP_MS:
+            self._marks.append((now_ms, self._joined))
+            while len(self._marks) > 2 and now_ms - self._marks[1][0] >= REMEMBERED_MS:
+                self._marks.popleft()
+
+    def count(self, joined: int, lost: int, strays: int) -> None:
+        """What was reported beyond the report before."""
+        self._joined += joined
+        self._joins += joined
+        self._lost += lost - strays
+        self._strays += strays
+
+    @property
+    def giving_up_per_s(self) -> float:
+        """Share of those waiting who give up each second, strays and those who come back left out."""
+        return max(0.0, self._lost) / (self._waited_s + SEEN_S)
+
+    @property
+    def stray_share(self) -> float:
+        """Of those who join, how many are never seen again."""
+        return min(1.0, max(0.0, self._strays) / (self._joins + 10))
+
+    def joining_per_s(self, over_ms: int) -> float:
+        """Places taken per second, about the last `over_ms`."""
+        since_ms, joined = self._marks[0]
+        for mark_ms, count in reversed(self._marks):
+            since_ms, joined = mark_ms, count
+            if self._at_ms - mark_ms >= over_ms:
+                break
+        return (self._joined - joined) * 1000 / max(over_ms, self._at_ms - since_ms)

@@ -1,0 +1,191 @@
+"""The forecast as it travels: a small table that every data center reads by itself, for each visitor in a microsecond or two.
+
+Fifo: `people[i]` of those without a permit are let in (or have given up) within `seconds[i]`; the wait of whoever is the n-th of them is
+read backwards. Random: `people[i]` is the hazard added up until then, and a share 1 - exp(-people) of all who are present is in. Seconds
+count from the making of the table. Until the next one comes it is read further along: those let in since are gone from the line as well.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from math import exp, log
+
+import msgspec
+
+from greenroom.admission.wheel import CELL_BITS
+from greenroom.model.visit import Estimate
+
+STALE_MS = 4_000
+"""A table older than this is still used, said to be old, and believed less: a minute later its interval is twice as wide."""
+STALE_WIDENS_MS = 60_000
+OFFSET_S = 3.0
+"""Waits are compared as (wait + 3 s): with a try every two seconds the shortest are uncertain by that much."""
+LEADS_S = (30.0, 120.0, 480.0, 1_920.0)
+"""Widths are learnt for waits of about this long, and read in between. Four times each: see WIDEST."""
+WIDEST = 1.2
+"""The largest logarithm of a width. Less than log 4, so that nobody is told less than whoever is in front."""
+UNDECIDED_S = 25.0
+"""Whoever joined and was never seen again is known to be lost so much later: one refresh and the grace."""
+HAZARDS = tuple(-log(1 - share) for share in (0.25, 0.5, 0.75, 0.95))
+
+Widths = tuple[float, float, float]
+"""Logarithms of what the median has to be multiplied by: for the 25th, 75th and 95th percentile."""
+
+
+class Sketch(msgspec.Struct, frozen=True, array_like=True):
+    """What a coordinator believes about one room."""
+
+    made_ms: int  # on the coordinator's clock
+    people: tuple[float, ...]  # ascending, as long as `seconds`
+    seconds: tuple[float, ...]
+    widths: tuple[Widths, ...]  # fifo: one for each of LEADS_S; random: one, of hazards
+    random: bool = False
+    learnt: bool = True  # behind the table nothing is known; False: nothing was learnt yet, and a measured pace may know more
+    strays_per_s: float = 0.0  # people who join and are never seen again
+    change: str = ""  # one of model.visit.CHANGES
+    since_ms: int = 0  # whoever joined before then is told of the change
+    ahead: tuple[tuple[int, int], ...] = ()  # (arrival second, people elsewhere without a permit who came before its end), ascending
+
+
+class Outlook:
+    """Reads the newest sketch in one data center. Arrivals are on the coordinator's clock, as keys are; `now_ms` is on ours."""
+
+    __slots__ = ("_columns", "_gone", "_line_ahead_ms", "_made_ms", "_passed_s", "_random", "_read", "_seconds", "_stale", "sketch")
+
+    def __init__(self) -> None:
+        self.sketch: Sketch | None = None
+        self._made_ms = self._line_ahead_ms = 0
+        self._read = -1
+        self._gone = self._passed_s = 0.0
+        self._stale = 0
+        self._columns: tuple[list[float], ...] = ()
+        self._seconds: list[int] = []
+        self._random: Estimate | None = None
+
+    def take(self, sketch: Sketch, line_ms: int, now_ms: int) -> None:
+        """A sketch arrived now, sent at `line_ms` of the coordinator's clock."""
+        self.sketch = sketch
+        self._line_ahead_ms = line_ms - now_ms
+        self._made_ms = min(now_ms, sketch.made_ms - self._line_ahead_ms)
+        self._seconds = [second for second, _ in sketch.ahead]
+        self._stale = 0
+        self._columns = _columns(sketch, 0.0)
+        self._read = -1
+
+    def expect(self, random: bool) -> None:
+        """From now on sketches are of this kind; another one is no use."""
+        if self.sketch and self.sketch.random != random:
+            self.sketch = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether what is behind the table is unknown, whatever else has been measured."""
+        return self.sketch is not None and self.sketch.learnt
+
+    def fifo(self, before: float, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """For whoever is the `before`-th here without a permit. None: not known."""
+        sketch = self.sketch
+        if sketch is None:
+            return None
+        if now_ms >> CELL_BITS != self._read:
+            self._advance(sketch, now_ms)
+        if self._seconds:
+            before += self._elsewhere(sketch, arrival_ms)
+        undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
+        if undecided_s > 0:
+            before -= sketch.strays_per_s * min(undecided_s, UNDECIDED_S)
+        count = self._gone + max(0.0, before)
+        people = sketch.people
+        index = bisect_left(people, count, 1)
+        if index == len(people):
+            return None
+        low, middle, high, top = self._columns
+        below, passed_s = index - 1, self._passed_s
+        part = (count - people[below]) / (people[index] - people[below])
+        p25_s = low[below] + part * (low[index] - low[below]) - passed_s
+        p50_s = middle[below] + part * (middle[index] - middle[below]) - passed_s
+        p75_s = high[below] + part * (high[index] - high[below]) - passed_s
+        most_s = top[below] + part * (top[index] - top[below]) - passed_s
+        change = self._change(sketch, arrival_ms)
+        return Estimate(max(0.0, p25_s), max(0.0, p50_s), max(0.0, p75_s), max(0.0, most_s), change)
+
+    def random(self, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """For anybody who is present. None: not known."""
+        sketch = self.sketch
+        if sketch is None:
+            return None
+        if now_ms >> CELL_BITS != self._read:
+            self._advance(sketch, now_ms)
+            self._random = self._quantiles(sketch)
+        found, change = self._random, self._change(sketch, arrival_ms)
+        return found if found is None or not change else msgspec.structs.replace(found, change=change)
+
+    def _change(self, sketch: Sketch, arrival_ms: int) -> str:
+        if self._stale:
+            return "stale"
+        return sketch.change if arrival_ms <= sketch.since_ms else ""
+
+    def _elsewhere(self, sketch: Sketch, arrival_ms: int) -> float:
+        """People in other data centers who came before, read between the seconds that are known."""
+        ahead, second = sketch.ahead, arrival_ms / 1000 - 1
+        index = bisect_right(self._seconds, second)
+        if index == 0:
+            return 0.0
+        start, count = ahead[index - 1]
+        if index == len(ahead):
+            return float(count)
+        end, more = ahead[index]
+        return count + (more - count) * (second - start) / (end - start)
+
+    def _advance(self, sketch: Sketch, now_ms: int) -> None:
+        """Time has passed: the table is read from further along, and what is old is believed less, in steps of six seconds."""
+        self._read = now_ms >> CELL_BITS
+        age_ms = max(0, now_ms - self._made_ms)
+        self._passed_s = age_ms / 1000
+        gone = between(sketch.seconds, sketch.people, self._passed_s)
+        self._gone = sketch.people[-1] if gone is None else gone
+        stale = -(-max(0, age_ms - STALE_MS) * 10 // STALE_WIDENS_MS)
+        if stale != self._stale:
+            self._stale = stale
+            self._columns = _columns(sketch, stale / 10 * log(2))
+
+    def _quantiles(self, sketch: Sketch) -> Estimate | None:
+        waits: list[float] = []
+        (low, high, top), wider = sketch.widths[0], self._stale / 10 * log(2)
+        for hazard, width in zip(HAZARDS, (low - wider, 0.0, high + wider, top + wider), strict=True):
+            wait_s = between(sketch.people, sketch.seconds, self._gone + hazard * exp(width))
+            if wait_s is None and len(waits) < len(HAZARDS) - 1:
+                return None
+            waits.append(0.0 if wait_s is None else max(0.0, wait_s - self._passed_s))
+        p25_s, p50_s, p75_s, most_s = waits
+        return Estimate(p25_s, p50_s, p75_s, max(p75_s, most_s))
+
+
+def between(knots: Sequence[float], values: Sequence[float], at: float) -> float | None:
+    """The value at a point between ascending knots, on a straight line; None behind the last, the first value before the first."""
+    index = bisect_left(knots, at, 1)
+    if index >= len(knots):
+        return None
+    part = (max(at, knots[0]) - knots[index - 1]) / (knots[index] - knots[index - 1])
+    return values[index - 1] + part * (values[index] - values[index - 1])
+
+
+def _columns(sketch: Sketch, wider: float) -> tuple[list[float], ...]:
+    """Seconds for each knot: 25th percentile, median, 75th and 95th percentile."""
+    widths = [width_at(sketch.widths, seconds) for seconds in sketch.seconds]
+    middle = list(sketch.seconds)
+    low, high, top = (
+        [(seconds + OFFSET_S) * exp(width[which] + sign * wider) - OFFSET_S for seconds, width in zip(middle, widths, strict=True)]
+        for which, sign in ((0, -1), (1, 1), (2, 1))
+    )
+    return low, middle, high, top
+
+
+def width_at(widths: Sequence[Widths], seconds: float) -> Widths:
+    """The widths for a wait, between LEADS_S by its logarithm."""
+    if len(widths) == 1:
+        return widths[0]
+    at = min(max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(widths) - 1.0)
+    index = min(int(at), len(widths) - 2)
+    part = at - index
+    less, more = widths[index], widths[index + 1]
+    return (less[0] + part * (more[0] - less[0]), less[1] + part * (more[1] - less[1]), less[2] + part * (more[2] - less[2]))

@@ -59,12 +59,13 @@ class Coordinator:
         self._pace = 1.0
         self._paced_ms = now_ms
         self._horizon_s: int | None = None
-        self._unheard: set[str] = set()
+        self.doubted: set[str] = set()
+        """Data centers that may hold more than is known: nothing is granted until each has been heard."""
         self.forecaster = Forecaster(room, now_ms)
         self.configure(room)
-        self._unheard_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
+        self.doubted_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
         self.enlist(data_centers, now_ms)
-        self._unheard.update(self.data_centers)
+        self.doubted.update(self.data_centers)
 
     def configure(self, room: Room) -> None:
         """New limits, from the next message on. The pool may become negative; nothing is granted until it is not."""
@@ -86,7 +87,7 @@ class Coordinator:
             if center.name not in wanted and not center.retired:
                 center.retired = True
                 self._begin_epoch(center, center.epoch, now_ms)
-                self._unheard.discard(center.name)
+                self.doubted.discard(center.name)
                 self._fall_silent(center)
         self._alone = len(wanted) == 1
         self._company = max(1, len(wanted))
@@ -96,7 +97,7 @@ class Coordinator:
         """The books of the data centers have been filled in, and add up to this limit; the doubted ones may hold more than they say."""
         self.total = total
         self.pool = total - sum(center.held + center.orphans for center in self.data_centers.values())
-        self._unheard = set(doubted)
+        self.doubted = set(doubted)
         for center in self.data_centers.values():
             self._weigh(center)
 
@@ -113,7 +114,7 @@ class Coordinator:
     @property
     def doubting(self) -> bool:
         """Whether nothing is granted because some data center may hold more than is known."""
-        return bool(self._unheard) and self._paced_ms < self._unheard_until_ms
+        return bool(self.doubted) and self._paced_ms < self.doubted_until_ms
 
     @property
     def ranked_seconds(self) -> dict[int, int] | None:
@@ -195,7 +196,7 @@ class Coordinator:
         anew = up.whole or not center.reachable
         center.whole, center.reachable = center.whole or up.whole, True
         if center.whole:
-            self._unheard.discard(center.name)
+            self.doubted.discard(center.name)
         if up.whole:
             center.seconds.clear()
         seconds = center.seconds
@@ -249,7 +250,7 @@ class Coordinator:
         spare = self._spare(now_ms)
         if spare < 0:
             return self._recalled(center, -spare)
-        if self._unheard and now_ms < self._unheard_until_ms:
+        if self.doubting:
             return NO_RECALL
         debts = self.sums.owed
         spare -= self._grant(center, min(spare, center.owed))

@@ -192,10 +192,13 @@ class Astray:
             self.draw.choice((self._visit, self._visit, self._visit, self._report, self._browse))(index)
             if self.draw.random() < 0.001:
                 self._crash(index)
-            self.found += problems(self.coordinator, self.ledgers)
+            self.found += self._problems()
             if self.found:
                 break
         return self.found
+
+    def _problems(self) -> list[str]:
+        return problems(self.coordinator, self.ledgers)
 
     def _crash(self, index: int) -> None:
         """A data center loses its books. Its visitors are gone, but their sessions are not over yet."""

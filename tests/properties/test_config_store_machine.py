@@ -218,6 +218,6 @@ def test_an_entry_that_cannot_be_understood_is_named(url: str) -> None:
     store = SqlStore(url)
     store.write([Put(zone()), Put(room("r1"), "z1")], expected=0, author="me", now_ms=1)
     with store._engine.begin() as connection:
-        connection.exec_driver_sql("""UPDATE entries SET body = replace(body, '"session_duration":5', '"session_duration":500')""")
-    with pytest.raises(InvalidConfig, match="room r1: session_duration: must be at most 30 minutes"):
+        connection.exec_driver_sql("""UPDATE entries SET body = replace(body, '"session_duration":5', '"session_duration":5000')""")
+    with pytest.raises(InvalidConfig, match="room r1: session_duration: must be at most 1440 minutes"):
         SqlStore(url).read()

@@ -7,7 +7,7 @@ from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import SPEC, check_value, plain_type, spec
-from greenroom.model.room import LIMIT_MAX, METHODS, TEMPLATE_MAX, TURNSTILE_ACTIONS, TURNSTILE_MODES
+from greenroom.model.room import LIMIT_MAX, METHODS, SESSION_LONGEST, TEMPLATE_MAX, TURNSTILE_ACTIONS, TURNSTILE_MODES
 
 PREQUEUE_LEAST_MS = 300_000
 EVENT_LEAST_MS = 60_000
@@ -46,7 +46,7 @@ class Event:
     description: str = spec("a note for operators", "", high=10_000)
     total_active_users: int | None = spec("active visitors during the event", None, low=1, high=LIMIT_MAX, nullable=True)
     new_users_per_minute: int | None = spec("admissions a minute during the event", None, low=1, high=LIMIT_MAX, nullable=True)
-    session_duration: int | None = spec("session length during the event", None, unit="minutes", low=1, high=30, nullable=True)
+    session_duration: int | None = spec("session length during the event", None, unit="minutes", low=1, high=SESSION_LONGEST, nullable=True)
     disable_session_renewal: bool | None = spec("fixed session length during the event", None, nullable=True)
     queueing_method: str | None = spec("how the line is let in during the event", None, choices=METHODS, nullable=True)
     custom_page_html: str | None = spec("template during the event", None, high=TEMPLATE_MAX, nullable=True)

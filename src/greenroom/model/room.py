@@ -10,6 +10,8 @@ from greenroom.model.fields import SPEC, check_value, plain_type, spec, specs
 
 LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576
+SESSION_LONGEST = 24 * 60
+"""Minutes. Cloudflare ends at 30, and so does the API unless a zone's session_ceiling says more; keys of tickets are kept that long."""
 HOST = r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
 METHODS = ("fifo", "random", "passthrough", "reject")
 TURNSTILE_MODES = ("off", "invisible", "visible_non_interactive", "visible_managed")
@@ -51,7 +53,9 @@ class Room:
     additional_routes: tuple[Route, ...] = spec("more {host, path} pairs that share this room", (), high=100)
     total_active_users: int = spec("how many visitors may be active at the origin at once", low=1, high=LIMIT_MAX)
     new_users_per_minute: int = spec("how many visitors may be let in during any 60 seconds", low=1, high=LIMIT_MAX)
-    session_duration: int = spec("how long a visitor counts as active after the last request", 5, unit="minutes", low=1, high=30)
+    session_duration: int = spec(
+        "how long a visitor counts as active after the last request", 5, unit="minutes", low=1, high=SESSION_LONGEST
+    )
     disable_session_renewal: bool = spec("end the session that long after admission, whatever the visitor does", False)
     queueing_method: str = spec("how the line is let in", "fifo", choices=METHODS)
     queueing_status_code: int = spec("HTTP status of the waiting page", 200, choices=(200, 202, 429))
@@ -69,6 +73,9 @@ class Room:
     case_insensitive_paths: bool = spec("match path prefixes without regard to case", False, extension=True)
     confirm_newcomers: bool = spec(
         "let a newcomer in only when the ticket came back, so requests without cookies can never use up the room", False, extension=True
+    )
+    strong_sessions: bool = spec(
+        "hold a visitor who moves to another data center until the session has moved too; otherwise they are served meanwhile", False, extension=True
     )
     refresh_max_seconds: int = spec("longest time between two tries of a visitor", 20, unit="seconds", low=2, high=60, extension=True)
 

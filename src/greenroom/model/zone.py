@@ -7,7 +7,7 @@ from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import SPEC, check_value, plain_type, spec
-from greenroom.model.room import HOST
+from greenroom.model.room import HOST, SESSION_LONGEST
 
 ACCOUNT_ID = "67726565656e726f6f6d000000000001"
 """The one account of an installation: clients want an account id in their URLs."""
@@ -47,7 +47,7 @@ class Zone:
     )
     limit_floor: int = spec("least value of the two limits of a room", LIMIT_FLOOR, low=1, high=LIMIT_FLOOR, extension=True)
     session_ceiling: int = spec(
-        "longest session_duration of a room", SESSION_MAX, unit="minutes", low=SESSION_MAX, high=24 * 60, extension=True
+        "longest session_duration of a room", SESSION_MAX, unit="minutes", low=SESSION_MAX, high=SESSION_LONGEST, extension=True
     )
     case_insensitive_paths: bool = spec("match path prefixes of every room without regard to case", False, extension=True)
 

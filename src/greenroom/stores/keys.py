@@ -22,6 +22,7 @@ from typing import Any
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
+from greenroom.model.room import SESSION_LONGEST
 from greenroom.model.visit import PLACE_KEPT_MS
 
 KEY_FILE = "keys.json"
@@ -38,7 +39,7 @@ SEALS_MAX = 1 << 28
 ACTIVATION_DELAY_MS = 15_000
 """From writing a key down to sealing with it: fifteen times the second in which every process looks at the file."""
 
-KEY_OVERLAP_MS = 30 * 60_000 + PLACE_KEPT_MS + 60_000
+KEY_OVERLAP_MS = SESSION_LONGEST * 60_000 + PLACE_KEPT_MS + 60_000
 """How long a replaced key still opens: the longest session, the time a place is kept, and a minute for slow clocks."""
 
 KEYS_MAX = 64

@@ -18,10 +18,46 @@ SLIGHTEST = 1_000
 
 _FORBIDDEN = re.compile(r'[<>&"\\\x00-\x1f\x7f]')
 
+
+def _slavic(n: int) -> str:
+    if n % 10 == 1 and n % 100 != 11:
+        return "one"
+    return "few" if n % 10 in (2, 3, 4) and n % 100 not in (12, 13, 14) else "many"
+
+
+def _arabic(n: int) -> str:
+    if n in (1, 2):
+        return "one" if n == 1 else "two"
+    return "few" if 3 <= n % 100 <= 10 else "many"
+
+
+def _lithuanian(n: int) -> str:
+    if n % 10 == 0 or 11 <= n % 100 <= 19:
+        return "many"
+    return "one" if n % 10 == 1 else "few"
+
+
 PLURALS: dict[str, Callable[[int], str]] = {
+    "other": lambda _: "other",
     "one-other": lambda n: "one" if n == 1 else "other",
+    "one-two-other": lambda n: {1: "one", 2: "two"}.get(n, "other"),
+    "one-few-many": lambda n: "one" if n == 1 else "few" if n in (2, 3, 4) else "many",
+    "polish": lambda n: "one" if n == 1 else "many" if _slavic(n) == "one" else _slavic(n),
+    "slavic": _slavic,
+    "slovenian": lambda n: {1: "one", 2: "two", 3: "few", 4: "few"}.get(n % 100, "many"),
+    "lithuanian": _lithuanian,
+    "latvian": lambda n: "zero" if n % 10 == 0 or 11 <= n % 100 <= 19 else "one" if n % 10 == 1 else "other",
+    "romanian": lambda n: "one" if n == 1 else "few" if n == 0 or 1 <= n % 100 <= 19 else "many",
+    "arabic": _arabic,
 }
-"""Which form of a counted word a number takes, by the rule that the language file names."""
+"""Which form of a counted word a whole number from 1 on takes, by the rule that the language file names (Unicode's, CLDR)."""
+
+GROUPINGS: dict[str, Callable[[int], str]] = {
+    "thousands": lambda n: f"{n:,}",
+    "thousands-from-five-digits": lambda n: f"{n:,}" if n >= 10_000 else str(n),
+    "lakh": lambda n: re.sub(r"(?<=\d)(?=(\d\d)+,)", ",", f"{n // 1000},{n % 1000:03}") if n >= 1000 else str(n),
+}
+"""Where a number is divided, with a comma that the language's own sign replaces: 1,234,567; 1234 but 12,345; 12,34,567."""
 
 VIEWS = ("fifo", "random", "placing", "paused", "prequeue", "shuffle", "trouble", "full", "closed")
 """What can be the matter with a held visitor; each has its own words."""
@@ -56,13 +92,18 @@ class Language:
         self.changes: dict[str, str] = words["changes"]
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]
+        self._draw: dict[str, str] = words["draw"]
         self.clock: str = words["time"]["clock"]
         self._thousands: str = words["thousands"]
+        self._grouped = GROUPINGS[words["grouping"]]
+        self._digits = str.maketrans("0123456789", words["digits"])
+        self._own_digits = words["digits"] != "0123456789"
         self._plural = PLURALS[words["plural"]]
 
     def number(self, number: int) -> str:
-        """`1,234`."""
-        return f"{number:,}".replace(",", self._thousands)
+        """`1,234`, in the digits of the language."""
+        said = self._grouped(number).replace(",", self._thousands)
+        return said.translate(self._digits) if self._own_digits else said
 
     def time(self, minutes: int) -> str:
         """`1 minute`, `12 minutes`, `2 hours`, `2 hours 5 minutes`, `more than a day`; no time is `any moment now`."""
@@ -103,7 +144,11 @@ class Language:
         n = round(1 / chance)
         if n > SLIGHTEST:
             return self._chance["slight"]
-        return self._chance["of"].format(n=n) if n > 1 else self._chance["certain"]
+        return self._chance["of"].format(n=self.number(n)) if n > 1 else self._chance["certain"]
+
+    def drawn(self, place: int, total: int) -> str:
+        """`17 of 1,234`: a place that was drawn."""
+        return self._draw["place"].format(n=self.number(place), total=self.number(total))
 
     @property
     def unknown(self) -> str:

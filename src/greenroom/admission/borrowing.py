@@ -17,9 +17,10 @@ class Borrowing:
         self._number = 0  # of the report that asked
         self._again_ms = 0
 
-    def asks(self, number: int) -> None:
-        """The report of this number asks for permits."""
-        self._number = number
+    def asks(self, number: int, want: int) -> None:
+        """The report of this number asks for so many permits."""
+        if want:
+            self._number = number
 
     def answered(self, number: int, permits: int, now_ms: int) -> None:
         """The report of this number was answered, and so many permits are here now."""

@@ -34,6 +34,11 @@ class DataCenter:
     over: int = 0
     settled: int = 0
     acknowledged: int = 0
+    moved_in: int = 0
+    """Sessions booked to it, because their visitors are there."""
+    moved_out: int = 0
+    arrived: int = 0
+    """Of those that moved in, how many it has taken over."""
     orphans: int = 0
     orphans_until_ms: int = 0
     leaving: deque[list[int]] = field(default_factory=deque)
@@ -60,7 +65,7 @@ class DataCenter:
     @property
     def held(self) -> int:
         """Capacity units there: permits, sessions, freed units, and what is on the way."""
-        return self.granted - self.returned_permits - self.returned_freed
+        return self.granted - self.returned_permits - self.returned_freed + self.moved_in - self.moved_out
 
     @property
     def outstanding(self) -> int:

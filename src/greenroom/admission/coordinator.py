@@ -28,6 +28,7 @@ from greenroom.admission.center import DataCenter, Weight
 from greenroom.admission.forecast import Facts, Forecaster
 from greenroom.admission.lease import CUT_OFF_MS, WINDOW_MS
 from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.movers import Movers
 from greenroom.admission.sketch import Sketch
 from greenroom.admission.whole_line import WholeLine
 from greenroom.model.room import Room
@@ -61,6 +62,7 @@ class Coordinator:
         self._horizon_s: int | None = None
         self.doubted: set[str] = set()
         """Data centers that may hold more than is known: nothing is granted until each has been heard."""
+        self.movers = Movers(self.data_centers.get)
         self.forecaster = Forecaster(room, now_ms)
         self.configure(room)
         self.doubted_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
@@ -140,7 +142,7 @@ class Coordinator:
         return SyncDown(
             center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, rho,
             self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
-            max(0, self.pool), self._alone, not center.whole, self._sketch(center, now_ms),
+            max(0, self.pool), self._alone, not center.whole, self._sketch(center, now_ms), self.movers.answer(center, now_ms),
         )  # fmt: skip
 
     # -- what a message says ------------------------------------------------------------------------------------------------
@@ -148,15 +150,16 @@ class Coordinator:
     def _begin_epoch(self, center: DataCenter, epoch: int, now_ms: int) -> None:
         """The ledger lost its memory (or this is the first message): what it held is nobody's until its sessions have ended.
 
-        Permits that it may have spent without saying so count as admitted just now.
+        Whatever it may have admitted without saying so counts as admitted just now.
         """
         if center.held:
             center.orphans += center.held
             center.orphans_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
-        if center.outstanding > 0:
-            center.admit(now_ms + WINDOW_MS, center.outstanding)
+        if center.value > center.minute:
+            center.admit(now_ms + WINDOW_MS, center.value - center.minute)
         center.granted = center.returned_permits = center.returned_freed = center.used = center.over = center.settled = 0
-        center.acknowledged = center.heard = center.waiting = 0
+        center.acknowledged = center.heard = center.waiting = center.moved_in = center.moved_out = center.arrived = 0
+        self.movers.begin_epoch(center.name)
         center.whole = False
         center.seconds.clear()
         if center.reachable:
@@ -169,15 +172,20 @@ class Coordinator:
         """Absolute counters: whatever the order of messages, the largest count is the newest."""
         adopted = max(0, up.granted_seen - center.granted)  # a ledger that kept its sessions, a coordinator that did not keep its books
         returned = max(0, up.returned_permits - center.returned_permits) + max(0, up.returned_freed - center.returned_freed)
-        self.pool += returned - adopted
+        remembered = min(adopted, center.orphans)  # sessions that a ledger remembers are among those that it had
+        center.orphans -= remembered
+        self.pool += returned - adopted + remembered
         center.granted += adopted
         center.returned_permits = max(center.returned_permits, up.returned_permits)
         center.returned_freed = max(center.returned_freed, up.returned_freed)
         center.used, center.over, center.settled = max(center.used, up.used), max(center.over, up.over), max(center.settled, up.settled)
         new = min(len(up.ages_ms), max(0, up.admitted - center.acknowledged))
-        for age_ms in up.ages_ms[len(up.ages_ms) - new :]:
-            center.admit(now_ms - age_ms + WINDOW_MS)
-        center.acknowledged = max(center.acknowledged, up.admitted)
+        if up.whole or center.name not in self.doubted:  # else: the ages are those that a coordinator before this one had not confirmed
+            for age_ms in up.ages_ms[len(up.ages_ms) - new :]:
+                center.admit(now_ms - age_ms + WINDOW_MS)
+            center.acknowledged = max(center.acknowledged, up.admitted)
+        if up.moves:
+            self.pool += self.movers.book(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
         self.forecaster.admitted(up.ages_ms[len(up.ages_ms) - new :], now_ms)
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
@@ -188,6 +196,8 @@ class Coordinator:
         self._contacts.move_to_end(center.name)
         self._see(center, up)
         center.confirm_rho(up.applied, up.rho)
+        if up.moves:
+            self.movers.hear(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
         self._weigh(center)
         self.forecaster.hear(up, now_ms)
 

@@ -13,6 +13,7 @@ def ledger_problems(ledger: Ledger) -> list[str]:
     sessions = len(ledger.sessions.renewed)
     left = lease.permits + lease.freed + sessions
     right = lease.granted_seen - lease.returned_permits - lease.returned_freed + lease.over - lease.settled
+    right += ledger.moves.net
     checks = {
         f"{lease.permits} permits and {lease.freed} freed units and {sessions} sessions make {left}, but {right} were granted": left
         == right,
@@ -50,7 +51,9 @@ def sum_problems(coordinator: Coordinator) -> list[str]:
         "outstanding": sum(max(0, center.outstanding) for center in centers),
         "uncovered": sum(center.uncovered for center in reachable),
     }
-    found = [f"the sum of {name} is {total}, but {getattr(kept, name)} is kept" for name, total in made.items() if total != getattr(kept, name)]
+    found = [
+        f"the sum of {name} is {total}, but {getattr(kept, name)} is kept" for name, total in made.items() if total != getattr(kept, name)
+    ]
     line = Counter[int]()
     for center in reachable:
         line.update(center.uncovered_seconds())

@@ -24,8 +24,10 @@ from greenroom.admission.census import Census
 from greenroom.admission.lease import Lease, Source
 from greenroom.admission.line import GRACE_MS, Line
 from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.moves import Moves
 from greenroom.admission.records import ADMIT, END, PLACE, SESSION, Memory, pack
 from greenroom.admission.sessions import Sessions
+from greenroom.admission.visiting import hear
 from greenroom.admission.waits import Waits, not_before
 from greenroom.admission.wheel import CELL_BITS
 from greenroom.model.room import Room
@@ -55,6 +57,8 @@ class Ledger:
         self.sessions = Sessions(room.session_ms)
         self.waits = Waits(room, now_ms)
         self.census = Census()
+        self.moves = Moves()
+        self.born_ms = now_ms
         self.log: list[bytes] = []
         self.halted = False
         """Nothing can be written down: nobody is let in until it can."""
@@ -157,13 +161,24 @@ class Ledger:
         if ticket_id in sessions.renewed:
             until_ms = sessions.end(ticket_id, now_ms)
             self.lease.free()
-        elif ticket_id in self.line.slots:
-            self._calling.forget(self.line.remove(ticket_id))
+        elif self.leave_line(ticket_id):
             self.census.lost += 1
             until_ms = sessions.spend(ticket_id, now_ms, now_ms)
         else:
             return
         self.log.append(pack(END, ticket_id, until_ms))
+
+    def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
+        """Somebody whose session elsewhere cannot be reached is let in here, before everybody, if there is a permit."""
+        able = self._open and not self.halted and self.lease.permits > 0
+        return self._admit(ticket_id, Source.PERMIT, now_ms, None) if able else None
+
+    def leave_line(self, ticket_id: bytes) -> bool:
+        """Whoever has a place does not have it any more; whether there was one."""
+        slot = self.line.slots.get(ticket_id, -1)
+        if slot >= 0:
+            self._calling.forget(self.line.remove(ticket_id))
+        return slot >= 0
 
     # -- what operators and time change -----------------------------------------------------------------------------------
 
@@ -177,6 +192,7 @@ class Ledger:
         self._open = self._calling.open and not room.queue_all
         self._rejecting = not self._calling.open and not room.queue_all
         self._confirm = room.confirm_newcomers
+        self.strong = room.strong_sessions
         self._renews = not room.disable_session_renewal
         self._renewal_age_ms = room.renewal_age_ms
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
@@ -264,8 +280,7 @@ class Ledger:
             self.arrivals_per_s += (rate - self.arrivals_per_s) * passed_ms / (passed_ms + PACE_MS)
             self._newcomers, self._reported_ms = 0, now_ms
         self._reports += 1
-        if want:
-            self._borrowing.asks(self._reports)
+        self._borrowing.asks(self._reports, want)
         self._untold |= line.changed
         line.changed.clear()
         return SyncUp(
@@ -274,7 +289,7 @@ class Ledger:
             tuple(line.seconds.items()) if self._whole else tuple([(second, line.seconds.get(second, 0)) for second in self._untold]),
             self.arrivals_per_s, want,
             self.sessions.ended.report(self._whole), self.census.joined, self.census.lost, self.census.strays, self.census.front_s,
-            self._whole, lease.rho,
+            self._whole, lease.rho, self.moves.report(self._life_ms, now_ms),
         )  # fmt: skip
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
@@ -285,6 +300,8 @@ class Ledger:
             self._untold.clear()
             self._whole = down.afresh
             self.sessions.ended.acknowledge()
+        if down.moves:
+            hear(self, down.moves, now_ms, down.number > self.lease.applied, down.answers == self._reports)
         self.lease.apply(down, now_ms)
         if down.sketch:
             self.waits.outlook.take(down.sketch, down.time_ms, now_ms)
@@ -340,7 +357,7 @@ class Ledger:
         if place is None:
             self._newcomers += 1
         else:
-            self._calling.forget(self.line.remove(ticket_id))
+            self.leave_line(ticket_id)
             self.census.front_s = arrival_ms_of(place[0]) // 1000
             if place[1] != now_ms:
                 self._entered += 1

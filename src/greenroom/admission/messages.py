@@ -4,6 +4,7 @@ comes twice has nothing to repair; times travel as ages, because clocks differ.
 
 import msgspec
 
+from greenroom.admission.moves import MovesDown, MovesUp
 from greenroom.admission.sketch import Sketch
 
 
@@ -35,6 +36,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True):
     front_s: int = 0  # arrival second of whoever got in from the line last (0: nobody)
     whole: bool = False  # `seconds`, `ended` and `ages_ms` are all there are, not only what changed or is not acknowledged
     rho: int = 0  # in force: admissions per 60 s while cut off
+    moves: MovesUp | None = None  # sessions whose visitors are in another data center
 
 
 class SyncDown(msgspec.Struct, frozen=True, array_like=True):
@@ -55,3 +57,4 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True):
     alone: bool = True  # the only data center
     afresh: bool = False  # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole last minute
     sketch: Sketch | None = None  # the forecast, when it is newer than what this data center was told before
+    moves: MovesDown | None = None  # sessions whose visitors are in another data center

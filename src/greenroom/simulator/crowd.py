@@ -33,7 +33,18 @@ class Crowd:
         self._draw = streams("crowd")
         self._centers = scenario.centers
         self._arrivals = iter(scenario.arrivals)
+        self._expected = len(scenario.arrivals)
         self._next()
+
+    @property
+    def settled(self) -> bool:
+        """Whether everybody has come and nobody waits."""
+        return len(self.visitors) >= self._expected and not self._witness.waiting
+
+    @property
+    def share_done(self) -> float:
+        """Which part of the crowd has come and does not wait."""
+        return (len(self.visitors) - self._witness.waiting) / max(1, self._expected, len(self.visitors))
 
     # -- coming --------------------------------------------------------------------------------------------------------------
 
@@ -134,7 +145,6 @@ class Crowd:
     def _enters(self, visitor: Visitor, outcome: Outcome, now_ms: int) -> None:
         habits = self._habits
         lasting = pareto if habits.heavy_tail else exponential
-        visitor.checked_ms, visitor.home = now_ms, visitor.center
         promised_ms = outcome.expires_ms - self._door.skew_ms(visitor.center)
         visitor.done_ms = now_ms + int(1000 * lasting(self._draw, habits.visit_s))
         if not self._renews:
@@ -169,7 +179,6 @@ class Crowd:
                 self._witness.entering(visitor, promised_ms, now_ms)
             else:
                 self._witness.page(visitor, promised_ms, now_ms)
-            visitor.checked_ms = now_ms
             self._browses(visitor)
 
     def _leaves(self, visitor: Visitor) -> None:

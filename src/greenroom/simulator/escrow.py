@@ -9,8 +9,9 @@ from greenroom.admission.laws import problems
 from greenroom.admission.ledger import Ledger
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.admission.records import Memory
+from greenroom.admission.visiting import visit
 from greenroom.model.room import Room
-from greenroom.model.visit import Outcome, make_key
+from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Links
@@ -83,13 +84,13 @@ class Escrow:
                 self._call(visitor.center)
             center.behind.append((visitor, then, self._agenda.now_ms))
         else:
-            then(visitor, self._done(ledger, ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))
+            then(visitor, self._done(visitor, ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))
 
     def poll(self, visitor: Visitor, then: Then) -> None:
         """See `visitor.Door`."""
         center = self.centers[visitor.center]
         outcome = center.ledger.poll(visitor.id, visitor.key, self._local_ms(center), self._luck.getrandbits(64))
-        then(visitor, self._done(center.ledger, outcome))
+        then(visitor, self._done(visitor, outcome))
 
     def peek(self, visitor: Visitor, then: Then) -> None:
         """See `visitor.Door`."""
@@ -99,7 +100,18 @@ class Escrow:
     def view(self, visitor: Visitor, then: Then) -> None:
         """See `visitor.Door`."""
         center = self.centers[visitor.center]
-        then(visitor, self._done(center.ledger, center.ledger.view(visitor.id, self._local_ms(center))))
+        ledger, now_ms = center.ledger, self._local_ms(center)
+        if visitor.id in ledger.sessions.renewed:
+            outcome = ledger.view(visitor.id, now_ms)
+        else:
+            claims = len(ledger.moves.claims)
+            renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
+            home = self.centers[visitor.home].name
+            outcome = visit(ledger, visitor.id, visitor.key, home, renewed_ms, now_ms, self._luck.getrandbits(64))
+            if len(ledger.moves.claims) > claims:
+                self.messages += 1
+                self._send(visitor.center, 0)
+        then(visitor, self._done(visitor, outcome))
 
     def leave(self, visitor: Visitor) -> None:
         """See `visitor.Door`."""
@@ -166,8 +178,14 @@ class Escrow:
     def _coordinator_ms(self) -> int:
         return self._agenda.now_ms + self._coordinator_skew_ms
 
-    def _done(self, ledger: Ledger, outcome: Outcome) -> Outcome:
-        ledger.log.clear()  # nothing is written down here
+    def _done(self, visitor: Visitor, outcome: Outcome) -> Outcome:
+        """Nothing is written down here; the ticket is, as a gateway would."""
+        center = self.centers[visitor.center]
+        center.ledger.log.clear()
+        visitor.trusted = outcome.standing is Standing.ACTIVE and visitor.id not in center.ledger.sessions.renewed
+        if outcome.renewed_ms and not visitor.trusted:
+            visitor.home = visitor.center
+            visitor.checked_ms = center.ledger.line_ms(outcome.renewed_ms)
         return outcome
 
     def _sync_again(self, number: int) -> None:
@@ -227,4 +245,4 @@ class Escrow:
         now_ms = self._local_ms(center)
         for visitor, then, since_ms in behind:
             visitor.latency_ms += self._agenda.now_ms - since_ms
-            then(visitor, self._done(center.ledger, center.ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))
+            then(visitor, self._done(visitor, center.ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))

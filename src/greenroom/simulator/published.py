@@ -231,6 +231,7 @@ class Published:
         now_ms = self._agenda.now_ms
         site.waiting.pop(visitor.id, None)
         site.sent += 1
+        visitor.home = visitor.center
         self._admitted.append(now_ms)
         expires_ms = site.sessions[visitor.id] = now_ms + self._room.session_ms
         return Outcome(Standing.ADMITTED, expires_ms, now_ms)

@@ -65,7 +65,7 @@ def report(world: World) -> Report:
         witness.most_minute,
         witness.over_active,
         witness.over_minute,
-        0,
+        max(0, witness.over_active - max(0, witness.over_beyond_trust)),
         witness.unused_ms / witness.waited_ms if witness.waited_ms else None,
         witness.early / max(1, len(crowd.visitors)),
         quantile(overtaken, 0.5),

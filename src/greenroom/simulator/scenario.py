@@ -87,3 +87,5 @@ class Scenario:
     """Per data center; only the published allocations, which divide slots among workers, take notice."""
     laws_every_s: int = 60
     """How often all books are checked for conservation; costs about as much as everybody present trying once."""
+    ends_with_crowd: bool = False
+    """Whether the run ends, before its time, when everybody has come and nobody waits."""

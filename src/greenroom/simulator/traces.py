@@ -1,10 +1,11 @@
 """Ready-made scenarios, by name, in the table TRACES. All have 20 data centers unless the name says otherwise."""
 
 from collections.abc import Callable, Sequence
-from math import exp, pi, sin, sqrt
+from math import pi, sin
 
 from greenroom.model.room import Room
-from greenroom.simulator.chance import Draw, Streams, between, weighted
+from greenroom.simulator.arrivals import arrivals, shares
+from greenroom.simulator.chance import Streams
 from greenroom.simulator.scenario import Behaviour, Fault, Network, Scenario
 
 CENTERS = 20
@@ -25,45 +26,6 @@ def room(total: int = L, per_minute: int = N, minutes: int = 1, method: str = "f
         session_duration=minutes,
         queueing_method=method,
     )
-
-
-def arrivals(draw: Draw, lasts_s: float, rates: Callable[[float], Sequence[float]], step_s: float = 1.0) -> list[tuple[int, int]]:
-    """Poisson arrivals: `rates(second)` are arrivals per second in each data center."""
-    found: list[tuple[int, int]] = []
-    second = 0.0
-    while second < lasts_s:
-        now = rates(second)
-        sums, total = [], 0.0
-        for rate in now:
-            total += rate
-            sums.append(total)
-        count = poisson(draw, total * step_s)
-        found += [(int((second + draw.random() * step_s) * 1000), weighted(draw, sums)) for _ in range(count)]
-        second += step_s
-    found.sort()
-    return found
-
-
-def poisson(draw: Draw, mean: float) -> int:
-    """How many of many unlikely things happen. Above 50 as a rounded normal, which is as good."""
-    if mean > 50:
-        normal = sum(draw.random() for _ in range(12)) - 6
-        return max(0, round(mean + normal * sqrt(mean)))
-    count, product, limit = 0, draw.random(), exp(-mean)
-    while product > limit:
-        count += 1
-        product *= draw.random()
-    return count
-
-
-def shares(draw: Draw, centers: int, tail: float = 0.8) -> list[float]:
-    """How traffic divides among data centers: few large ones, many small ones."""
-    weights = [1 / (rank + 1) ** tail for rank in range(centers)]
-    for index in range(centers - 1, 0, -1):
-        other = between(draw, 0, index)
-        weights[index], weights[other] = weights[other], weights[index]
-    total = sum(weights)
-    return [weight / total for weight in weights]
 
 
 def level(part: Sequence[float], total: float) -> list[float]:
@@ -217,6 +179,14 @@ def small_room(streams: Streams) -> Scenario:
     return Scenario("small room", room(200, 200), 4, arrivals(draw, 3000, rates), 3300)
 
 
+def thirty_minutes(streams: Streams) -> Scenario:
+    """The published trial of fairness: 10,000 people over 30 minutes, a minute inside each; compare fifo and random."""
+    draw = streams("trace")
+    part = shares(draw, 4)
+    found = arrivals(draw, 1800, lambda _: level(part, 10_000 / 1800))
+    return Scenario("thirty minutes", room(400, 400), 4, found, 6 * 3600, Behaviour(leaving=1.0), ends_with_crowd=True)
+
+
 Maker = Callable[[Streams], Scenario]
 
 TRACES: dict[str, Maker] = {
@@ -236,5 +206,6 @@ TRACES: dict[str, Maker] = {
         worker_churn,
         random_fair,
         small_room,
+        thirty_minutes,
     )
 }

@@ -11,8 +11,8 @@ class Visitor:
 
     __slots__ = (
         "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "entered_ms", "gives_up_ms", "guess", "home",
-        "id", "inside_until_ms", "key", "latency_ms", "number", "once", "overtaken_ms", "pauses", "promised_ms", "refresh_ms", "reloads",
-        "tries", "uses", "waits",
+        "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once", "overtaken_ms", "pauses", "promised_ms", "refresh_ms",
+        "reloads", "tries", "trusted", "uses", "waits",
     )  # fmt: skip
 
     def __init__(self, number: int, center: int, came_ms: int) -> None:
@@ -30,7 +30,8 @@ class Visitor:
         self.gives_up_ms = 0  # 0: never
         self.once = self.pauses = self.reloads = self.waits = False
         self.tries = 0
-        self.active = self.uses = False
+        self.active = self.uses = self.trusted = self.on_trust = False
+        """`trusted`: the last page was served without a unit here; `on_trust`: active, and counted as such."""
         self.ahead = -1
         self.guess: tuple[int, float, float, float] | None = None  # when joining: moment, quartiles in seconds
         self.inside_until_ms = 0  # last page plus session duration: active until then

@@ -22,11 +22,12 @@ class Witness:
     def __init__(self, scenario: Scenario) -> None:
         room = scenario.room
         self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
-        self.limit_was = (self.total, self.per_minute, 0)
-        """The limits before they were lowered, and until when they may still be seen."""
+        self._largest = (self.total, self.per_minute)
         self._session_ms = room.session_ms
         self._renews = not room.disable_session_renewal
         self.active = self.most_active = self.over_active = 0
+        self.on_trust = self.most_on_trust = self.over_beyond_trust = 0
+        """Active visitors who moved and whose unit could not be moved with them (yet), and how many were too many without them."""
         self.in_use = 0
         self.waiting = self.most_waiting = 0
         self.minute: deque[int] = deque()
@@ -70,7 +71,7 @@ class Witness:
         self.entered += 1
         self.minute.append(now_ms)
         self.most_minute = max(self.most_minute, len(self.minute))
-        self.over_minute = max(self.over_minute, len(self.minute) - self._limits(now_ms)[1])
+        self.over_minute = max(self.over_minute, len(self.minute) - self._largest[1])
         visitor.inside_until_ms = visitor.promised_ms = 0
         self._served(visitor, now_ms + self._session_ms, promised_ms, now_ms)
 
@@ -82,9 +83,9 @@ class Witness:
     def left(self, visitor: Visitor, now_ms: int) -> None:
         """Somebody said goodbye."""
         self._trim(now_ms)
-        self.active -= visitor.active
+        self._inactive(visitor)
         self.in_use -= visitor.uses
-        visitor.active = visitor.uses = False
+        visitor.uses = False
 
     def _served(self, visitor: Visitor, inside_until_ms: int, promised_ms: int, now_ms: int) -> None:
         visitor.inside_until_ms = max(visitor.inside_until_ms, inside_until_ms)
@@ -92,18 +93,23 @@ class Witness:
         if not visitor.active and visitor.inside_until_ms > now_ms:
             visitor.active = True
             self.active += 1
-            self.most_active = max(self.most_active, self.active)
-            self.over_active = max(self.over_active, self.active - self._limits(now_ms)[0])
             heappush(self._endings, (visitor.inside_until_ms, visitor.number, visitor))
+        if visitor.on_trust != (visitor.active and visitor.trusted):
+            visitor.on_trust = not visitor.on_trust
+            self.on_trust += 1 if visitor.on_trust else -1
+            self.most_on_trust = max(self.most_on_trust, self.on_trust)
+        over = self.active - self._largest[0]
+        self.most_active = max(self.most_active, self.active)
+        self.over_active = max(self.over_active, over)
+        self.over_beyond_trust = max(self.over_beyond_trust, over - self.on_trust)
         if not visitor.uses and visitor.promised_ms > now_ms:
             visitor.uses = True
             self.in_use += 1
             heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
 
-    def change(self, total: int, per_minute: int, now_ms: int) -> None:
-        """The limits are others now. Who was inside stays, so the old ones may be seen until all sessions of then have ended."""
-        until_ms = now_ms + 100 * WINDOW_MS
-        self.limit_was = (max(self.total, total), max(self.per_minute, per_minute), until_ms)
+    def change(self, total: int, per_minute: int) -> None:
+        """The limits are others now. Nobody is expelled, so larger ones of before may be seen for the rest of the run."""
+        self._largest = (max(self._largest[0], total), max(self._largest[1], per_minute))
         self.total, self.per_minute = total, per_minute
 
     def sample(self, now_ms: int) -> None:
@@ -120,9 +126,10 @@ class Witness:
         if (now_ms - START_MS) % SERIES_MS == 0:
             self.series.append(((now_ms - START_MS) // 1000, self.active, self.waiting, len(self.minute)))
 
-    def _limits(self, now_ms: int) -> tuple[int, int]:
-        total, per_minute, until_ms = self.limit_was
-        return (total, per_minute) if now_ms < until_ms else (self.total, self.per_minute)
+    def _inactive(self, visitor: Visitor) -> None:
+        self.active -= visitor.active
+        self.on_trust -= visitor.on_trust
+        visitor.active = visitor.on_trust = False
 
     def _trim(self, now_ms: int) -> None:
         minute = self.minute
@@ -134,8 +141,7 @@ class Witness:
             if visitor.active and visitor.inside_until_ms > now_ms:
                 heappush(endings, (visitor.inside_until_ms, number, visitor))
             else:
-                self.active -= visitor.active
-                visitor.active = False
+                self._inactive(visitor)
         promises = self._promises
         while promises and promises[0][0] <= now_ms:
             _, number, visitor = heappop(promises)

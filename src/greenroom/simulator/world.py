@@ -32,6 +32,7 @@ class World:
     def __init__(self, scenario: Scenario, streams: Streams, algorithm: str = "greenroom") -> None:
         """`algorithm` is one of ALGORITHMS."""
         self.scenario = scenario
+        self.algorithm = algorithm
         self.agenda = Agenda(START_MS - WARM_MS)
         self.links = Links(scenario.network, scenario.centers, self.agenda, streams)
         self.witness = Witness(scenario)
@@ -49,12 +50,20 @@ class World:
         return Published(GENERATIONS[algorithm], self.scenario, self.agenda, self.links, streams)
 
     def run(self, progress: Progress | None = None) -> None:
-        """To the end of the scenario."""
-        steps = 100
-        for step in range(1, steps + 1):
-            self.agenda.run(START_MS + int(self.scenario.lasts_s * 1000) * step // steps)
+        """To the end of the scenario, or of its crowd."""
+        lasts_ms = int(self.scenario.lasts_s * 1000)
+        step_ms = max(1_000, min(30_000, lasts_ms // 100))
+        passed_ms = 0
+        while passed_ms < lasts_ms and not (self.scenario.ends_with_crowd and self.crowd.settled):
+            passed_ms = min(lasts_ms, passed_ms + step_ms)
+            self.agenda.run(START_MS + passed_ms)
             if progress:
-                progress(step / steps)
+                progress(self.crowd.share_done if self.scenario.ends_with_crowd else passed_ms / lasts_ms)
+
+    @property
+    def passed_s(self) -> float:
+        """Virtual seconds since the start."""
+        return (self.agenda.now_ms - START_MS) / 1000
 
     def _sample(self) -> None:
         self.witness.sample(self.agenda.now_ms)
@@ -122,7 +131,7 @@ class World:
             factor = fault.amount / 100
             total, per_minute = int(room.total_active_users * factor), int(room.new_users_per_minute * factor)
             room = replace(room, total_active_users=max(1, total), new_users_per_minute=max(1, per_minute))
-        self.witness.change(room.total_active_users, room.new_users_per_minute, self.agenda.now_ms)
+        self.witness.change(room.total_active_users, room.new_users_per_minute)
         self.door.configure(room)
 
 

@@ -1,0 +1,120 @@
+"""A session follows its visitor to another data center, with its unit of capacity, so that it is counted once.
+
+Both sides repeat themselves until they are confirmed, on the reports and answers that go to and fro anyway:
+
+    visitor's new ledger  -- claim (id, home) -->      coordinator  -- wanted (id, to) -->      old ledger ends the session here,
+    takes the session     <-- arrived (id, age) --     books one unit from there to here   <-- given (id, to, age) --   once
+
+What was given and what has arrived are counted, absolutely and for ever, like everything else: so a message that comes late or twice moves
+nothing a second time. A unit whose ledger lost its books is an orphan, and is given, one to one, to the visitors that it was for. A claim
+whose session nobody knows is denied.
+
+Until the answer comes, the visitor is served as long as the old ledger holds the unit for certain (`strong_sessions`: is held on the
+waiting page). When nobody answers for CUT_OFF_MS, a permit of the new ledger is spent instead.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+import msgspec
+
+CLAIMS_MAX = 1_000
+"""Claims of one report: 40 KB. Those of more visitors who moved within one sync wait for the next one."""
+
+
+class MovesUp(msgspec.Struct, frozen=True, array_like=True):
+    """What a ledger says about moving sessions."""
+
+    given: int  # sessions ended here because their visitor is elsewhere, since the epoch began
+    gifts: tuple[tuple[bytes, str, int], ...]  # (id, to, age of the last renewal) of the newest, oldest first; at least the unconfirmed
+    arrived: int  # sessions taken over, since the epoch began
+    claims: tuple[tuple[bytes, str, int], ...] = ()  # (id, home, age of the last renewal that the ticket knows) of visitors who are here
+    unknown: tuple[bytes, ...] = ()  # wanted, but there is no such session
+
+
+class MovesDown(msgspec.Struct, frozen=True, array_like=True):
+    """What the coordinator says about them."""
+
+    given: int  # gifts that are booked
+    arrived: int  # sessions booked to this ledger, since the epoch began
+    arrivals: tuple[tuple[bytes, int], ...] = ()  # (id, age of the last renewal) of the newest, oldest first; at least the unconfirmed
+    wanted: tuple[tuple[bytes, str], ...] = ()  # (id, to): end this session, its visitor is there
+    denied: tuple[bytes, ...] = ()  # claims on a session that nobody has
+
+
+@dataclass(slots=True)
+class Claim:
+    """A visitor who was let in elsewhere is here."""
+
+    home: str
+    renewed_ms: int
+    since_ms: int
+    served_ms: int = 0
+    """The last page that was served on trust."""
+    denied: bool = False
+
+
+class Moves:
+    """A ledger's side. Times are the ledger's own."""
+
+    __slots__ = ("_gifts", "_unknown", "_unknown_told", "arrived", "claims", "given", "unconfirmed")
+
+    def __init__(self) -> None:
+        self.claims: dict[bytes, Claim] = {}
+        self.given = 0
+        self.arrived = 0
+        self.unconfirmed = 0
+        """Pages served on trust."""
+        self._gifts: deque[tuple[bytes, str, int]] = deque()  # those that are not booked
+        self._unknown: set[bytes] = set()
+        self._unknown_told: set[bytes] = set()
+
+    @property
+    def net(self) -> int:
+        """Units that came, less those that went."""
+        return self.arrived - self.given
+
+    def claim(self, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> Claim:
+        """The claim of this visitor, made now if there was none."""
+        found = self.claims.get(ticket_id)
+        if found is None:
+            found = self.claims[ticket_id] = Claim(home, renewed_ms, now_ms)
+        return found
+
+    def give(self, ticket_id: bytes, to: str, renewed_ms: int) -> None:
+        """The session has ended here; its unit is on its way."""
+        self.given += 1
+        self._gifts.append((ticket_id, to, renewed_ms))
+
+    def missing(self, ticket_id: bytes) -> None:
+        """Wanted, but not here: given already, or nobody knows."""
+        if all(ticket_id != gift[0] for gift in self._gifts):
+            self._unknown.add(ticket_id)
+
+    def report(self, life_ms: int, now_ms: int) -> MovesUp | None:
+        """What to say; None while nobody ever moved. Claims on what is over anyway are dropped."""
+        self.claims = {one: claim for one, claim in self.claims.items() if claim.renewed_ms + life_ms > now_ms}
+        if not (self.claims or self.given or self.arrived or self._unknown):
+            return None
+        claims = [(one, claim.home, now_ms - claim.renewed_ms) for one, claim in self.claims.items() if not claim.denied]
+        gifts = tuple([(one, to, now_ms - renewed_ms) for one, to, renewed_ms in self._gifts])
+        self._unknown_told |= self._unknown
+        return MovesUp(self.given, gifts, self.arrived, tuple(claims[:CLAIMS_MAX]), tuple(self._unknown_told))
+
+    def confirm(self, down: MovesDown, newest: bool) -> None:
+        """What is booked need not be said again; `newest`: this answers the last report."""
+        for _ in range(len(self._gifts) - (self.given - down.given)):
+            self._gifts.popleft()
+        if newest:
+            self._unknown -= self._unknown_told
+            self._unknown_told.clear()
+        for ticket_id in down.denied:
+            claim = self.claims.get(ticket_id)
+            if claim:
+                claim.denied = True
+
+    def new_arrivals(self, down: MovesDown) -> tuple[tuple[bytes, int], ...]:
+        """Of those in the message, the ones that were not taken over yet; from now on they count as taken."""
+        new = min(len(down.arrivals), max(0, down.arrived - self.arrived))
+        self.arrived += new
+        return down.arrivals[len(down.arrivals) - new :]

@@ -1,0 +1,81 @@
+"""Random rooms, crowds and networks with random faults, one for each seed, and what must hold in all of them."""
+
+from greenroom.model.room import Room
+from greenroom.simulator.arrivals import arrivals, shares
+from greenroom.simulator.chance import Draw, Streams, between, choice
+from greenroom.simulator.scenario import Behaviour, Fault, Network, Scenario
+from greenroom.simulator.world import World
+
+LASTS_S = 600
+FAULTS_MOST = 6
+KINDS = ("loss", "partition", "partition", "outage", "crash", "old disk", "coordinator down", "coordinator loss", "churn", "limits")
+
+
+def random_scenario(streams: Streams) -> Scenario:
+    """Ten minutes of one to five data centers and up to a few hundred visitors a minute."""
+    draw = streams("campaign")
+    centers = choice(draw, (1, 2, 2, 3, 3, 4, 5))
+    total, per_minute = choice(draw, (1, 2, 5, 20, 60, 150)), choice(draw, (1, 3, 10, 40, 120, 300))
+    room = Room(
+        name="campaign",
+        host="*",
+        total_active_users=total,
+        new_users_per_minute=per_minute,
+        session_duration=1,
+        queueing_method=choice(draw, ("fifo", "fifo", "random")),
+        disable_session_renewal=draw.random() < 0.15,
+        confirm_newcomers=draw.random() < 0.15,
+        strong_sessions=draw.random() < 0.5,
+    )
+    habits = Behaviour(
+        visit_s=choice(draw, (10.0, 40.0, 90.0)),
+        page_gap_s=choice(draw, (3.0, 10.0)),
+        leaving=draw.random(),
+        patience_s=choice(draw, (0.0, 60.0, 300.0)),
+        once=0.1 * draw.random(),
+        pausing=0.1 * draw.random(),
+        reloading=0.1 * draw.random(),
+        moving=choice(draw, (0.0, 0.02, 0.2)),
+    )
+    network = Network(loss=choice(draw, (0.0, 0.05, 0.3)), twice=choice(draw, (0.0, 0.1)), jitter=draw.random() * 3, skew_ms=30_000)
+    capacity = min(per_minute / 60, total / (habits.visit_s + 60))
+    found = _arrivals(draw, centers, max(0.1, capacity))
+    faults = tuple(_fault(draw, centers) for _ in range(between(draw, 0, FAULTS_MOST)))
+    return Scenario("campaign", room, centers, found, LASTS_S, habits, network, faults, laws_every_s=1)
+
+
+def _arrivals(draw: Draw, centers: int, capacity: float) -> list[tuple[int, int]]:
+    """Waves of a quarter to four times of what the room can take, somewhere."""
+    part = shares(draw, centers)
+    loads = [capacity * choice(draw, (0.25, 0.8, 1.2, 2.0, 4.0)) for _ in range(10)]
+    spots = [between(draw, 0, 2 * centers) for _ in range(10)]
+
+    def rates(second: float) -> list[float]:
+        load, spot = loads[int(second // 60)], spots[int(second // 60)]
+        return [load * (0.9 * (center == spot) + 0.1 * one if spot < centers else one) for center, one in enumerate(part)]
+
+    return arrivals(draw, LASTS_S, rates)
+
+
+def _fault(draw: Draw, centers: int) -> Fault:
+    kind = choice(draw, KINDS)
+    at_s = between(draw, 20, LASTS_S - 60)
+    until_s = at_s + choice(draw, (2, 8, 15, 60, 150))
+    struck = tuple(center for center in range(centers) if draw.random() < 0.5) or (between(draw, 0, centers - 1),)
+    if kind in ("outage", "crash", "old disk"):
+        struck = struck[:1]
+    amount = {"loss": between(draw, 5, 60), "limits": choice(draw, (30, 60, 150, 300))}.get(kind, 0)
+    return Fault(kind, at_s, min(until_s, LASTS_S - 5), struck, amount)
+
+
+def verdict(world: World) -> list[str]:
+    """What must never happen, and did."""
+    witness, room = world.witness, world.scenario.room
+    found = list(world.broken_laws)
+    if witness.over_beyond_trust > 0:
+        found.append(f"{witness.over_beyond_trust} too many active")
+    if room.strong_sessions and witness.over_active > 0:
+        found.append(f"{witness.over_active} too many active in strong mode")
+    if witness.over_minute > 0:
+        found.append(f"{witness.over_minute} too many within 60 s")
+    return found

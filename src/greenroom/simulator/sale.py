@@ -1,0 +1,83 @@
+"""What would my sale look like: a scenario from limits and an expected crowd, with everything else as it usually is."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from greenroom.model.room import Room
+from greenroom.simulator.arrivals import LASTS_MAX_S
+from greenroom.simulator.scenario import Behaviour, Network, Scenario
+
+VISIT_S = 120.0
+"""Mean time that a visitor looks around and buys, when nobody says better."""
+
+
+def sale(room: Room, arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour) -> Scenario:
+    """Ends when everybody has come and nobody waits, or after a week."""
+    return Scenario("sale", room, centers, arrivals, LASTS_MAX_S, behaviour, Network(), ends_with_crowd=True)
+
+
+def changed(scenario: Scenario, changes: dict[str, object]) -> Scenario:
+    """A trace with other limits or another method. Raises InvalidConfig with every problem."""
+    return replace(scenario, room=replace(scenario.room, **changes)) if changes else scenario  # type: ignore[arg-type]
+
+
+def bottleneck(room: Room, behaviour: Behaviour) -> tuple[str, float]:
+    """Which limit is the narrower one, and how many visitors a minute can come in at most once the room is full."""
+    stays_s = behaviour.visit_s + room.session_ms / 1000 * (1 - behaviour.leaving)
+    if room.disable_session_renewal:
+        stays_s = room.session_ms / 1000
+    by_capacity = room.total_active_users * 60 / stays_s
+    if by_capacity < room.new_users_per_minute:
+        return "total_active_users", by_capacity
+    return "new_users_per_minute", float(room.new_users_per_minute)
+
+
+LINES: Sequence[tuple[str, str]] = (
+    ("visitors", "visitors"),
+    ("entered", "let in"),
+    ("waits_p50_s", "half of them waited at most"),
+    ("waits_p95_s", "95 of 100 waited at most"),
+    ("peak_waiting", "longest line"),
+    ("peak_active", "most active at once"),
+    ("peak_minute", "most let in within 60 s"),
+    ("over_active", "beyond total_active_users"),
+    ("over_minute", "beyond new_users_per_minute"),
+    ("unconfirmed", "of those, served while their old data center was out of reach"),
+    ("unused", "unused while somebody waited"),
+    ("queued_early", "queued although there was room"),
+    ("overtaking_p50_s", "overtaken by somebody who came later: half at most by"),
+    ("overtaking_p99_s", "99 of 100 at most by"),
+    ("error_joining", "error of the estimate when joining"),
+    ("error_polls", "error of the estimate later on"),
+    ("inside_quartiles", "waits inside the middle half that was told (50 % is right)"),
+    ("unknown", "told that the wait is unknown"),
+    ("latency_mean_ms", "delay of a new visitor, mean"),
+    ("latency_p99_ms", "delay of a new visitor, 99 of 100"),
+    ("calls_per_admission", "calls across the world per admission"),
+    ("messages_per_center_s", "background messages per data center and second"),
+    ("lost_sessions", "came back after their session had ended"),
+)
+"""Figures of a report that people read, in order, with their names."""
+
+
+def figure(name: str, value: float | None) -> str:
+    """One figure as people read it; the unit follows from the name."""
+    if value is None:
+        return "-"
+    if name.endswith("_ms"):
+        return f"{value:.1f} ms"
+    if name.endswith("_s") and not name.startswith("messages"):
+        return duration(value)
+    if name in ("unused", "queued_early", "error_joining", "error_polls", "inside_quartiles", "unknown"):
+        return f"{100 * value:.2f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if value < 1 else f"{value:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """1 h 02 min, 3 min 20 s or 4.5 s."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 100:
+        return f"{minutes} min {rest:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.core.draw import Draw
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
@@ -54,6 +55,19 @@ class Ledger(Protocol):
 
         Asked again with the same keys, nothing changes. Ids that are not in line are left out; nothing is remembered of them.
         """
+
+
+class Draws(Protocol):
+    """The seeds and the results of draws (core.draw), shared by all processes that serve a room. All raise StorageFailed."""
+
+    def seed(self, draw_id: str) -> bytes:
+        """The 32 secret bytes of this draw: always the same, and known to nobody outside before it was held."""
+
+    def held(self, draw_id: str) -> Draw | None:
+        """The draw of this id, when it was held."""
+
+    def keep(self, draw: Draw) -> Draw:
+        """Keeps a draw for good and publishes it; the one that counts, which is the first that was kept under this id."""
 
 
 class Books(Protocol):

@@ -1,16 +1,21 @@
 """Visitors who keep cookies, in front of the real reception, on a clock set by hand; no sockets."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from admission_world import HandClock, small_room
 
+from greenroom.core.schedule import effective
+from greenroom.gateway.calendar import Bypass, CompiledRoom, compile_room
 from greenroom.gateway.reception import Reception
-from greenroom.gateway.room_table import Bypass, RoomTable, compile_room
+from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.tickets import Sealer
+from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.model.visit import Answer, Arrival, Forward, Reply
+from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.memory import MemoryLedger
 
@@ -22,37 +27,67 @@ NAVIGATES = (
 
 
 class Site:
-    """Rooms with in-memory ledgers behind one reception."""
+    """Rooms with in-memory ledgers behind one reception. `events` are those of the first room."""
 
-    def __init__(self, folder: Path, *rooms: Room, seed: int = 1, bypass: Bypass | None = None) -> None:
+    def __init__(self, folder: Path, *rooms: Room, seed: int = 1, bypass: Bypass | None = None, events: Sequence[Event] = ()) -> None:
         self.clock = HandClock()
         self.draw = Random(seed)
         self.rooms = rooms or (small_room(),)
-        self.ledgers = {room.id: MemoryLedger(room, self.clock, self.draw.getrandbits) for room in self.rooms}
+        self.events = {self.rooms[0].id: tuple(events)}
+        self.draws = DrawFiles(folder, self.draw.randbytes)
+        self.ledgers = {room.id: MemoryLedger(self.effective(room), self.clock, self.draw.getrandbits) for room in self.rooms}
         self.counts: dict[str, Counter[str]] = {room.id: Counter() for room in self.rooms}
         self.errors: list[BaseException] = []
         self.ring = KeyRing(folder / "keys.json", self.clock.now_ms())
         self._bypass = bypass
         self.reception = Reception(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append)
 
+    def effective(self, room: Room) -> Room:
+        """What its ledger is told at this moment."""
+        return effective(room, self.events.get(room.id, ()), self.clock.ms).ledger_room
+
     def _table(self) -> RoomTable:
         return RoomTable(
-            compile_room(room, self.ledgers[room.id], self.counts[room.id], always_use_https=False, bypass=self._bypass)
+            compile_room(
+                room,
+                self.events.get(room.id, ()),
+                self.clock.ms,
+                self.ledgers[room.id],
+                self.counts[room.id],
+                always_use_https=False,
+                draws=self.draws,
+                on_error=self.errors.append,
+                bypass=self._bypass,
+            )
             for room in self.rooms
         )
 
-    def configure(self, *rooms: Room) -> None:
+    def configure(self, *rooms: Room, events: Sequence[Event] | None = None) -> None:
         """As after a reload."""
         self.rooms = rooms
-        for room in rooms:
-            self.ledgers[room.id].configure(room)
-        self.reception.table = self._table()
+        if events is not None:
+            self.events = {rooms[0].id: tuple(events)}
+        self.settle()
+
+    def settle(self) -> None:
+        """A new table takes over, as after a reload or a restart."""
+        table = self._table()
+        for room_id, calendar in table.rooms.items():
+            self.ledgers[room_id].configure(calendar.now.effective.ledger_room)
+        table.turn(self.clock.ms, self.errors.append)
+        self.reception.table = table
+
+    @property
+    def stage(self) -> CompiledRoom:
+        """The first room as it is now."""
+        return self.reception.table.rooms[self.rooms[0].id].at(self.clock.ms)
 
     def advance(self, ms: int) -> None:
         """Time passes, and the background with it."""
         until_ms = self.clock.ms + ms
         while self.clock.ms < until_ms:
             soonest_ms = min(ledger.tick() for ledger in self.ledgers.values())
+            soonest_ms = min(soonest_ms, self.reception.table.turn(self.clock.ms, self.errors.append))
             self.clock.ms = min(until_ms, max(self.clock.ms + 1, soonest_ms))
 
     def ask(self, arrival: Arrival) -> Reply:

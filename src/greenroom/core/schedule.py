@@ -1,6 +1,6 @@
-"""Which settings hold now: the room's own, or the room's overlaid by the event whose time it is."""
+"""Which settings hold now: the room's own, or the room's overlaid by the event whose time it is; and which will hold later."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
@@ -33,9 +33,12 @@ class Effective(msgspec.Struct, frozen=True):
 
 
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
-    """The settings at `now_ms`. Suspended events do not count; nulls of an event are the room's values as they are now."""
+    """The settings at `now_ms`: nulls of an event are the room's values as they are now.
+
+    Suspended events do not count, nor does any event of a suspended room.
+    """
     until_ms = None
-    for event in events:
+    for event in events if not room.suspended else ():
         if event.suspended or event.event_end_ms <= now_ms:
             continue
         if event.opens_ms <= now_ms:
@@ -45,3 +48,19 @@ def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
             return Effective(replace(room, **overlay), phase, event, ends_ms)
         until_ms = event.opens_ms if until_ms is None else min(until_ms, event.opens_ms)
     return Effective(room, until_ms=until_ms)
+
+
+def course(room: Room, events: Sequence[Event], now_ms: int) -> list[tuple[int, Effective]]:
+    """What holds now and whatever comes after it, as long as nobody changes anything: (from when, settings), at least one.
+
+    An event that shuffles begins with its pre-queue even when that is over already: so the draw stands between the two
+    for whoever follows the course, also for a process that was not there at the start.
+    """
+    stages = [(now_ms, effective(room, events, now_ms))]
+    first = stages[0][1]
+    if first.phase is Phase.RUNNING and first.event is not None and first.event.shuffle_at_event_start:
+        start_ms = first.event.event_start_ms
+        stages = [(now_ms, msgspec.structs.replace(first, phase=Phase.PREQUEUE, until_ms=start_ms)), (start_ms, first)]
+    while (until_ms := stages[-1][1].until_ms) is not None:
+        stages.append((until_ms, effective(room, events, until_ms)))
+    return stages

@@ -8,9 +8,12 @@ from collections.abc import Callable
 
 from greenroom.core.admissible import UPDATE_HEADER, may_take_place, speculative
 from greenroom.core.decide import Decision, Question, decide, rank
+from greenroom.core.schedule import Phase
+from greenroom.gateway.calendar import CompiledRoom
 from greenroom.gateway.cookies import ticket_values
-from greenroom.gateway.replies import LEFT, OUTAGE, UPDATE_LET_IN, held_head, left_page_answer, placeless_answer
-from greenroom.gateway.room_table import CompiledRoom, RoomTable
+from greenroom.gateway.drawing import NOT_TOLD
+from greenroom.gateway.replies import LEFT, OUTAGE, UPDATE_LET_IN, held_head, left_page_answer, placeless_answer, receipt_answer
+from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.tickets import Sealer
 from greenroom.model.visit import (
     PLACE_KEPT_MS,
@@ -32,6 +35,9 @@ PASS = Forward()
 LEAVE_VALUE = b"leave"
 LEAVE_QUERY = "greenroom=leave"
 """How the built-in page gives up a place: the update header with this value, or without JavaScript a form with this query."""
+
+RECEIPT_QUERY = "greenroom=receipt"
+"""How a visitor saves the receipt for a draw: the built-in page links to it, and it works once the visitor is in as well."""
 
 Then = Callable[[Reply], None]
 
@@ -62,14 +68,14 @@ class Reception:
     def receive(self, arrival: Arrival, then: Then) -> None:
         """Calls `then` exactly once, now or later. Never raises: an error inside is an answer that holds the visitor."""
         try:
-            compiled = self.table.find(arrival.host, arrival.path)
-            if compiled is None:
+            calendar = self.table.find(arrival.host, arrival.path)
+            now_ms = self._now_ms()
+            if calendar is None:
                 reply: Reply = PASS
-            elif compiled.room.suspended:
+            elif (compiled := calendar.at(now_ms)).room.suspended:
                 compiled.counts["suspended"] += 1
                 reply = PASS
             else:
-                now_ms = self._now_ms()
                 if compiled.bypass is None or compiled.bypass(arrival, now_ms) is None:
                     brought = self._brought(compiled, arrival, now_ms)
                     self._ask(compiled, arrival, rank(list(brought), now_ms), brought, now_ms, then)
@@ -87,20 +93,22 @@ class Reception:
         Only `revoke` is known: the session ends at once and its unit is free. Anything else is ignored, as is any command to
         a room that did not enable it.
         """
-        compiled = self.table.rooms.get(forward.room_id)
-        if command.strip().lower() != b"revoke" or compiled is None or not forward.obeys_origin or not forward.ticket_id:
+        calendar = self.table.rooms.get(forward.room_id)
+        if command.strip().lower() != b"revoke" or calendar is None or not forward.obeys_origin or not forward.ticket_id:
             return b""
+        compiled = calendar.now
         compiled.ledger.leave(forward.ticket_id)
         compiled.counts["revoked"] += 1
         return compiled.cookies.expire()
 
     def _brought(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> dict[Ticket, bytes]:
-        """Every real ticket among the cookies, and how it is spelled there."""
+        """Every real ticket among the cookies, by the key that counts, and how it is spelled there."""
         found = {}
+        drawing = compiled.drawing
         for value in ticket_values(arrival.headers, compiled.cookie_name):
             ticket = self._sealer.open(value, compiled.id, now_ms)
             if ticket is not None:
-                found[ticket] = value
+                found[drawing.standing(ticket) if drawing else ticket] = value
         return found
 
     def _ask(
@@ -113,6 +121,11 @@ class Reception:
             compiled.counts["placeless"] += 1
             then(placeless_answer(compiled.room, speculative(arrival)))
             return
+        if compiled.drawing and decision.ticket and arrival.query == RECEIPT_QUERY:
+            receipt = compiled.drawing.receipt_file(decision.ticket.id)
+            if receipt is not None:
+                then(receipt_answer(receipt, compiled.drawing.draw_id))
+                return
         ticket = decision.ticket or self._new_ticket(now_ms)
         if arrival.method == "POST" and decision.ticket is not None and _gives_up(arrival):
             compiled.ledger.leave(ticket.id, ticket.key)
@@ -170,7 +183,9 @@ class Reception:
         room, page, now_ms = compiled.room, compiled.page, self._now_ms()
         if decision.question is not Question.PEEK:
             ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
-        closed = room.queueing_method == "reject" and not room.queue_all
+        effective, told = compiled.effective, compiled.drawing.told(ticket.id) if compiled.drawing else NOT_TOLD
+        event, prequeueing = effective.event, effective.phase is Phase.PREQUEUE
+        closed = room.queueing_method == "reject" and not room.queue_all and not prequeueing
         next_try_ms = ticket.checked_ms + ticket.refresh_ms - now_ms
         held = Held(
             now_ms=now_ms,
@@ -186,6 +201,16 @@ class Reception:
             joined_ms=arrival_ms_of(ticket.key),
             in_line=outcome.position > 0,
             storage_failed=outcome.storage_failed,
+            event_active=event is not None,
+            event_prequeueing=prequeueing,
+            event_start_ms=event.event_start_ms if event else 0,
+            event_end_ms=event.event_end_ms if event else 0,
+            shuffle_at_event_start=event is not None and event.shuffle_at_event_start,
+            receipt=told.receipt,
+            draw_commitment=told.commitment,
+            draw_seed=told.seed,
+            drawn_place=told.place,
+            drawn_size=told.size,
         )
         cookie = b""
         if decision.ticket is not None or not closed:

@@ -39,6 +39,12 @@ def placeless_answer(room: Room, speculative: bool) -> Answer:
     return Answer(status, head, b"There is a waiting room in front of this. Open the page itself to take a place in line.\n")
 
 
+def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
+    """A receipt as a file to keep."""
+    head = b'Content-Type: application/json\r\nContent-Disposition: attachment; filename="receipt-%b.json"\r\n' % draw_id[:8].encode()
+    return Answer(200, head + UNCACHEABLE + b"X-Content-Type-Options: nosniff\r\n", receipt)
+
+
 def left_page_answer(room: Room, cookie: bytes) -> Answer:
     """The goodbye for a visitor without JavaScript; no Refresh, or it would take a new place."""
     return Answer(200, held_head(BUILT_IN_HEAD, cookie, 0, 200), left_page(room.default_template_language))

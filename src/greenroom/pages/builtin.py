@@ -60,6 +60,8 @@ LAYOUTS: dict[str, Layout] = {
 
 ROWS = ("position", "ahead", "wait", "chance", "waiting", "change")
 WORDS = ("title", "heading", "lead", "label", "next")
+DRAW = ("receipt", "seal", "drawn")
+"""What a visitor is told of a draw; all of it is empty for whoever takes part in none."""
 
 
 def view_of(held: Held) -> str:
@@ -82,6 +84,8 @@ class BuiltIn:
 
     def __init__(self, words: Language) -> None:
         slots = _slots(words)
+        draw = _Filled(_pieces(_source("draw.html"), VIEWS[0], words), slots)
+        slots["draw"] = lambda facts: draw.fill(facts) if facts.held.receipt else b""
         self._pages = {view: _Filled(_pieces(_source("page.html"), view, words), slots) for view in VIEWS}
         self._words = {view: _Filled(_pieces(_words_json(view), view, words), slots) for view in VIEWS}
 
@@ -145,6 +149,9 @@ def _slots(words: Language) -> dict[str, Read]:
         "waiting": lambda f: number(f.held.waiting).encode() if f.held.waiting > 0 else b"",
         "change": lambda f: changes.get(f.change, b""),
         "start": lambda f: time(f.start_minutes),
+        "receipt": lambda f: f.held.receipt.encode(),
+        "seal": lambda f: f.held.draw_commitment.encode(),
+        "drawn": lambda f: words.drawn(f.held.drawn_place, f.held.drawn_size).encode() if f.held.drawn_place else b"",
         "next_try": lambda f: b"%d" % f.held.next_try_s,
         "joined": lambda f: b"%d" % f.held.joined_ms,
         "value": lambda f: b" value=%d" % f.progress if f.progress >= 0 else b"",
@@ -200,7 +207,7 @@ def _fixed(layout: Layout, words: Language) -> dict[str, str]:
 
 
 def _words_json(view: str) -> str:
-    texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero")} | {row: f"{{row_{row}}}" for row in ROWS}
+    texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero", *DRAW)} | {row: f"{{row_{row}}}" for row in ROWS}
     return msgspec.json.encode({"view": view, **texts}).decode()
 
 

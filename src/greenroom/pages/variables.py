@@ -206,6 +206,11 @@ EXTENSIONS: tuple[Variable, ...] = (
         "when this visitor first came, ISO 8601; empty when unknown",
     ),
     _V("nextTrySeconds", "integer", lambda f: f.held.next_try_s, "seconds from now to the next try; 0 when there is none"),
+    _V("receipt", "string", lambda f: f.held.receipt, "this visitor's receipt for the draw of the pre-queue; empty without one"),
+    _V("drawCommitment", "string", lambda f: f.held.draw_commitment, "hash of the draw's seed, fixed before the pre-queue opened"),
+    _V("drawSeed", "string", lambda f: f.held.draw_seed, "the seed itself, once the draw was held"),
+    _V("drawnPlace", "integer", lambda f: f.held.drawn_place, "the place drawn, 1 is first; 0 before the draw and without one"),
+    _V("drawnOf", "integer", lambda f: f.held.drawn_size, "how many took part in the draw"),
     _V("admissionsPaused", "boolean", lambda f: f.held.storage_failed, "nobody is let in, because it could not be written down"),
 )
 """Ours. In JSON they stand in a sibling object `greenroom`; templates use `template_name`."""

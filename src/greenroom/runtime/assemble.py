@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_network
 
 from greenroom.core.rules import Lookups, Membership, compile_bypass, compile_lists
+from greenroom.core.schedule import effective
+from greenroom.gateway.calendar import Bypass, compile_room
 from greenroom.gateway.exchange import Receiver
 from greenroom.gateway.forwarded import ForwardedPolicy
 from greenroom.gateway.origin import Origin
 from greenroom.gateway.reception import Reception
-from greenroom.gateway.room_table import Bypass, RoomTable, compile_room
+from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tickets import Sealer
+from greenroom.model.room import Room
 from greenroom.model.rule import Rule
-from greenroom.ports import Clock
+from greenroom.ports import Clock, Draws
 from greenroom.runtime.access import AccessLog
 from greenroom.runtime.books import OpenBooks
 from greenroom.runtime.settings import Config
@@ -23,15 +26,27 @@ from greenroom.stores.keys import KeyRing
 OnError = Callable[[BaseException], None]
 
 
-def room_table(config: Config, books: Mapping[str, OpenBooks], lookups: Lookups, on_error: OnError) -> RoomTable:
-    """Every room of the configuration with its books; the one reference that a reload swaps. Raises InvalidConfig."""
+def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
+    """What the ledgers are told at a moment: every room as its events make it."""
+    return lambda now_ms: [effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms]
+
+
+def room_table(config: Config, books: Mapping[str, OpenBooks], draws: Draws, now_ms: int, lookups: Lookups, on_error: OnError) -> RoomTable:
+    """Every room of the configuration with its books; the one reference that a reload swaps.
+
+    Raises InvalidConfig, or StorageFailed when the seed of a draw cannot be had.
+    """
     lists = compile_lists(config.lists)
     return RoomTable(
         compile_room(
             room,
+            config.events.get(room.id, ()),
+            now_ms,
             books[room.id].ledger,
             counts := books[room.id].counts,
             always_use_https=config.always_use_https,
+            draws=draws,
+            on_error=on_error,
             bypass=bypass(config.rules.get(room.id, ()), lists, lookups, counts, on_error),
         )
         for room in config.rooms

@@ -29,6 +29,9 @@ JOURNAL_GROWTH = 3
 TOLD_BYTES = 16 << 20
 """Journals above this take a moment to read, and the start says so."""
 
+RoomsAt = Callable[[int], Iterable[Room]]
+"""The rooms as their ledgers are told, at a moment of Unix milliseconds."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -74,11 +77,11 @@ class Books:
         self._ledgers: dict[str, MemoryLedger] = {}
         self._loop = SyncLoop(lambda: self._ledgers, clock, None, on_error)
 
-    async def restore(self, rooms: Iterable[Room]) -> None:
+    async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
         journals: dict[str, FileJournal] = {}
         try:
-            for room in rooms:
+            for room in rooms(self._clock.now_ms()):
                 journals[room.id] = FileJournal(self._data.journal(room.id))
             size = sum(journal.size for journal in journals.values())
             if size > TOLD_BYTES:
@@ -89,17 +92,17 @@ class Books:
                 journal.close()
             raise
         self._clock.catch_up(max((memory.latest_ms for memory in memories.values()), default=0))
-        self._use({room.id: self._restored(room, journals[room.id], memories[room.id]) for room in rooms})
+        self._use({room.id: self._restored(room, journals[room.id], memories[room.id]) for room in rooms(self._clock.now_ms())})
 
     async def run(self) -> None:
         """Until cancelled: sessions end, ghosts are swept, permits are leased."""
         await self._loop.run()
 
-    def prepare(self, rooms: Iterable[Room]) -> dict[str, OpenBooks]:
+    def prepare(self, rooms: RoomsAt) -> dict[str, OpenBooks]:
         """The books of these rooms: those at hand, and new ones opened. Raises StorageFailed, having changed nothing."""
         wanted: dict[str, OpenBooks] = {}
         try:
-            for room in rooms:
+            for room in rooms(self._clock.now_ms()):
                 wanted[room.id] = self.open.get(room.id) or self._opened(room)
         except StorageFailed:
             self.discard(wanted)

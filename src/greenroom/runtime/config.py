@@ -23,9 +23,10 @@ from greenroom.runtime.addresses import (
     origin_problems,
 )
 from greenroom.runtime.records import read_record, unknown_keys
-from greenroom.runtime.room_entries import read_rooms, read_text
+from greenroom.runtime.room_entries import read_rooms
 from greenroom.runtime.rule_entries import read_lists
 from greenroom.runtime.settings import ORIGINS_MAX, SECTIONS, Address, Config, Log, OriginEntry, Server, Tls
+from greenroom.runtime.template_entries import read_text
 from greenroom.runtime.toml_lines import KeyLines, step
 
 FILE_MAX = 64 * 1024 * 1024
@@ -119,6 +120,7 @@ class _Reading:
             return None
         return Config(
             rooms=tuple(read.rooms),
+            events=read.events,
             rules=read.rules,
             lists=lists,
             listen=listeners["listen"],

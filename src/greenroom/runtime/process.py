@@ -11,7 +11,7 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 
 import structlog
@@ -25,11 +25,13 @@ from greenroom.core.rules import NOTHING_KNOWN
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.reception import Reception
+from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.server import Gateway
+from greenroom.gateway.timekeeper import keep_time
 from greenroom.gateway.tls import server_context
 from greenroom.runtime import assemble
 from greenroom.runtime.addresses import origin_problems
-from greenroom.runtime.books import Books
+from greenroom.runtime.books import Books, OpenBooks
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.listener import AppListener, bind, bound
@@ -37,6 +39,7 @@ from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.settings import Address, Config
 from greenroom.runtime.source import Source
+from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.sql import SqlStore, default_url
 
@@ -68,6 +71,7 @@ class Process:
         self._books: Books | None = None
         self._gateway: Gateway | None = None
         self._front: Reception | None = None
+        self._draws: DrawFiles | None = None
         self._tls: ssl.SSLContext | None = None
         self._on_error = ErrorLog(time.monotonic)
         self._lookups = NOTHING_KNOWN
@@ -153,15 +157,15 @@ class Process:
         ring = KeyRing(data.path, self._clock.now_ms())
         books = self._books = Books(data, self._clock, self._say, self._on_error)
         try:
-            await books.restore(self.config.rooms)
-            front = self._front = assemble.reception(
-                assemble.room_table(self.config, books.open, self._lookups, self._on_error), ring, self._clock, self._on_error
-            )
+            await books.restore(assemble.ledger_rooms(self.config))
+            self._draws = DrawFiles(data.path)
+            front = self._front = assemble.reception(self._table(self.config, books.open, self._draws), ring, self._clock, self._on_error)
+            self._settle(front.table, books, books.open)
             gateway = self._gateway = assemble.gateway(self.config, front, self._on_error)
             self._tls = server_context(self.config.tls.cert, self.config.tls.key) if self.config.tls else None
             if not self.stopping.is_set():
                 await self._open(gateway, visitors)
-                async with self._beside(books.run, self._reloader.watch, lambda: self._tend(ring, books)):
+                async with self._beside(books.run, self._reloader.watch, lambda: self._tend(ring, books), self._keep_time):
                     await self.stopping.wait()
                     await self._drain(gateway)
             gateway.close()
@@ -224,21 +228,34 @@ class Process:
 
     def _apply(self, config: Config) -> None:
         """Takes a reloaded configuration over; whatever can fail comes before anything is changed."""
-        books, front, gateway = self._books, self._front, self._gateway
-        if books is None or front is None or gateway is None:
+        books, front, gateway, draws = self._books, self._front, self._gateway, self._draws
+        if books is None or front is None or gateway is None or draws is None:
             return
-        prepared = books.prepare(config.rooms)
+        prepared = books.prepare(assemble.ledger_rooms(config))
         try:
-            table = assemble.room_table(config, prepared, self._lookups, self._on_error)
+            table = self._table(config, prepared, draws)
             if self._tls and config.tls:
                 self._tls.load_cert_chain(config.tls.cert, config.tls.key)
         except BaseException:
             books.discard(prepared)
             raise
-        books.take_over(config.rooms, prepared)
+        self._settle(table, books, prepared)
         assemble.rewire(config, gateway, front, table)
         set_up_logs(config.log)
         self.config = config
+
+    def _table(self, config: Config, books: Mapping[str, OpenBooks], draws: DrawFiles) -> RoomTable:
+        return assemble.room_table(config, books, draws, self._clock.now_ms(), self._lookups, self._on_error)
+
+    def _settle(self, table: RoomTable, books: Books, prepared: Mapping[str, OpenBooks]) -> None:
+        """The ledgers are set to what the table begins with, and a draw that came due while nobody was here is held."""
+        books.take_over([calendar.now.effective.ledger_room for calendar in table.rooms.values()], prepared)
+        table.turn(self._clock.now_ms(), self._on_error)
+
+    async def _keep_time(self) -> None:
+        if self._front is not None:
+            front = self._front
+            await keep_time(lambda: front.table, self._clock, self._on_error)
 
     @contextlib.asynccontextmanager
     async def _beside(self, *loops: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:

@@ -10,21 +10,22 @@ from greenroom.core.cookie_scope import cookie_scope, scope_clashes
 from greenroom.core.routing import route_prefix
 from greenroom.core.rules import NO_LISTS, Membership
 from greenroom.errors import Problem
+from greenroom.model.event import Event
 from greenroom.model.fields import check_value, spec, specs
-from greenroom.model.room import TEMPLATE_MAX, CookieAttributes, Room, Route, room_problems
+from greenroom.model.room import CookieAttributes, Room, Route, room_problems
 from greenroom.model.rule import Rule
-from greenroom.pages.template import template_problems
+from greenroom.runtime.event_entries import read_events
 from greenroom.runtime.records import read_record, unknown_keys
 from greenroom.runtime.rule_entries import read_rules
 from greenroom.runtime.settings import ROOMS_MAX
+from greenroom.runtime.template_entries import FILE_KEY, read_template
 from greenroom.runtime.toml_lines import step
 
 ID_PATTERN = r"[A-Za-z0-9_-]+"
 CASELESS = ("queueing_method",)
 """Enumerations that the published API accepts in any case."""
 
-FILE_KEY = "custom_page_file"
-RULES_KEY = "rules"
+RULES_KEY, EVENTS_KEY = "rules", "events"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +38,15 @@ class Extra:
     id: str = spec("stable identifier that tickets are bound to; default: made from the name", "", low=1, high=64, pattern=ID_PATTERN)
 
 
-KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra), RULES_KEY]))
+KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra), RULES_KEY, EVENTS_KEY]))
 
 
 @dataclass(slots=True)
 class RoomsRead:
-    """What became of the `[[rooms]]`: the good ones, their rules by id, the template files that were read, and every problem."""
+    """What became of the `[[rooms]]`: the good ones, their events and rules by id, the template files that were read, and every problem."""
 
     rooms: list[Room] = field(default_factory=list)
+    events: dict[str, tuple[Event, ...]] = field(default_factory=dict)
     rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -70,14 +72,16 @@ def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int], lists: M
     entries = []
     for index, entry in enumerate(raw):
         pointer = step("rooms", index)
-        fields_of_room = {key: value for key, value in entry.items() if key != RULES_KEY}
+        fields_of_room = {key: value for key, value in entry.items() if key not in (RULES_KEY, EVENTS_KEY)}
         values, problems = _room_values(fields_of_room, pointer, folder, read.files, text_line)
         entries.append((pointer, values))
         read.problems += problems
         named = str(values.get("id") or room_id(str(values.get("name"))))
         rules = read_rules(entry.get(RULES_KEY, []), step(pointer, RULES_KEY), named, lists, text_line, read.problems)
+        events = read_events(entry.get(EVENTS_KEY, []), step(pointer, EVENTS_KEY), named, folder, read.files, text_line, read.problems)
         if not problems:
             read.rooms.append(Room(**{"id": named, **values}))
+            read.events[named] = events
             read.rules[named] = rules
     read.problems += _names_twice(entries) + _ids_twice(entries) + _routes_twice(entries)
     if len(read.rooms) == len(raw):
@@ -101,14 +105,7 @@ def _room_values(
             problems.append(wrong)
     _read_lists(values, pointer, problems)
     problems += [found for found in room_problems(values, f"{pointer}.") if not _already(found, problems)]
-    if FILE_KEY in raw and isinstance(raw[FILE_KEY], str) and raw[FILE_KEY]:
-        problems += _page_from_file(raw, values, pointer, folder, files)
-    elif isinstance(values.get("custom_page_html"), str) and values["custom_page_html"]:
-        at = step(pointer, "custom_page_html")
-        problems += [
-            Problem(at, found.reason, _template_line(text_line(at), found.line))
-            for found in template_problems(values["custom_page_html"], at)
-        ]
+    problems += read_template(raw, values, pointer, folder, files, text_line)
     return values, problems
 
 
@@ -119,10 +116,6 @@ def _cookie_notes(room: Room) -> list[str]:
 
 def _already(found: Problem, problems: list[Problem]) -> bool:
     return any(found.pointer == other.pointer for other in problems)
-
-
-def _template_line(first: int, within: int) -> int:
-    return first + max(0, within - 1) if first else 0
 
 
 def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -> None:
@@ -147,34 +140,6 @@ def _route(raw: Any, pointer: str, problems: list[Problem]) -> Any:
         return raw
     problems += unknown_keys(raw, [item.name for item in fields(Route)], pointer)
     return Route(raw.get("host", ""), raw.get("path", "/"))
-
-
-def _page_from_file(raw: dict[str, Any], values: dict[str, Any], pointer: str, folder: Path, files: list[Path]) -> list[Problem]:
-    at = step(pointer, FILE_KEY)
-    path = folder / raw[FILE_KEY]
-    files.append(path)
-    if values.get("custom_page_html"):
-        return [Problem(at, "cannot be used together with custom_page_html")]
-    text = read_text(path, at, TEMPLATE_MAX)
-    if isinstance(text, Problem):
-        return [text]
-    values["custom_page_html"] = text
-    return [Problem(at, f"{path} line {found.line}: {found.reason}") for found in template_problems(text, at)]
-
-
-def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
-    """A UTF-8 file of at most `size_max` bytes, or what is wrong with it."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(size_max + 1)
-    except OSError as error:
-        return Problem(pointer, f"cannot read {path}: {error.strerror or error}")
-    if len(content) > size_max:
-        return Problem(pointer, f"{path} is larger than {size_max} bytes")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        return Problem(pointer, f"{path} is not UTF-8 at byte {error.start}")
 
 
 def _names_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:

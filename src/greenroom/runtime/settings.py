@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from greenroom.gateway.limits import Limits
 from greenroom.gateway.origin import Origin
+from greenroom.model.event import Event
 from greenroom.model.fields import spec
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
@@ -86,6 +87,8 @@ class Config:
     """A whole configuration that has been checked; `read_config` is the only maker."""
 
     rooms: tuple[Room, ...]
+    events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
+    """Planned events by the id of their room."""
     rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     """Bypass rules by the id of their room."""
     lists: tuple[RuleList, ...] = ()

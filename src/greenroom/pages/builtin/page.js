@@ -6,7 +6,7 @@
   const set = (id, text) => {
     const element = at(id);
     element.textContent = text;
-    (element.closest("dl div") || element).hidden = !text;
+    (element.closest("dl div,#draw") || element).hidden = !text;
   };
   const clock = time => { at("updated").textContent = new Date(time).toLocaleTimeString(); };
 
@@ -52,6 +52,8 @@
     advance(Date.parse(mine.joinedAt) || 0, mine.progressKnown ? mine.progress : -1);
     say([text.heading, text.label, text.hero, text.wait, text.change].filter(Boolean).join(". "), changed);
     plan(mine.nextTrySeconds);
+    // A page from before the pre-queue has no room for the receipt.
+    if (mine.receipt && !at("draw")) location.reload();
   };
 
   // Let in: say so where it is seen, and load the page once, so that the origin sees one page load. A visitor who is looking

@@ -1,0 +1,146 @@
+"""The draw of a pre-queue: an order that nobody chose, and that anybody can check afterwards.
+
+Theory. Before the pre-queue opens the operator is bound to a secret seed by publishing its hash (`commitment`). Everybody in the
+pre-queue has a receipt, made from a ticket id that was drawn at random when they came. At the start the list closes: the blinded
+receipts (hashes again, so that no receipt can be read from the list) are sorted and hashed (`list_hash`). The order is that of
+
+    HMAC-SHA-256(seed, list_hash ":" blinded receipt)
+
+The seed was fixed before anybody came, so the operator cannot look for one that suits. The list hash is fixed by everybody who is
+there, so while receipts are given out nobody, the operator included, can know what a receipt will be worth. Then seed, list and order
+are published, and whoever kept a receipt finds it in the list at the place they were given. What this does not prove is said in
+docs/explanation/fair-draw.md.
+
+All hashes are SHA-256 over ASCII text and written in lower-case hexadecimal, so a check needs nothing but `sha256sum`. A draw is held
+once for each appointment: another time makes another draw, with another seed. Places become keys: rank r of n drawn gets the r-th
+of the n keys just before the start, so the drawn stand in their order before everybody who comes later. Whoever was not present
+at the start (tab closed, connection lost) was not drawn and stands right behind those who were.
+"""
+
+import hmac
+from collections.abc import Iterable
+from hashlib import sha256
+
+import msgspec
+
+from greenroom.model.event import Event
+from greenroom.model.room import Room
+from greenroom.model.visit import TIE_BITS, make_key
+
+FORMAT = "greenroom-draw-1"
+RECEIPT_FORMAT = "greenroom-receipt-1"
+HASH_DIGITS = 64
+SHORT_DIGITS = 32
+"""Hexadecimal digits of draw ids and receipts: 128 bits cannot be guessed, and can still be read out."""
+
+
+class Appointment(msgspec.Struct, frozen=True):
+    """One draw to be held: which event of which room, and when. Times are Unix milliseconds."""
+
+    room_id: str
+    event_id: str
+    prequeue_start_ms: int
+    event_start_ms: int
+
+    @property
+    def draw_id(self) -> str:
+        """The name of this draw: other times make another draw."""
+        return _hash("draw", self.room_id, self.event_id, self.prequeue_start_ms, self.event_start_ms)[:SHORT_DIGITS]
+
+
+class Draw(msgspec.Struct, frozen=True, kw_only=True):
+    """A draw that was held, as it is published. `receipts` are blinded and stand in the order drawn, first in line first."""
+
+    format: str = FORMAT
+    draw: str
+    room: str
+    event: str
+    room_id: str
+    event_id: str
+    prequeue_start_ms: int
+    event_start_ms: int
+    commitment: str
+    seed: str
+    list_hash: str
+    receipts: list[str]
+
+
+def appointment_of(room: Room, event: Event) -> Appointment | None:
+    """The draw that this event of this room asks for, or None."""
+    if not event.shuffle_at_event_start or event.prequeue_start_ms is None:
+        return None
+    return Appointment(room.id, event.id or event.name, event.prequeue_start_ms, event.event_start_ms)
+
+
+def commitment(draw_id: str, seed: bytes) -> str:
+    """What is published before the pre-queue opens: fits one seed only, and tells nothing about it."""
+    return _hash("seed", draw_id, seed.hex())
+
+
+def receipt(draw_id: str, ticket_id: bytes) -> str:
+    """A visitor's receipt. Nobody can make it without the ticket, or the ticket from it."""
+    return _hash("ticket", draw_id, ticket_id.hex())[:SHORT_DIGITS]
+
+
+def blinded(receipt: str) -> str:
+    """A receipt as it stands in the published list."""
+    return _hash("receipt", receipt)
+
+
+def list_hash(draw_id: str, receipts: Iterable[str]) -> str:
+    """The hash of everybody who takes part, in whatever order these blinded receipts come."""
+    return _hash("list", draw_id, "\n".join(sorted(receipts)))
+
+
+def hold(appointment: Appointment, seed: bytes, ticket_ids: Iterable[bytes], room: str, event: str) -> Draw:
+    """Draws the order of these tickets; the same every time for the same seed and tickets. About 4 us a ticket."""
+    draw_id = appointment.draw_id
+    taking_part = [blinded(receipt(draw_id, ticket_id)) for ticket_id in ticket_ids]
+    closed = list_hash(draw_id, taking_part)
+    return Draw(
+        draw=draw_id,
+        room=room,
+        event=event,
+        room_id=appointment.room_id,
+        event_id=appointment.event_id,
+        prequeue_start_ms=appointment.prequeue_start_ms,
+        event_start_ms=appointment.event_start_ms,
+        commitment=commitment(draw_id, seed),
+        seed=seed.hex(),
+        list_hash=closed,
+        receipts=sorted(taking_part, key=lambda one: hmac.digest(seed, f"{closed}:{one}".encode(), "sha256")),
+    )
+
+
+class Drawn:
+    """The places of a held draw, by ticket."""
+
+    __slots__ = ("_draw_id", "_floor_key", "_places", "seed")
+
+    def __init__(self, draw: Draw) -> None:
+        self.seed = draw.seed
+        self._draw_id = draw.draw
+        self._floor_key = make_key(draw.event_start_ms, 0)
+        self._places = {one: place for place, one in enumerate(draw.receipts, 1)}
+
+    @property
+    def size(self) -> int:
+        """How many took part."""
+        return len(self._places)
+
+    def place(self, ticket_id: bytes) -> int:
+        """The place drawn, 1 is first; 0 for whoever did not take part."""
+        return self._places.get(blinded(receipt(self._draw_id, ticket_id)), 0)
+
+    def key(self, ticket_id: bytes, key: int) -> int:
+        """The key that counts since the draw, for the key with which somebody came."""
+        if key >= self._floor_key:
+            return key
+        place = self.place(ticket_id)
+        if place:
+            return self._floor_key - len(self._places) + place - 1
+        return self._floor_key | int.from_bytes(ticket_id[:4], "big") & (1 << TIE_BITS) - 1
+
+
+def _hash(kind: str, *parts: object) -> str:
+    return sha256(":".join((f"greenroom {kind}", *map(str, parts))).encode()).hexdigest()

@@ -1,0 +1,156 @@
+"""Every route of the management API, asked with no token, a wrong one, one that may too little, and one for another zone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from api_in_process import ApiInProcess, api_in
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from greenroom.api.asked import May
+from greenroom.api.management import ROUTERS
+from greenroom.control.access import FAILURES_MAX, FAILURES_MS, GRANTS
+from greenroom.model.zone import ACCOUNT_ID
+
+OPEN = {"/openapi.json"}
+"""What needs no token: it says nothing about an installation."""
+
+ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")
+
+
+def permission(route: APIRoute) -> May:
+    """What this route asks of a token."""
+
+    def search(dependant: Dependant) -> Iterator[May]:
+        for inner in dependant.dependencies:
+            if isinstance(inner.call, May):
+                yield inner.call
+            yield from search(inner)
+
+    found = set(search(route.dependant))
+    assert len(found) == 1, f"{route.path} must ask for exactly one permission"
+    return found.pop()
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory) -> Iterator[ApiInProcess]:
+    with api_in(tmp_path_factory.mktemp("authorisation")) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def ids(api) -> dict[str, str]:
+    """One of everything, with the names that paths give them."""
+    zone = api.make("/zones", {"name": "example.com"})["id"]
+    other = api.make("/zones", {"name": "example.org"})["id"]
+    limits = {"new_users_per_minute": 200, "total_active_users": 200}
+    room = api.make(f"/zones/{zone}/waiting_rooms", {"name": "a", "host": "example.com", **limits})["id"]
+    times = {"event_start_time": "2030-01-01T00:00:00Z", "event_end_time": "2030-01-02T00:00:00Z"}
+    event = api.make(f"/zones/{zone}/waiting_rooms/{room}/events", {"name": "a", **times})["id"]
+    rules = api.make(f"/zones/{zone}/waiting_rooms/{room}/rules", {"action": "bypass_waiting_room", "expression": "ssl"})
+    named = api.make(f"/accounts/{ACCOUNT_ID}/rules/lists", {"name": "a", "kind": "ip"})["id"]
+    operation = api.make(f"/accounts/{ACCOUNT_ID}/rules/lists/{named}/items", [{"ip": "10.0.0.1"}])["operation_id"]
+    item = api.ask("GET", f"/accounts/{ACCOUNT_ID}/rules/lists/{named}/items").json()["result"][0]["id"]
+    return {
+        "zone_id": zone,
+        "other_zone": other,
+        "account_id": ACCOUNT_ID,
+        "waiting_room_id": room,
+        "event_id": event,
+        "rule_id": rules[0]["id"],
+        "list_id": named,
+        "item_id": item,
+        "operation_id": operation,
+    }
+
+
+@pytest.fixture(scope="module")
+def tokens(api, ids) -> dict[str, str]:
+    made = {scope: api.make_token(f"only {scope}", scope) for scope in ("read", "edit", "analytics")}
+    made["zone"] = api.make_token("this zone", "edit", zones=(ids["zone_id"],))
+    made["other"] = api.make_token("other zone", "edit", zones=(ids["other_zone"],))
+    made["late"] = api.make_token("late", "edit", expires_ms=api.clock.at_ms)
+    return made
+
+
+@pytest.fixture
+def ask(api, ids) -> Any:
+    """Asks a route with a token and an empty object; failures of a minute ago are forgotten first."""
+
+    def ask(route: APIRoute, token: str) -> tuple[int, list[int]]:
+        api.clock.at_ms += FAILURES_MS
+        response = api.ask(min(route.methods), route.path.format(**ids), {}, token=token)
+        return response.status_code, [error["code"] for error in response.json()["errors"]]
+
+    return ask
+
+
+@every_route
+def test_nobody_gets_in_without_a_token(route, ask) -> None:
+    assert ask(route, "") == (401, [9106])
+
+
+@every_route
+def test_nobody_gets_in_with_a_wrong_token_or_one_that_is_over(route, ask, tokens) -> None:
+    assert ask(route, "grt_" + "x" * 43) == (401, [10000])
+    assert ask(route, tokens["read"] + "x") == (401, [10000])
+    assert ask(route, tokens["late"]) == (401, [10000])
+
+
+@every_route
+def test_a_token_may_only_do_what_its_scopes_say(route, ask, tokens) -> None:
+    allowed = GRANTS[permission(route).scope]
+    for scope in sorted({"read", "edit", "analytics"} - set(allowed)):
+        assert ask(route, tokens[scope]) == (403, [10000])
+
+
+@every_route
+def test_what_changes_something_asks_for_more_than_reading(route) -> None:
+    assert permission(route).scope == ("read" if min(route.methods) == "GET" else "edit")
+
+
+@every_route
+def test_a_token_for_another_zone_reaches_neither_this_one_nor_the_account(route, api, ask, ids, tokens) -> None:
+    if permission(route).filtered:
+        result = api.ask("GET", route.path.format(**ids), token=tokens["other"]).json()["result"]
+        assert [entry["id"] for entry in result] == ([ids["other_zone"]] if route.path == "/zones" else [])
+    else:
+        assert ask(route, tokens["other"]) == (403, [10000])
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if min(route.methods) != "DELETE"], ids=lambda route: route.path)
+def test_a_token_for_a_zone_reaches_that_zone_and_not_the_account(route, ask, tokens) -> None:
+    status, codes = ask(route, tokens["zone"])
+    inside = "{zone_id}" in route.path or permission(route).filtered
+    assert (status, codes) == (403, [10000]) if not inside else status in (200, 400)
+
+
+def test_a_token_for_a_zone_can_take_a_room_of_it_away(api, ids, tokens) -> None:
+    room = {"name": "gone", "host": "gone.example.com", "new_users_per_minute": 200, "total_active_users": 200}
+    made = api.make(f"/zones/{ids['zone_id']}/waiting_rooms", room)["id"]
+    assert api.ask("DELETE", f"/zones/{ids['zone_id']}/waiting_rooms/{made}", token=tokens["other"]).status_code == 403
+    assert api.ask("DELETE", f"/zones/{ids['zone_id']}/waiting_rooms/{made}", token=tokens["zone"]).status_code == 200
+
+
+def test_a_room_cannot_be_reached_through_another_zone(api, ids, tokens) -> None:
+    """The token is good for the zone of the path, and the room is not in it."""
+    path = f"/zones/{ids['other_zone']}/waiting_rooms/{ids['waiting_room_id']}"
+    for method, document in (("GET", None), ("PATCH", {"suspended": True}), ("DELETE", None)):
+        assert api.ask(method, path, document, token=tokens["other"]).status_code == 404
+
+
+def test_every_route_of_the_application_is_walked(api) -> None:
+    served = {(method, route.path) for route in api.routes if isinstance(route, APIRoute) for method in route.methods}
+    walked = {(method, route.path) for route in ROUTES for method in route.methods}
+    assert served - walked == {("GET", path) for path in OPEN}
+
+
+def test_whoever_guesses_often_has_to_wait_a_minute_and_then_is_served_again(api, tokens) -> None:
+    api.clock.at_ms += FAILURES_MS
+    statuses = [api.ask("GET", "/zones", token="grt_no").status_code for _ in range(FAILURES_MAX + 2)]
+    assert statuses == [401] * FAILURES_MAX + [429] * 2
+    assert api.ask("GET", "/zones").status_code == 429
+    api.clock.at_ms += FAILURES_MS
+    assert api.ask("GET", "/zones").status_code == 200

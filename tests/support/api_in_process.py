@@ -1,0 +1,91 @@
+"""The whole management API in this process, on a real store in a folder, for tests that ask very often."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from greenroom.api.management import PREFIX, management_api, management_app
+from greenroom.control.access import make_token
+from greenroom.control.state import RoomState
+from greenroom.model.change import Put
+from greenroom.runtime.addresses import origin_problems
+from greenroom.stores.sql import SqlStore, default_url
+
+
+@dataclass
+class StandingClock:
+    """A clock that only a test moves."""
+
+    at_ms: int = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
+@dataclass
+class Watched:
+    """Stands for the running process: the rooms that it serves."""
+
+    clock: StandingClock
+    rooms: tuple[RoomState, ...] = ()
+
+    def state(self) -> Any:
+        return SimpleNamespace(rooms=self.rooms, now_ms=self.clock.at_ms)
+
+
+@dataclass
+class ApiInProcess:
+    """The API, its store, and a client that asks with a token for everything unless told otherwise."""
+
+    store: SqlStore
+    clock: StandingClock = field(default_factory=StandingClock)
+
+    def __post_init__(self) -> None:
+        self.watched = Watched(self.clock)
+        self.app = Starlette(routes=[Mount(PREFIX, management_api(self.store, self.clock, self.watched, origin_problems))])
+        self.routes = management_app(self.store, self.clock, self.watched, origin_problems).routes
+        self.token = self.make_token("everything", "edit", "analytics")
+        self._runner = asyncio.Runner()
+        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url=f"http://testserver{PREFIX}")
+
+    def close(self) -> None:
+        self._runner.run(self._client.aclose())
+        self._runner.close()
+        self.store.close()
+
+    def make_token(self, name: str, *scopes: str, zones: tuple[str, ...] = (), expires_ms: int | None = None) -> str:
+        secret, token = make_token(name.replace(" ", "-"), name, scopes, zones, expires_ms=expires_ms)
+        self.store.write([Put(token)], expected=self.store.read().revision, author="test", now_ms=self.clock.at_ms)
+        return secret
+
+    def ask(self, method: str, path: str, document: Any = None, *, token: str | None = None) -> Any:
+        """The response; an empty `token` sends none."""
+        sent = self.token if token is None else token
+        headers = {"Authorization": f"Bearer {sent}"} if sent else {}
+        content = None if document is None else json.dumps(document)
+        return self._runner.run(self._client.request(method, path, content=content, headers=headers))
+
+    def make(self, path: str, document: Any) -> Any:
+        """What was made; fails when it was refused."""
+        body = self.ask("POST", path, document).json()
+        assert body["success"], body
+        return body["result"]
+
+
+@contextmanager
+def api_in(folder: Path) -> Iterator[ApiInProcess]:
+    """An API with an empty store in this folder."""
+    api = ApiInProcess(SqlStore(default_url(folder)))
+    try:
+        yield api
+    finally:
+        api.close()

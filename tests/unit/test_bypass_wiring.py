@@ -5,7 +5,7 @@ from collections import Counter
 from greenroom.core.rules import NO_LISTS, NOTHING_KNOWN, NothingKnown, Place
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
-from greenroom.runtime.assemble import bypass
+from greenroom.runtime.workshop import bypass
 
 VISIT = Arrival("GET", "https", "shop.example", "/", "", (), "192.0.2.1")
 

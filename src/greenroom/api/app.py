@@ -13,6 +13,9 @@ from greenroom.control.metrics import Exposition
 from greenroom.control.state import Observed
 from greenroom.control.status import status
 
+PREFIX = "/client/v4"
+"""Where the management API is mounted."""
+
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from greenroom.api import preview
+from greenroom.api.app import PREFIX
 from greenroom.api.described import document
 from greenroom.api.envelope import no_route, refused
 from greenroom.api.front import Front
@@ -22,8 +23,6 @@ from greenroom.control.refusals import CODES, Code, Fault, Refused
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore
-
-PREFIX = "/client/v4"
 
 ROUTERS = (zones.router, preview.router, rooms.router, events.router, rules.router, lists.router)
 """Literal segments before ids: `settings` and `preview` stand where a room's id would."""

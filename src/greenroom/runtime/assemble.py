@@ -1,13 +1,11 @@
 """Puts the parts together for one configuration. Wiring only: nothing in here decides anything."""
 
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from ipaddress import ip_network
 
-from greenroom.core.rules import Lookups, Membership, compile_bypass, compile_lists
+from greenroom.core.rules import Lookups
 from greenroom.core.schedule import effective
-from greenroom.gateway.calendar import Bypass, compile_room
 from greenroom.gateway.exchange import Receiver
 from greenroom.gateway.forwarded import ForwardedPolicy
 from greenroom.gateway.origin import Origin
@@ -15,11 +13,12 @@ from greenroom.gateway.reception import Reception
 from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tickets import Sealer
+from greenroom.lookups import Crawlers, LocalLookups, Places
+from greenroom.lookups.confirmed_names import ConfirmedNames
+from greenroom.lookups.places import open_database
 from greenroom.model.room import Room
-from greenroom.model.rule import Rule
-from greenroom.ports import Clock, Draws
+from greenroom.ports import Clock
 from greenroom.runtime.access import AccessLog
-from greenroom.runtime.books import OpenBooks
 from greenroom.runtime.settings import Config
 from greenroom.stores.keys import KeyRing
 
@@ -31,39 +30,10 @@ def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
     return lambda now_ms: [effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms]
 
 
-def room_table(config: Config, books: Mapping[str, OpenBooks], draws: Draws, now_ms: int, lookups: Lookups, on_error: OnError) -> RoomTable:
-    """Every room of the configuration with its books; the one reference that a reload swaps.
-
-    Raises InvalidConfig, or StorageFailed when the seed of a draw cannot be had.
-    """
-    lists = compile_lists(config.lists)
-    return RoomTable(
-        compile_room(
-            room,
-            config.events.get(room.id, ()),
-            now_ms,
-            books[room.id].ledger,
-            counts := books[room.id].counts,
-            always_use_https=config.always_use_https,
-            draws=draws,
-            on_error=on_error,
-            bypass=bypass(config.rules.get(room.id, ()), lists, lookups, counts, on_error),
-        )
-        for room in config.rooms
-    )
-
-
-def bypass(
-    rules: Sequence[Rule], lists: Mapping[str, Membership], lookups: Lookups, counts: Counter[str], on_error: OnError
-) -> Bypass | None:
-    """What lets by in one room; None when no rule counts. A rule that fails is counted and told, and lets nobody by."""
-
-    def failed(_: Rule, error: Exception) -> None:
-        counts["rule_failed"] += 1
-        on_error(error)
-
-    question = compile_bypass(rules, lists, failed)
-    return (lambda arrival, now_ms: question(arrival, now_ms, lookups)) if any(rule.enabled for rule in rules) else None
+def lookups(config: Config, names: ConfirmedNames) -> Lookups:
+    """What rules may ask about an address. Raises ValueError when a file that was good when it was checked is not any more."""
+    geo, systems = (open_database(path) if path else None for path in (config.geo_database, config.asn_database))
+    return LocalLookups(Places(geo, systems), Crawlers(config.crawlers, names.name_of))
 
 
 def reception(table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError) -> Reception:
@@ -97,10 +67,23 @@ def rewire(config: Config, running: Gateway, front: Reception, table: RoomTable)
     running.forwarded_policy = forwarded_policy(config)
 
 
-def origins(config: Config) -> Callable[[str], Origin]:
-    """The origin of a host."""
-    find, other = config.origins.get, config.origin
-    return lambda host: find(host, other)
+def origins(config: Config) -> Callable[[str], Origin | None]:
+    """The origin of a host: its own, else that of the smallest zone around it, else that of the process."""
+    exact, zones, other = config.origins, config.zone_origins, config.origin
+    if not zones:
+        return lambda host: exact.get(host, other)
+
+    def find(host: str) -> Origin | None:
+        found = exact.get(host)
+        while found is None:
+            found = zones.get(host)
+            dot = host.find(".")
+            if found is None and dot < 0:
+                return other
+            host = host[dot + 1 :]
+        return found
+
+    return find
 
 
 def forwarded_policy(config: Config) -> ForwardedPolicy:

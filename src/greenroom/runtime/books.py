@@ -16,7 +16,7 @@ from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
-from greenroom.stores.journal import FileJournal
+from greenroom.stores.late_journal import LateJournal
 from greenroom.stores.memory import MemoryLedger
 from greenroom.sync.loop import SyncLoop
 
@@ -40,7 +40,7 @@ class OpenBooks:
     """One room's ledger, its journal, and how its requests were answered so far."""
 
     ledger: MemoryLedger
-    journal: FileJournal
+    journal: LateJournal
     counts: Counter[str]
     flushed: int = 0
     """Size of the journal when it was last flushed: a room where nothing happened costs nothing."""
@@ -79,10 +79,10 @@ class Books:
 
     async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
-        journals: dict[str, FileJournal] = {}
+        journals: dict[str, LateJournal] = {}
         try:
             for room in rooms(self._clock.now_ms()):
-                journals[room.id] = FileJournal(self._data.journal(room.id))
+                journals[room.id] = LateJournal(self._data.journal(room.id))
             size = sum(journal.size for journal in journals.values())
             if size > TOLD_BYTES:
                 self._say(f"restoring: reading {size >> 20} MB of journals ...")
@@ -154,7 +154,8 @@ class Books:
         """Everything onto the disk, and closed."""
         for books in self.open.values():
             with contextlib.suppress(StorageFailed):  # what was acknowledged is in the file; only a power cut could still take it
-                books.journal.sync()
+                if books.journal.size != books.flushed:
+                    books.journal.sync()
             books.journal.close()
         self._use({})
 
@@ -163,14 +164,14 @@ class Books:
         self._ledgers = {room_id: books.ledger for room_id, books in rooms.items()}
 
     def _opened(self, room: Room) -> OpenBooks:
-        journal = FileJournal(self._data.journal(room.id))
+        journal = LateJournal(self._data.journal(room.id))
         try:
             return self._restored(room, journal, _read(journal))
         except StorageFailed:
             journal.close()
             raise
 
-    def _restored(self, room: Room, journal: FileJournal, memory: Memory) -> OpenBooks:
+    def _restored(self, room: Room, journal: LateJournal, memory: Memory) -> OpenBooks:
         for damage in journal.damage:
             log.warning("the journal is damaged", room=room.name, what=str(damage))
         if memory.sessions or memory.places:
@@ -179,7 +180,7 @@ class Books:
         return OpenBooks(ledger, journal, Counter())
 
 
-def _read(journal: FileJournal) -> Memory:
+def _read(journal: LateJournal) -> Memory:
     try:
         return remember(journal.replay())
     except ValueError as error:

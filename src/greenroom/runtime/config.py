@@ -11,6 +11,7 @@ from typing import Any
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.limits import Limits
 from greenroom.gateway.origin import Origin
+from greenroom.lookups.places import UnusableDatabase, open_database
 from greenroom.model.fields import specs
 from greenroom.model.room import host_problems
 from greenroom.runtime.addresses import (
@@ -21,7 +22,10 @@ from greenroom.runtime.addresses import (
     loop_problems,
     network_problems,
     origin_problems,
+    store_problems,
+    store_url,
 )
+from greenroom.runtime.crawler_entries import read_crawlers
 from greenroom.runtime.records import read_record, unknown_keys
 from greenroom.runtime.room_entries import read_rooms
 from greenroom.runtime.rule_entries import read_lists
@@ -32,8 +36,9 @@ from greenroom.runtime.toml_lines import KeyLines, step
 FILE_MAX = 64 * 1024 * 1024
 """Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
 
-TABLES = ("origins", *SECTIONS, "lists", "rooms")
+TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms")
 LISTENERS = ("listen", "control")
+DATABASES = ("geo_database", "asn_database")
 
 
 def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
@@ -114,18 +119,27 @@ class _Reading:
         self.problems += read.problems
         for index, network in enumerate(server.trusted_proxies if server else ()):
             self.problems += network_problems(step("trusted_proxies", index), network)
+        crawlers, range_files = read_crawlers(raw.get("crawlers", []), self._folder, self.problems)
+        databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
         tls = self._tls(sections["tls"])
         data = self._data(server.data if server else "")
-        if self.problems or server is None or origin is None:
+        store = server.store if server else ""
+        self.problems += store_problems("store", store) if store else []
+        if self.problems or server is None:
             return None
         return Config(
             rooms=tuple(read.rooms),
             events=read.events,
             rules=read.rules,
             lists=lists,
+            crawlers=crawlers,
+            geo_database=databases["geo_database"],
+            asn_database=databases["asn_database"],
+            search_engine_crawler_bypass=server.search_engine_crawler_bypass,
             listen=listeners["listen"],
             control=listeners["control"],
             data=data,
+            store=store_url(store, self._folder),
             origin=origin,
             origins=origins,
             always_use_https=server.always_use_https,
@@ -136,7 +150,13 @@ class _Reading:
             limits=sections["limits"] or Limits(),
             log=sections["log"] or Log(),
             path=self._path,
-            files=(*([self._path] if self._path else []), *([Path(tls.cert), Path(tls.key)] if tls else []), *read.files),
+            files=(
+                *([self._path] if self._path else []),
+                *([Path(tls.cert), Path(tls.key)] if tls else []),
+                *read.files,
+                *range_files,
+                *filter(None, databases.values()),
+            ),
             notes=(*exposure_notes(listeners["control"]), *read.notes),
         )
 
@@ -166,7 +186,7 @@ class _Reading:
             raw = {}
         if len(raw) > ORIGINS_MAX:
             self.problems.append(Problem("origins", f"must be at most {ORIGINS_MAX} entries"))
-        if "origin" not in self._raw:
+        if "origin" not in self._raw and self._raw.get("rooms"):
             self.problems.append(Problem("origin", "is required: where your application listens, such as http://127.0.0.1:3000"))
         for host in raw:
             self.problems += host_problems(step("origins", host), host)
@@ -207,6 +227,17 @@ class _Reading:
             except (OSError, ValueError) as error:
                 self.problems.append(Problem("tls", f"certificate and key cannot be used together: {error}"))
         return whole
+
+    def _database(self, key: str, written: str) -> Path | None:
+        """Opened once to see whether it can be."""
+        if not written:
+            return None
+        path = self._folder / written
+        try:
+            open_database(path)
+        except UnusableDatabase as error:
+            self.problems.append(Problem(key, str(error)))
+        return path
 
     def _data(self, written: str) -> Path:
         if written:

@@ -16,29 +16,35 @@ from importlib.metadata import version
 
 import structlog
 from starlette.routing import BaseRoute, Mount
+from starlette.types import ASGIApp
 
-from greenroom.api.app import control_app
-from greenroom.api.management import PREFIX, management_api
+from greenroom.api.app import PREFIX, control_app
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
-from greenroom.control.state import RoomState, State
-from greenroom.core.rules import NOTHING_KNOWN
-from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.control.state import RoomState, State, StoreState
+from greenroom.core.rules import Lookups
+from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.reception import Reception
 from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.timekeeper import keep_time
 from greenroom.gateway.tls import server_context
+from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
+from greenroom.model.configuration import Configuration
 from greenroom.runtime import assemble
-from greenroom.runtime.addresses import origin_problems
 from greenroom.runtime.books import Books, OpenBooks
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
+from greenroom.runtime.deferred import Deferred
+from greenroom.runtime.follow import StoreFollower
+from greenroom.runtime.layers import LayeredStore, merged, zone_origin_problems
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.settings import Address, Config
 from greenroom.runtime.source import Source
+from greenroom.runtime.workshop import Workshop
+from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.sql import SqlStore, default_url
@@ -47,6 +53,9 @@ VERSION = version("greenroom")
 
 TEND_S = 1.0
 """How often keys are looked at and journals are flushed to the disk itself; a power cut can take what came in between."""
+
+BREATH_S = 0.002
+"""For visitors, between the rules of one room and those of the next, which take a fraction of a millisecond each."""
 
 log = structlog.get_logger(__name__)
 Say = Callable[[str], None]
@@ -58,7 +67,7 @@ class Process:
     def __init__(self, source: Source, say: Say, routes: Sequence[BaseRoute] = ()) -> None:
         """`say` prints a line for people; `routes` are added to the control listener. Raises InvalidConfig."""
         stamp = source.stamp()
-        self.config = source.load()
+        self._file = self.config = source.load()
         self.stopping = asyncio.Event()
         self.ready = asyncio.Event()
         self._clock = MonotonicClock()
@@ -71,11 +80,15 @@ class Process:
         self._books: Books | None = None
         self._gateway: Gateway | None = None
         self._front: Reception | None = None
-        self._draws: DrawFiles | None = None
+        self._workshop: Workshop | None = None
         self._tls: ssl.SSLContext | None = None
         self._on_error = ErrorLog(time.monotonic)
-        self._lookups = NOTHING_KNOWN
-        self._reloader = Reloader(source, self.config, self._apply, self._clock.now_ms, stamp)
+        self._known_places: Lookups | None = None
+        self._names = ConfirmedNames(Resolver(), self._clock.now_ms)
+        self._reloader = Reloader(source, self.config, self._apply_file, self._clock.now_ms, stamp)
+        self._stored = Configuration()
+        self._follower: StoreFollower | None = None
+        self._api: Deferred | None = None
 
     @property
     def listen(self) -> Address:
@@ -96,16 +109,32 @@ class Process:
             data = DataDir(self.config.data)
             undo.callback(data.release)
             visitors, control = self._take_addresses(undo)
-            store = SqlStore(default_url(data.path))
-            undo.callback(store.close)
-            api = Mount(PREFIX, management_api(store, self._clock, self, origin_problems))
-            listener = AppListener(control_app(self, self._exposition(), [api, *self._routes]), control)
+            store = await self._begin_with_store(data, undo)
+            self._api = Deferred(lambda: self._management_api(store))
+            listener = AppListener(control_app(self, self._exposition(), [Mount(PREFIX, self._api), *self._routes]), control)
             self._take_signals()
             await listener.start()
             try:
                 await self._serve(data, visitors)
             finally:
                 await listener.close()
+
+    async def _begin_with_store(self, data: DataDir, undo: contextlib.ExitStack) -> LayeredStore:
+        """Opens the configuration store and takes over what is in it, before anything else is begun."""
+        own = default_url(data.path)
+        store = SqlStore(self._file.store or own)
+        undo.callback(store.close)
+        follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
+        await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
+        return LayeredStore(store, lambda: self._file, self._clock.now_ms)
+
+    def _management_api(self, store: LayeredStore) -> ASGIApp:
+        from greenroom.api.management import management_api
+
+        return management_api(store, self._clock, self, self._origin_problems)
+
+    def _origin_problems(self, pointer: str, url: str) -> list[Problem]:
+        return zone_origin_problems(self._file, pointer, url)
 
     def state(self) -> State:
         """What is going on at this moment."""
@@ -123,6 +152,7 @@ class Process:
             config=self._reloader.state,
             rooms=tuple(rooms),
             gateway=tuple((name, value) for name, _, _, value in counts),
+            store=self._follower.state if self._follower else StoreState(),
         )
 
     def _exposition(self) -> Exposition:
@@ -158,14 +188,23 @@ class Process:
         books = self._books = Books(data, self._clock, self._say, self._on_error)
         try:
             await books.restore(assemble.ledger_rooms(self.config))
-            self._draws = DrawFiles(data.path)
-            front = self._front = assemble.reception(self._table(self.config, books.open, self._draws), ring, self._clock, self._on_error)
+            workshop = self._workshop = Workshop(DrawFiles(data.path), self._on_error)
+            table = workshop.table(self.config, books.open, self._clock.now_ms(), self._lookups(), rules_later=True)
+            front = self._front = assemble.reception(table, ring, self._clock, self._on_error)
             self._settle(front.table, books, books.open)
             gateway = self._gateway = assemble.gateway(self.config, front, self._on_error)
             self._tls = server_context(self.config.tls.cert, self.config.tls.key) if self.config.tls else None
             if not self.stopping.is_set():
                 await self._open(gateway, visitors)
-                async with self._beside(books.run, self._reloader.watch, lambda: self._tend(ring, books), self._keep_time):
+                async with self._beside(
+                    books.run,
+                    self._reloader.watch,
+                    self._follow,
+                    lambda: self._tend(ring, books),
+                    self._keep_time,
+                    self._names.run,
+                    self._compile_the_rest,
+                ):
                     await self.stopping.wait()
                     await self._drain(gateway)
             gateway.close()
@@ -181,7 +220,7 @@ class Process:
         self._say(f"visitors   http{'s' if self._tls else ''}://{self._listen}")
         self._say(f"control    http://{self._control}  (/status /metrics /healthz /readyz)")
         self._say(f"data       {self.config.data}")
-        self._say(f"origin     {self.config.origin.url}")
+        self._say(f"origin     {self.config.origin.url if self.config.origin else 'the one of each zone'}")
         self._say("ready")
         self.ready.set()
 
@@ -226,14 +265,26 @@ class Process:
                 log.info("visitors are let in again", room=name)
             trouble, halted = found, books.halted()
 
+    def _apply_file(self, file: Config) -> None:
+        """The file changed, or a file that it names."""
+        self._known_places = None
+        self._apply(merged(file, self._stored))
+        self._file = file
+
+    def _apply_stored(self, stored: Configuration) -> None:
+        """The store has a new revision."""
+        self._apply(merged(self._file, stored))
+        self._stored = stored
+
     def _apply(self, config: Config) -> None:
-        """Takes a reloaded configuration over; whatever can fail comes before anything is changed."""
-        books, front, gateway, draws = self._books, self._front, self._gateway, self._draws
-        if books is None or front is None or gateway is None or draws is None:
+        """Takes a changed configuration over; whatever can fail comes before anything is changed."""
+        books, front, gateway, workshop = self._books, self._front, self._gateway, self._workshop
+        if books is None or front is None or gateway is None or workshop is None:
+            self.config = config  # nobody is served yet
             return
         prepared = books.prepare(assemble.ledger_rooms(config))
         try:
-            table = self._table(config, prepared, draws)
+            table = workshop.table(config, prepared, self._clock.now_ms(), self._lookups(config))
             if self._tls and config.tls:
                 self._tls.load_cert_chain(config.tls.cert, config.tls.key)
         except BaseException:
@@ -244,13 +295,26 @@ class Process:
         set_up_logs(config.log)
         self.config = config
 
-    def _table(self, config: Config, books: Mapping[str, OpenBooks], draws: DrawFiles) -> RoomTable:
-        return assemble.room_table(config, books, draws, self._clock.now_ms(), self._lookups, self._on_error)
+    def _lookups(self, config: Config | None = None) -> Lookups:
+        """What rules may ask about an address; opened anew after the file changed."""
+        self._known_places = self._known_places or assemble.lookups(config or self.config, self._names)
+        return self._known_places
 
     def _settle(self, table: RoomTable, books: Books, prepared: Mapping[str, OpenBooks]) -> None:
         """The ledgers are set to what the table begins with, and a draw that came due while nobody was here is held."""
         books.take_over([calendar.now.effective.ledger_room for calendar in table.rooms.values()], prepared)
         table.turn(self._clock.now_ms(), self._on_error)
+
+    async def _follow(self) -> None:
+        if self._follower is not None:
+            await self._follower.run(self._apply_stored)
+
+    async def _compile_the_rest(self) -> None:
+        while self._workshop is not None and self._workshop.catch_up():
+            await asyncio.sleep(BREATH_S)
+        if self._api is not None:
+            await self._api.ready()
+        await self.stopping.wait()
 
     async def _keep_time(self) -> None:
         if self._front is not None:

@@ -63,8 +63,6 @@ def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int], lists: M
     read = RoomsRead()
     if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
         read.problems.append(Problem("rooms", "must be written as [[rooms]] tables"))
-    elif not raw:
-        read.problems.append(Problem("rooms", "is required: write at least one [[rooms]] table with name, host and the two limits"))
     elif len(raw) > ROOMS_MAX:
         read.problems.append(Problem("rooms", f"must be at most {ROOMS_MAX} rooms, not {len(raw)}"))
     if read.problems:

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from greenroom.gateway.limits import Limits
 from greenroom.gateway.origin import Origin
+from greenroom.model.crawler import Crawler
 from greenroom.model.event import Event
 from greenroom.model.fields import spec
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
+from greenroom.model.zone import Zone
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000
@@ -39,9 +41,22 @@ class Server:
         "",
         high=4096,
     )
+    store: str = spec(
+        "where everything made through the API is kept: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/DATABASE`; "
+        "default: `config.db` in the data directory",
+        "",
+        high=2048,
+    )
     always_use_https: bool = spec("visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False)
     trusted_proxies: tuple[str, ...] = spec(
         "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are believed", (), high=1_000
+    )
+    geo_database: str = spec(
+        "an .mmdb file that knows countries or cities, for `ip.src.*` in rules; without one only countries are known", "", high=4096
+    )
+    asn_database: str = spec("an .mmdb file that knows autonomous systems, for `ip.src.asnum`", "", high=4096)
+    search_engine_crawler_bypass: bool = spec(
+        "let VERIFIED search engines by in every room; verified by their addresses, never by what they call themselves", False
     )
     trust_forwarded_host: bool = spec("believe X-Forwarded-Host of trusted proxies too; only if yours always set it", False)
     drain_seconds: int = spec(
@@ -92,10 +107,22 @@ class Config:
     rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     """Bypass rules by the id of their room."""
     lists: tuple[RuleList, ...] = ()
+    crawlers: tuple[Crawler, ...] = ()
+    """The operator's own, with the networks of their files; they stand beside those that are built in."""
+    geo_database: Path | None = None
+    asn_database: Path | None = None
+    search_engine_crawler_bypass: bool = False
     listen: Address
     control: Address
     data: Path
-    origin: Origin
+    store: str = ""
+    """URL of the configuration store; empty = the one in the data directory."""
+    origin: Origin | None = None
+    """Where requests go whose host has no origin of its own; None: such hosts are not served."""
+    zones: Mapping[str, Zone] = field(default_factory=dict)
+    """The zone of each room that was made through the API, by the room's id."""
+    zone_origins: Mapping[str, Origin] = field(default_factory=dict)
+    """Origins of zones by the zone's name, for the name itself and every host below it."""
     origins: Mapping[str, Origin] = field(default_factory=dict)
     always_use_https: bool = False
     trusted_proxies: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from greenroom.control.metrics import METRICS, gateway_rows
 from greenroom.core.rules import FIELDS, FUNCTIONS
 from greenroom.core.rules.functions import FunctionSpec
 from greenroom.gateway.counts import Counts
+from greenroom.model.crawler import Crawler
 from greenroom.model.fields import Spec, plain_type, specs
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
@@ -118,6 +119,9 @@ def configuration() -> str:
         "[the how-to](../howto/bypass-rules.md).\n\n" + keys(Rule, without=["id", "version", "last_updated"])
     )
     parts.append("\n## `[[lists]]`\n\nNamed lists that expressions of any room reach as `$name`.\n\n" + keys(RuleList, without=["id"]))
+    parts.append(
+        "\n## `[[crawlers]]`\n\nCrawlers beside those that are built in: [the how-to](../howto/countries-and-crawlers.md).\n\n" + keys(Crawler)
+    )
     for name, choices in lists:
         parts.append(f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n")
     return "".join(parts)

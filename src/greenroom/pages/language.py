@@ -93,7 +93,6 @@ class Language:
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]
         self._draw: dict[str, str] = words["draw"]
-        self._draw: dict[str, str] = words["draw"]
         self.clock: str = words["time"]["clock"]
         self._thousands: str = words["thousands"]
         self._grouped = GROUPINGS[words["grouping"]]
@@ -146,10 +145,6 @@ class Language:
         if n > SLIGHTEST:
             return self._chance["slight"]
         return self._chance["of"].format(n=self.number(n)) if n > 1 else self._chance["certain"]
-
-    def drawn(self, place: int, total: int) -> str:
-        """`17 of 1,234`: a place that was drawn."""
-        return self._draw["place"].format(n=self.number(place), total=self.number(total))
 
     def drawn(self, place: int, total: int) -> str:
         """`17 of 1,234`: a place that was drawn."""

@@ -1,7 +1,7 @@
 """The coordinator's side of sessions that follow their visitors (see `moves`): who claims what of whom, and what is on its way."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from greenroom.admission.center import DataCenter
@@ -83,6 +83,15 @@ class Movers:
         desk = desk or Desk()
         arrivals = tuple([(one, now_ms - renewed_ms) for one, renewed_ms in desk.arrivals])
         return MovesDown(center.moved_out, center.moved_in, arrivals, tuple(desk.wanted.items()), tuple(desk.denied))
+
+    def on_the_way(self, name: str) -> tuple[tuple[bytes, int], ...]:
+        """(id, last renewal) of sessions booked to a data center and not known to be taken over: what has to be remembered."""
+        desk = self._desks.get(name)
+        return tuple(desk.arrivals) if desk else ()
+
+    def recall(self, name: str, arrivals: Iterable[tuple[bytes, int]]) -> None:
+        """Takes `on_the_way` of a coordinator before this one over."""
+        self._desk(name).arrivals.extend(arrivals)
 
     # -- inside --------------------------------------------------------------------------------------------------------------
 

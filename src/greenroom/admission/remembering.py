@@ -49,6 +49,7 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     retired: bool = False
     moved_in: int = 0
     moved_out: int = 0
+    on_the_way: tuple[tuple[bytes, int], ...] = ()  # (id, last renewal) of sessions booked to it and not known to be taken over
 
 
 class Mark(NamedTuple):
@@ -71,7 +72,7 @@ def mark_of(center: DataCenter) -> Mark:
     return Mark(counters, center.rhos[0][1] if center.rhos else 0)
 
 
-def center_row(center: DataCenter) -> CenterRow:
+def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
     """To be written down before the answer of which it speaks goes out."""
     leaving: dict[int, int] = {}
     for when_ms, count in center.leaving:
@@ -81,6 +82,7 @@ def center_row(center: DataCenter) -> CenterRow:
         center.epoch, center.heard, center.answered, center.granted, center.returned_permits, center.returned_freed, center.used,
         center.over, center.settled, center.acknowledged, center.orphans, center.orphans_until_ms,
         center.rhos[0][1] if center.rhos else 0, tuple(leaving.items()), center.retired, center.moved_in, center.moved_out,
+        on_the_way,
     )  # fmt: skip
 
 
@@ -101,6 +103,8 @@ def recalled(
     for name, row in rows.items():
         center = coordinator.data_centers[name] = DataCenter(name)
         _fill(center, row, passed_ms)
+        if row.on_the_way:
+            coordinator.movers.recall(name, [(ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way])
     if complete:
         coordinator.doubted_until_ms = known.doubted_until_ms + passed_ms
     coordinator.reckon(known.total, set(known.doubted) & set(names) if complete else names)

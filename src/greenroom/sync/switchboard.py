@@ -93,7 +93,7 @@ class Switchboard:
                 continue
             mark = mark_of(center)
             if mark.worth_writing(self._marks.get(name)):
-                rows[name] = encode(center_row(center))
+                rows[name] = encode(center_row(center, coordinator.movers.on_the_way(data_center)))
                 self._writing[name] = mark
         return rows
 
@@ -142,7 +142,7 @@ class Switchboard:
     def _put_away(self, room_id: str) -> None:
         """A room that is gone, or that this process has not heard of yet: its rows stay for a while."""
         coordinator = self.coordinators.pop(room_id)
-        rows = {name: center_row(center) for name, center in coordinator.data_centers.items()}
+        rows = {name: center_row(center, coordinator.movers.on_the_way(name)) for name, center in coordinator.data_centers.items()}
         self._dormant[room_id] = Dormant(self.now_ms, 0, True, room_row(coordinator), rows)
 
     def _forget_dormant(self) -> None:

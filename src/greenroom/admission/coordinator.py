@@ -245,12 +245,13 @@ class Coordinator:
         return Facts(max(0, sessions), self.sums.outstanding, max(0, self.pool), sum(seconds.values()), ended, seconds)
 
     def _uncovered_seconds(self) -> dict[int, int]:
-        """Waiters without a permit in reachable data centers, by arrival second."""
+        """Waiters without a permit in reachable data centers, by arrival second; random: everybody, because nobody is covered first."""
         if self._ranked:
             return self._line.seconds
         seconds = Counter[int]()
         for name in self._contacts:
-            seconds.update(self.data_centers[name].uncovered_seconds())
+            center = self.data_centers[name]
+            seconds.update(center.seconds if self._random else center.uncovered_seconds())
         return seconds
 
     # -- what a data center may have ------------------------------------------------------------------------------------------

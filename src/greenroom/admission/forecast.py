@@ -14,15 +14,19 @@ that are free already. Everything is a function of the reports and the time: the
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from math import exp
+from collections.abc import Callable, Mapping, Sequence
+from math import exp, log1p
 
 import msgspec
 
 from greenroom.admission.census import AGE_CELL_MS
+from greenroom.admission.drift import AFTER_MS as DRIFT_AFTER_MS
+from greenroom.admission.drift import OLDEST_MS as DRIFT_OLDEST_MS
+from greenroom.admission.drift import drifted
 from greenroom.admission.endings import Endings
 from greenroom.admission.fluid import STEP_S, STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
 from greenroom.admission.intervals import Intervals
+from greenroom.admission.lottery import Draws, drift_of_draws, hazards
 from greenroom.admission.messages import SyncUp
 from greenroom.admission.patience import Patience
 from greenroom.admission.sketch import UNDECIDED_S, Sketch, between
@@ -36,6 +40,7 @@ PROBED = (0.1, 0.25, 0.5, 0.75, 1.0)
 BELIEVED_ENDS = 10
 """Fewer ended sessions say nothing about how soon units come back."""
 BELIEVED_S = 86_400.0
+LATELY_MS, WHOLE_MS = 60_000, 600_000
 TAIL_STEPS = 120
 TAIL_GROWTH = 1.2
 FINE_STEPS = 12
@@ -47,8 +52,8 @@ MARGIN = 1.5
 """Played forward until so many times those waiting are in: some join before the next forecast."""
 AHEAD_FINER = 1.1
 """How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth more to wait."""
-PATIENCE_EXPONENT = 1.0
-"""Who has waited long rarely gives up, so the rate of giving up is not believed any further."""
+PATIENT_S = 900.0
+"""The impatient give up first, so the rate of giving up among those who stay halves about every so often."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -57,9 +62,9 @@ class Facts(msgspec.Struct, frozen=True):
     sessions: int
     permits: int  # granted and not known to be used
     free: int  # units in the pool
-    waiting: int  # without a permit
+    waiting: int  # without a permit; random: everybody
     ended: int  # sessions, ever
-    seconds: dict[int, int]  # those waiting without a permit, by arrival second
+    seconds: Mapping[int, int]  # the same by arrival second
 
 
 class Forecaster:
@@ -70,11 +75,14 @@ class Forecaster:
         self._patience = Patience(now_ms)
         self._track = Track()
         self._intervals = Intervals()
+        self._draws = Draws()
+        self._change = ""
         self._heard: dict[str, SyncUp] = {}
         self._ended: dict[str, dict[int, int]] = {}
         self._recent: dict[int, int] = {}  # admissions of the last minute by second
         self._admitted = 0
         self._waiting = 0
+        self._random = False
         self._knots: list[tuple[int, int]] = []  # (arrival second, how many have come by its end and wait), from the first on
         self._probe_ms = 0
         self.due_ms = now_ms
@@ -85,7 +93,10 @@ class Forecaster:
         """New settings; what was learnt of sessions holds unless their duration is another one."""
         self._total = room.total_active_users
         self._per_minute = room.new_users_per_minute
-        self._random = room.queueing_method == "random"
+        random = room.queueing_method == "random"
+        if random != self._random:
+            self._random = random
+            self._forget()
         self._endings.configure(room.session_ms)
 
     # -- what reports say -----------------------------------------------------------------------------------------------------
@@ -121,31 +132,81 @@ class Forecaster:
     # -- what follows from them -----------------------------------------------------------------------------------------------
 
     def think(self, facts: Facts, now_ms: int) -> None:
-        """Makes a new sketch, or none when nobody waits without a permit."""
+        """Makes a new sketch, or none when nobody waits."""
         self.due_ms = now_ms + THINK_MS
         self._waiting = facts.waiting
         self._endings.step(now_ms // AGE_CELL_MS)
         self._endings.reconcile(facts.sessions)
         self._patience.pass_time(facts.waiting, now_ms)
-        if not facts.waiting or self._random:
-            self.sketch = None
-            self._intervals.forget()
-            self._track.forget()
+        if not facts.waiting:
+            self._forget()
             return
         self._track.check(now_ms, self._admitted)
-        self._intervals.overdue(now_ms)
         learnt = self._endings.seen >= BELIEVED_ENDS
-        self._knots = knots_of(facts.seconds)
         entered = self._play(facts, learnt, now_ms)
-        people, seconds = table(entered, self._track.scale, self._patience.giving_up_per_s, learnt)
-        strays_per_s = self._patience.stray_share * self._patience.joining_per_s(int(UNDECIDED_S * 1000))
-        self.sketch = Sketch(
-            now_ms, people, seconds, self._intervals.widths, self._random, learnt or facts.ended < BELIEVED_ENDS, strays_per_s=strays_per_s
-        )
-        if now_ms >= self._probe_ms:
+        probing = now_ms >= self._probe_ms
+        if probing:
             self._probe_ms = now_ms + PROBE_MS
             self._track.expect(now_ms, self._admitted, facts.permits + sum(entered[: AFTER_MS // 1000 // STEP_S]))
-            self._place_probes(facts, now_ms)
+        make = self._draw if self._random else self._line_up
+        self.sketch = make(facts, entered, learnt, probing, now_ms)
+
+    def _line_up(self, facts: Facts, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> Sketch:
+        """Fifo: people before somebody become a wait."""
+        intervals, patience = self._intervals, self._patience
+        intervals.overdue(now_ms)
+        self._knots = knots_of(facts.seconds)
+        people, seconds = table(entered, self._track.scale, patience.giving_up_per_s, learnt)
+        strays_per_s = patience.stray_share * patience.joining_per_s(int(UNDECIDED_S * 1000))
+
+        def wait_s(second: int, before: float) -> float | None:
+            undecided_s = min(UNDECIDED_S, max(0.0, UNDECIDED_S - now_ms / 1000 + second))
+            return between(people, seconds, max(0.0, before - strays_per_s * undecided_s))
+
+        if probing:
+            self._change = self._drift_of_the_line(wait_s, now_ms)
+            ahead = 0
+            for share in PROBED:
+                second, before = next(knot for knot in self._knots if knot[1] >= share * facts.waiting)
+                expected_s = wait_s(second, before)
+                if expected_s is not None and before > ahead:
+                    intervals.expect(second, now_ms, expected_s)
+                ahead = before
+        known = learnt or facts.ended < BELIEVED_ENDS
+        return Sketch(now_ms, people, seconds, intervals.widths, False, known, strays_per_s, self._change, now_ms - DRIFT_AFTER_MS)
+
+    def _drift_of_the_line(self, wait_s: Callable[[int, float], float | None], now_ms: int) -> str:
+        """Those in the middle of what was forecast a minute or more ago: when they should get in now, and should have then."""
+        old = [probe for probe in self._intervals.open() if DRIFT_AFTER_MS <= now_ms - probe.made_ms <= DRIFT_OLDEST_MS]
+        if not old:
+            return ""
+        old.sort(key=lambda probe: probe.second)
+        probe = old[len(old) // 2]
+        before = between([second for second, _ in self._knots], [count for _, count in self._knots], probe.second)
+        now_s = None if before is None else wait_s(probe.second, before)
+        return "" if now_s is None else drifted(probe.wait_s - (now_ms - probe.made_ms) / 1000, now_s)
+
+    def _draw(self, facts: Facts, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> Sketch:
+        """Random: admissions become a chance, the same for all who are present."""
+        draws, patience, scale = self._draws, self._patience, self._track.scale
+        drawn = [facts.permits + entered[0] * scale, *[count * scale for count in entered[1:]]]
+        joining_per_s = (patience.joining_per_s(LATELY_MS), patience.joining_per_s(WHOLE_MS))
+        found = hazards(drawn, facts.waiting, joining_per_s, patience.giving_up_per_s, learnt)
+        draws.judge(facts.seconds, patience.giving_up_per_s, now_ms)
+        if probing:
+            then = draws.before(now_ms - DRIFT_AFTER_MS)
+            self._change = drift_of_draws(then, found, now_ms) if then else ""
+            draws.expect(now_ms, facts.waiting, found)
+        known = learnt or facts.ended < BELIEVED_ENDS
+        return Sketch(now_ms, *found, draws.widths, True, known, 0.0, self._change, now_ms - DRIFT_AFTER_MS)
+
+    def _forget(self) -> None:
+        """Nobody waits: what was expected does not come any more."""
+        self.sketch = None
+        self._change = ""
+        self._intervals.forget()
+        self._draws.forget()
+        self._track.forget()
 
     def sketch_for(self, mine: Mapping[int, int]) -> Sketch | None:
         """The newest sketch for a data center where these wait without a permit, by arrival second: with those before them elsewhere."""
@@ -175,21 +236,6 @@ class Forecaster:
         ends = ends_of_the_living(living, survival, now_ms % AGE_CELL_MS / AGE_CELL_MS, STEPS_MAX)
         return admissions(ends, survival, facts.free, facts.permits, self._per_minute, recent, enough)
 
-    def _place_probes(self, facts: Facts, now_ms: int) -> None:
-        sketch = self.sketch
-        if sketch is None or self._random:
-            return
-        wanted = [max(1, int(share * facts.waiting)) for share in PROBED]
-        passed, index = 0, 0
-        for second in sorted(facts.seconds):
-            passed += facts.seconds[second]
-            while index < len(wanted) and passed >= wanted[index]:
-                undecided_s = min(UNDECIDED_S, max(0.0, UNDECIDED_S - now_ms / 1000 + second))
-                wait_s = between(sketch.people, sketch.seconds, max(0.0, wanted[index] - sketch.strays_per_s * undecided_s))
-                if wait_s is not None:
-                    self._intervals.expect(second, now_ms, wait_s)
-                index += 1
-
 
 def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:
     """How many came by the end of a second, finer towards the front."""
@@ -212,7 +258,7 @@ def table(entered: Sequence[float], scale: float, giving_up_per_s: float, learnt
     count, knot = 0.0, 0.0
     for step, now in enumerate(entered, 1):
         before = count
-        count += now * scale * exp(min(PATIENCE_EXPONENT, giving_up_per_s * STEP_S * (step - 0.5)))
+        count += now * scale * exp(giving_up_per_s * PATIENT_S * log1p(STEP_S * (step - 0.5) / PATIENT_S))
         if before == people[-1] < count and seconds[-1] < CLAIM_S + STEP_S * (step - 1):
             people.append(before + 1e-6)  # nobody was let in for a while: the table is flat up to here
             seconds.append(CLAIM_S + STEP_S * (step - 1))
@@ -225,6 +271,7 @@ def table(entered: Sequence[float], scale: float, giving_up_per_s: float, learnt
         pace = sum(last) / len(last) / STEP_S * scale
         while pace > 0 and seconds[-1] < BELIEVED_S:
             begun_s, ends_s = seconds[-1], seconds[-1] * TAIL_GROWTH
-            people.append(people[-1] + pace * (ends_s - begun_s) * exp(min(PATIENCE_EXPONENT, giving_up_per_s * (begun_s + ends_s) / 2)))
+            gone = exp(giving_up_per_s * PATIENT_S * log1p((begun_s + ends_s) / 2 / PATIENT_S))
+            people.append(people[-1] + pace * (ends_s - begun_s) * gone)
             seconds.append(ends_s)
     return tuple(people), tuple(seconds)

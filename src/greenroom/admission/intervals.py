@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from math import log
 
-from greenroom.admission.sketch import LEADS_S, OFFSET_S, WIDEST, Widths
+from greenroom.admission.sketch import LEADS_S, OFFSET_S, SHARES, WIDEST, Widths
 
-SHARES = (0.25, 0.75, 0.95)
-FIRST: Widths = (-0.15, 0.2, 0.5)
+FIRST: Widths = (-0.15, 0.0, 0.2, 0.5)
 """Before anything was learnt: within a sixth or a fifth half of the time."""
 LEAST = 0.02
+"""Two quantiles are at least this far apart."""
+MEDIAN_MOST = 0.0
+"""The median is corrected by no more than a third: what is wrong by more is not a matter of width."""
 STEP = 0.04
 PROBES_MAX = 2_000
 """Probes kept at once: half an hour of them; more would only cost memory."""
@@ -50,7 +52,7 @@ class Intervals:
     @property
     def widths(self) -> tuple[Widths, ...]:
         """One for each of LEADS_S."""
-        return tuple([(low, high, top) for low, high, top in self._widths])
+        return tuple([(low, middle, high, top) for low, middle, high, top in self._widths])
 
     def expect(self, second: int, made_ms: int, wait_s: float) -> None:
         """Remembers a forecast for whoever came in this second."""
@@ -59,8 +61,8 @@ class Intervals:
             heappush(self._probes, (second, self._queue, Probe(second, made_ms, wait_s)))
 
     def front_at(self, second: int, now_ms: int) -> None:
-        """Whoever gets in now came in this second."""
-        while self._probes and self._probes[0][0] <= second:
+        """Whoever gets in now came in this second, so everybody who came in an earlier one is in or has given up."""
+        while self._probes and self._probes[0][0] < second:
             self._judge(heappop(self._probes)[2], now_ms, True)
 
     def overdue(self, now_ms: int) -> None:
@@ -95,7 +97,7 @@ def lead(wait_s: float) -> int:
 def learn(widths: list[float], which: int, held: bool) -> None:
     """One judgement: the width drifts to where the nominal share holds, within bounds that keep quantiles in order."""
     widths[which] += STEP * (SHARES[which] - held)
-    low, high, top = widths
-    widths[0] = min(-LEAST, max(-WIDEST, low))
-    widths[1] = min(WIDEST - LEAST, max(LEAST, high))
-    widths[2] = min(WIDEST, max(widths[1] + LEAST, top))
+    low, middle, high, top = widths
+    middle = max(-MEDIAN_MOST, min(MEDIAN_MOST, middle))
+    high = min(WIDEST - LEAST, max(middle + LEAST, high))
+    widths[:] = max(-WIDEST, min(middle - LEAST, low)), middle, high, min(WIDEST, max(high + LEAST, top))

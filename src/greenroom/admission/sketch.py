@@ -25,10 +25,13 @@ WIDEST = 1.2
 """The largest logarithm of a width. Less than log 4, so that nobody is told less than whoever is in front."""
 UNDECIDED_S = 25.0
 """Whoever joined and was never seen again is known to be lost so much later: one refresh and the grace."""
-HAZARDS = tuple(-log(1 - share) for share in (0.25, 0.5, 0.75, 0.95))
+SHARES = (0.25, 0.5, 0.75, 0.95)
+SPREAD = (-1, 0, 1, 1)
+"""Where each of SHARES goes when less is known."""
+HAZARDS = tuple(-log(1 - share) for share in SHARES)
 
-Widths = tuple[float, float, float]
-"""Logarithms of what the median has to be multiplied by: for the 25th, 75th and 95th percentile."""
+Widths = tuple[float, float, float, float]
+"""Logarithms of what the wait that was worked out has to be multiplied by, for each of SHARES."""
 
 
 class Sketch(msgspec.Struct, frozen=True, array_like=True):
@@ -150,9 +153,9 @@ class Outlook:
 
     def _quantiles(self, sketch: Sketch) -> Estimate | None:
         waits: list[float] = []
-        (low, high, top), wider = sketch.widths[0], self._stale / 10 * log(2)
-        for hazard, width in zip(HAZARDS, (low - wider, 0.0, high + wider, top + wider), strict=True):
-            wait_s = between(sketch.people, sketch.seconds, self._gone + hazard * exp(width))
+        wider = self._stale / 10 * log(2)
+        for hazard, width, sign in zip(HAZARDS, sketch.widths[0], SPREAD, strict=True):
+            wait_s = between(sketch.people, sketch.seconds, self._gone + hazard * exp(width + sign * wider))
             if wait_s is None and len(waits) < len(HAZARDS) - 1:
                 return None
             waits.append(0.0 if wait_s is None else max(0.0, wait_s - self._passed_s))
@@ -170,14 +173,12 @@ def between(knots: Sequence[float], values: Sequence[float], at: float) -> float
 
 
 def _columns(sketch: Sketch, wider: float) -> tuple[list[float], ...]:
-    """Seconds for each knot: 25th percentile, median, 75th and 95th percentile."""
+    """Seconds for each knot, for each of SHARES."""
     widths = [width_at(sketch.widths, seconds) for seconds in sketch.seconds]
-    middle = list(sketch.seconds)
-    low, high, top = (
-        [(seconds + OFFSET_S) * exp(width[which] + sign * wider) - OFFSET_S for seconds, width in zip(middle, widths, strict=True)]
-        for which, sign in ((0, -1), (1, 1), (2, 1))
+    return tuple(
+        [(seconds + OFFSET_S) * exp(width[which] + sign * wider) - OFFSET_S for seconds, width in zip(sketch.seconds, widths, strict=True)]
+        for which, sign in enumerate(SPREAD)
     )
-    return low, middle, high, top
 
 
 def width_at(widths: Sequence[Widths], seconds: float) -> Widths:
@@ -187,5 +188,5 @@ def width_at(widths: Sequence[Widths], seconds: float) -> Widths:
     at = min(max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(widths) - 1.0)
     index = min(int(at), len(widths) - 2)
     part = at - index
-    less, more = widths[index], widths[index + 1]
-    return (less[0] + part * (more[0] - less[0]), less[1] + part * (more[1] - less[1]), less[2] + part * (more[2] - less[2]))
+    p25, p50, p75, p95 = [less + part * (more - less) for less, more in zip(widths[index], widths[index + 1], strict=True)]
+    return p25, p50, p75, p95

@@ -1,0 +1,104 @@
+"""Questions and answers as bytes: what goes into one call for one room, and what comes out, with the estimate read here.
+
+The server says how far somebody is from the front and how long that takes by the limits and the measured pace; the forecast is read in
+this process, because its table is worked out once and used for thousands of visitors.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+
+from msgspec import msgpack
+
+from greenroom.admission.sketch import Outlook, Sketch
+from greenroom.admission.waits import not_before
+from greenroom.core.estimate import AT_ONCE, random_estimate
+from greenroom.model.room import METHODS, Room
+from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
+
+ARRIVE, POLL, PEEK, VIEW, LEAVE = 1, 2, 3, 4, 5
+
+QUESTION = Struct("<B12sdQ")
+"""What, ticket id, key, luck."""
+SETTINGS = Struct("<BBBBIIII")
+_HEAD = Struct("<dddddd")
+_ANSWER = Struct("<BBddIIId")
+_IN_LINE, _BORROWS = 1, 2
+_FEW = 256
+
+_SKETCHES = msgpack.Decoder(Sketch)
+_STANDINGS = (Standing.GONE, *Standing)
+_GONE = Outcome(Standing.GONE)
+
+
+def settings_of(room: Room) -> bytes:
+    """What the functions have to know of a room."""
+    return SETTINGS.pack(
+        METHODS.index(room.queueing_method), room.queue_all, room.confirm_newcomers, not room.disable_session_renewal,
+        room.session_ms, room.renewal_age_ms, room.refresh_max_seconds, room.new_users_per_minute,
+    )  # fmt: skip
+
+
+class Reader:
+    """Reads the answers of one room."""
+
+    __slots__ = ("_open", "_outlook", "_random", "forecast", "line_ahead_ms", "now_ms", "per_minute", "permits", "want")
+
+    def __init__(self, room: Room) -> None:
+        self._outlook = Outlook()
+        self.forecast = 0
+        """Number of the forecast at hand."""
+        self.now_ms = self.permits = self.want = 0
+        """The ledger's clock, unused permits, and how many permits to ask for because the lease ran dry; as of the latest answer."""
+        self.line_ahead_ms = 0
+        """By how much the coordinator's clock is ahead of the ledger's."""
+        self.per_minute: float | None = None
+        self.configure(room)
+
+    def configure(self, room: Room) -> None:
+        """New settings."""
+        self._random = room.queueing_method == "random"
+        self._open = room.queueing_method != "reject" and not room.queue_all
+        self._outlook.expect(self._random)
+
+    def read(self, reply: bytes, forecast: bytes) -> Iterator[tuple[Outcome, bool]]:
+        """The outcomes of one call, each with whether asking for permits could help it."""
+        now_ms, permits, per_minute, line_ahead_ms, want, number = _HEAD.unpack_from(reply)
+        self.now_ms, self.permits, self.want, self.line_ahead_ms = int(now_ms), int(permits), int(want), int(line_ahead_ms)
+        self.per_minute = None if per_minute < 0 else per_minute
+        if forecast:
+            self.forecast = int(number)
+            self._outlook.take(_SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms)
+        for standing, flags, first, second, refresh_ms, ahead, waiting, wait_s in _ANSWER.iter_unpack(memoryview(reply)[_HEAD.size :]):
+            if standing == Standing.WAITING:
+                in_line = flags & _IN_LINE
+                attempted_ms = int(first)
+                estimate = self._estimate(ahead + 1, waiting, int(second), wait_s)
+                yield (
+                    Outcome(
+                        Standing.WAITING, 0, 0, attempted_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
+                        not_before(attempted_ms + refresh_ms - self.now_ms, estimate),
+                    ),
+                    bool(flags & _BORROWS),
+                )  # fmt: skip
+            elif standing == Standing.GONE:
+                yield _GONE, False
+            else:
+                yield Outcome(_STANDINGS[standing], int(first), int(second)), False
+
+    def _estimate(self, position: int, waiting: int, key: int, wait_s: float) -> Estimate | None:
+        """As `admission.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""
+        if not self._open:
+            return None
+        outlook = self._outlook
+        if self._random:
+            found = outlook.random(arrival_ms_of(key), self.now_ms) if outlook.sketch else None
+            if found or outlook.decides:
+                return found
+            return random_estimate(max(position, waiting) - self.permits, self.per_minute)
+        if wait_s == 0 and position <= self.permits:
+            return AT_ONCE
+        if outlook.sketch:
+            found = outlook.fifo(position - self.permits, arrival_ms_of(key), self.now_ms)
+            if found or outlook.decides:
+                return found
+        return None if wait_s < 0 else Estimate(wait_s, wait_s, wait_s)

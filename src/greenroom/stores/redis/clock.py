@@ -1,0 +1,34 @@
+"""The clock of a process whose books are in Redis: it goes by the server's, so that tickets mean the same at every edge."""
+
+from greenroom.ports import Clock
+
+
+class ServerClock:
+    """Another clock, put right by what the server says. Never runs backwards."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._own_ms = clock.now_ms
+        self._ahead_ms = 0
+        self._round_trip_ms = -1
+        self._latest_ms = 0
+
+    def now_ms(self) -> int:
+        """See `ports.Clock`."""
+        now_ms = self._own_ms() + self._ahead_ms
+        if now_ms < self._latest_ms:
+            return self._latest_ms
+        self._latest_ms = now_ms
+        return now_ms
+
+    def hear(self, server_ms: int, round_trip_ms: int) -> None:
+        """The server said it was `server_ms` somewhere within a round trip that ends now: right to half of it.
+
+        Quick answers are believed, slower ones after a while, and at once any answer that cannot be true unless the server's clock has
+        moved (another server has taken over).
+        """
+        ahead_ms = server_ms - self._own_ms() + round_trip_ms // 2
+        moved = abs(ahead_ms - self._ahead_ms) > (round_trip_ms + max(0, self._round_trip_ms)) // 2 + 2
+        if self._round_trip_ms < 0 or moved or round_trip_ms <= self._round_trip_ms:
+            self._round_trip_ms, self._ahead_ms = round_trip_ms, ahead_ms
+        else:
+            self._round_trip_ms += 1

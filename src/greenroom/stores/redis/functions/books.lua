@@ -1,0 +1,162 @@
+-- The books of one room in one data center, as a Redis function library: how they are kept, opened and closed.
+--
+-- Theory. This is admission/ledger.py once more, with the same words and the same results (tests compare every answer), because what
+-- must be atomic has to run where the books are. One call takes many operations of one room. The rules:
+--
+-- * Everything of a room has one hash tag, so a call touches one shard. A call either happened as a whole or did not.
+-- * Small numbers stand in one string (`books`, the fields of FIELDS); people stand in sorted sets. 53 bits of a score are enough
+--   for a key, and for two numbers about a waiter or a session at once.
+-- * The end of sessions is not written to each of them. Sessions are sorted by renewal, so all up to `ended_to` are over, and moving
+--   that border ends any number of them at once.
+-- * Time is the server's, and never runs backwards on the books.
+--
+-- Which Redis is this? Permits must never be spent twice, and a Redis that has started again, or taken over for another one, may
+-- remember a state in which they were not spent yet. So the books carry the name of the process that wrote them last (`life`), and
+-- this process remembers outside the data (`written`) how far it has written. If either does not fit, time has gone backwards and a
+-- new epoch begins: sessions and places stay, unused permits are void.
+
+local FORMAT = 1
+local CELL_MS = 256
+local PLACE_KEPT_MS = 300000
+local SPENT_MS = PLACE_KEPT_MS + 30000 -- so long after the last renewal a waiting ticket of the same id may still come
+local GRACE_MS = 3000
+local WINDOW_MS = 60000
+local CUT_OFF_MS = 4000
+local CALLED_REFRESH_MS = 2000
+local TIES = 4096 -- 2^12 keys a millisecond
+local SWEEP = 100 -- rows of one kind looked at in one call of visitors, which wait for it: 0.1 ms or so
+local SWEEP_SYNC = 1000 -- the same in a report, for which nobody waits
+
+local FIELDS = {
+  'format', 'life', 'serial', 'settings', 'epoch', 'latest_ms',
+  'permits', 'freed', 'granted_seen', 'returned_permits', 'returned_freed', 'used', 'over', 'settled', 'admitted', 'acknowledged',
+  'rho', 'recall', 'queueing', 'horizon_ms', 'pool', 'alone', 'applied', 'answered_ms', 'line_ahead_ms', 'round_trip_ms',
+  'inside', 'inside_rows', 'spent_rows', 'ended_to', 'minute_rows', 'waiting', 'drawn', 'everybody',
+  'swept', 'pardoned_ms', 'opened_ms',
+  'look', 'pace', 'gap_ms', 'entered', 'newcomers', 'looked_ms', 'arrivals_per_s',
+  'reported_ms', 'reports', 'whole', 'borrowed', 'borrow_ms', 'forecast',
+  'slot_admitted', 'slot_ms', 'tempo_ms', 'tempo_queueing', 'per_minute',
+  'joined', 'lost', 'strays', 'front_s',
+}
+
+local KEYS_OF = {'books', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast'}
+
+local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
+
+local life -- of this process; read once
+local written = {} -- books -> serial that this process wrote last
+local names = {} -- room -> its keys
+
+local b -- the books at hand: field -> value
+local k -- their keys
+local s -- the settings in force
+local now -- milliseconds
+local dirty -- whether b has to be written
+
+local function keys_of(room)
+  local found = names[room]
+  if not found then
+    found = {}
+    for _, name in ipairs(KEYS_OF) do found[name] = room .. ':' .. name end
+    names[room] = found
+  end
+  return found
+end
+
+local function this_life()
+  if not life then life = string.match(call('INFO', 'server'), 'run_id:(%x+)') end
+  return life
+end
+
+local METHODS = {[0] = 'fifo', [1] = 'random', [2] = 'passthrough', [3] = 'reject'}
+
+local function read_settings(raw)
+  local method, queue_all, confirm, renews, session_ms, renewal_age_ms, refresh_max_s, minute_limit = struct.unpack('<BBBBI4I4I4I4', raw)
+  local shut = METHODS[method] == 'reject'
+  return {
+    method = METHODS[method],
+    open = not shut and queue_all == 0,
+    rejecting = shut and queue_all == 0,
+    overdraws = METHODS[method] == 'passthrough',
+    confirm = confirm == 1,
+    renews = renews == 1,
+    renewal_age_ms = renewal_age_ms,
+    life_ms = session_ms + (renews == 1 and renewal_age_ms or 0),
+    refresh_max_ms = refresh_max_s * 1000,
+    minute_limit = minute_limit,
+  }
+end
+
+local function longest_refresh_ms() return floor(s.refresh_max_ms * 11 / 10) end
+
+-- Empty books. Whatever else stands under these keys is nobody's.
+local function new_books(settings)
+  for _, name in ipairs(KEYS_OF) do call('UNLINK', k[name]) end
+  b = {}
+  for _, name in ipairs(FIELDS) do b[name] = 0 end
+  b.format, b.life, b.settings, b.epoch = FORMAT, this_life(), settings, now
+  b.queueing, b.horizon_ms, b.alone, b.answered_ms, b.everybody = false, false, false, false, false
+  b.tempo_queueing, b.per_minute, b.whole = false, false, true
+  b.gap_ms = CALLED_REFRESH_MS
+  b.looked_ms, b.reported_ms, b.tempo_ms = now, now, now
+  b.latest_ms = now
+end
+
+-- These books may be older than what visitors were told: people stay, units do not.
+local function new_epoch()
+  if call('ZCARD', k.line) ~= b.waiting or call('ZCARD', k.due) ~= b.waiting then -- places are in the tickets too
+    call('UNLINK', k.line, k.due, k.seconds, k.drawn)
+    b.waiting, b.drawn = 0, 0
+  end
+  b.inside_rows, b.spent_rows, b.minute_rows = call('ZCARD', k.inside), call('ZCARD', k.spent), call('LLEN', k.minute)
+  b.inside = call('ZCOUNT', k.inside, (b.ended_to + 1) * 2048, '+inf')
+  b.life, b.epoch = this_life(), max(now, b.epoch + 1)
+  b.permits, b.freed, b.returned_permits, b.returned_freed, b.over, b.settled = 0, 0, 0, 0, 0, 0
+  b.granted_seen, b.used = b.inside, b.inside
+  b.admitted, b.acknowledged = b.minute_rows, 0
+  b.rho, b.recall, b.queueing, b.horizon_ms, b.pool, b.alone = 0, 0, false, false, 0, false
+  b.applied, b.answered_ms, b.reports, b.borrowed, b.borrow_ms, b.forecast = 0, false, 0, 0, 0, 0
+  b.joined, b.lost, b.strays = 0, 0, 0
+  b.reported_ms = now
+  b.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
+  call('UNLINK', k.fresh, k.told, k.ages, k.forecast)
+  b.whole = true
+  dirty = true
+end
+
+-- Whether rows have vanished (a server that evicts keys takes whole ones).
+local function torn()
+  return call('ZCARD', k.line) ~= b.waiting or call('ZCARD', k.due) ~= b.waiting
+    or call('ZCARD', k.inside) ~= b.inside_rows or call('LLEN', k.minute) ~= b.minute_rows
+end
+
+-- Opens the books of `room` now; when there are none, empty ones with these settings.
+local function open_books(room, settings)
+  call, floor, ceil, min, max = redis.call, math.floor, math.ceil, math.min, math.max
+  k, dirty = keys_of(room), false
+  now = server_ms(room)
+  local raw = call('GET', k.books)
+  if raw then
+    local values = cmsgpack.unpack(raw)
+    if values[1] > FORMAT then error({err = 'NEWER these books were written by a newer greenroom'}) end
+    b = {}
+    for place, name in ipairs(FIELDS) do b[name] = values[place] end
+    now = max(now, b.latest_ms)
+    s = read_settings(b.settings)
+    if b.life ~= this_life() or b.serial < (written[room] or 0) then new_epoch() end
+  else
+    s = read_settings(settings)
+    new_books(settings)
+    written[room] = 0
+    dirty = true
+  end
+end
+
+local function close_books(room)
+  if not dirty then return end
+  b.latest_ms, b.serial = now, b.serial + 1
+  written[room] = b.serial
+  local values = {}
+  for place, name in ipairs(FIELDS) do values[place] = b[name] end
+  call('SET', k.books, cmsgpack.pack(values))
+end

@@ -1,0 +1,83 @@
+-- What may be spent: admission/lease.py once more. Source of an admission: 1 a permit, 2 a freed unit, 3 a debt.
+
+local function connected() return b.answered_ms and now - b.answered_ms < CUT_OFF_MS end
+
+local function trim_minute()
+  while b.minute_rows > 0 do
+    local times = call('LRANGE', k.minute, 0, SWEEP - 1)
+    local old = 0
+    while old < #times and now - tonumber(times[old + 1]) > WINDOW_MS do old = old + 1 end
+    if old == 0 then return end
+    call('LTRIM', k.minute, old, -1)
+    b.minute_rows, dirty = b.minute_rows - old, true
+  end
+end
+
+local function source_of(overdraws)
+  if b.permits > 0 then return 1 end
+  if overdraws then return b.freed > 0 and 2 or 3 end
+  if b.freed > 0 and not connected() then
+    trim_minute()
+    if b.minute_rows + b.permits < b.rho then return 2 end
+  end
+  return nil
+end
+
+local function spend(source)
+  if source == 1 then
+    b.permits, b.used = b.permits - 1, b.used + 1
+  elseif source == 2 then
+    b.freed = b.freed - 1
+  else
+    b.over = b.over + 1
+  end
+  b.admitted = b.admitted + 1
+  call('RPUSH', k.minute, now)
+  b.minute_rows = b.minute_rows + 1
+end
+
+-- So many sessions ended: their units pay debts, or are on their way back.
+local function free(count)
+  local paid = min(count, b.over - b.settled)
+  b.settled, b.freed = b.settled + paid, b.freed + count - paid
+end
+
+local function give_back()
+  if not connected() then return end
+  b.returned_freed, b.freed = b.returned_freed + b.freed, 0
+  local surplus = max(0, b.permits - b.recall)
+  b.permits, b.returned_permits = b.permits - surplus, b.returned_permits + surplus
+end
+
+-- Ages of the admissions that the coordinator does not know, oldest first.
+local function ages()
+  local count = min(b.minute_rows, b.admitted - b.acknowledged)
+  local found = {}
+  if count > 0 then
+    for _, time in ipairs(call('LRANGE', k.minute, -count, -1)) do
+      local age = now - tonumber(time)
+      if age <= WINDOW_MS then found[#found + 1] = age end
+    end
+  end
+  return found
+end
+
+local function apply_lease(down)
+  b.permits = b.permits + max(0, down.granted - b.granted_seen)
+  b.granted_seen = max(down.granted, b.granted_seen)
+  local paid = min(b.permits, b.over - b.settled)
+  b.permits, b.used, b.settled = b.permits - paid, b.used + paid, b.settled + paid
+  if down.number <= b.applied then return end
+  b.applied = down.number
+  b.acknowledged = max(b.acknowledged, down.acknowledged)
+  if down.afresh then b.acknowledged = b.admitted - b.minute_rows end -- a coordinator that has forgotten the line has forgotten the minute
+  b.rho, b.recall, b.queueing, b.horizon_ms = down.rho, down.recall, down.queueing, down.horizon_ms or false
+  b.pool, b.alone = down.pool, down.alone
+  local round_trip_ms = now - down.sent_ms
+  if not b.answered_ms or round_trip_ms <= b.round_trip_ms then
+    b.round_trip_ms, b.line_ahead_ms = round_trip_ms, down.time_ms - floor((down.sent_ms + now) / 2)
+  else
+    b.round_trip_ms = b.round_trip_ms + 1
+  end
+  b.answered_ms = now
+end

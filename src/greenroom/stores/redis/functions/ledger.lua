@@ -1,0 +1,283 @@
+-- What visitors ask, and what time changes: admission/ledger.py and calling.py once more.
+
+local PACE_MS = 10000
+local HORIZON_SLACK_MS = 1000
+local GAP_WEIGHT = 0.1
+local GUESSES = 32
+local SOON_MS = 10000
+local SLOT_MS, SLOTS_MAX, ENOUGH, BELIEVED, BELIEVED_MS = 15000, 120, 30, 5, 60000
+local LONGEST_S = 30 * 24 * 3600
+
+-- How fast the line moves (admission/tempo.py): the newest slot is in the books, older ones stand under `tempo`, newest first.
+local function mark_tempo()
+  if b.tempo_queueing and now > b.tempo_ms then
+    b.slot_ms = b.slot_ms + now - b.tempo_ms
+    if b.slot_ms >= SLOT_MS then
+      local older = call('GET', k.tempo) or ''
+      call('SET', k.tempo, string.sub(struct.pack('<dd', b.slot_admitted, b.slot_ms) .. older, 1, 16 * (SLOTS_MAX - 1)))
+      b.slot_admitted, b.slot_ms = 0, 0
+    end
+  end
+  b.tempo_ms, b.tempo_queueing = now, b.waiting > 0
+end
+
+local function measure_tempo()
+  local admitted, queueing_ms = b.slot_admitted, b.slot_ms
+  local older = (admitted < ENOUGH or queueing_ms < BELIEVED_MS) and call('GET', k.tempo) or ''
+  local at = 1
+  while at <= #older and not (admitted >= ENOUGH and queueing_ms >= BELIEVED_MS) do
+    local slot_admitted, slot_ms = struct.unpack('<dd', older, at)
+    admitted, queueing_ms, at = admitted + slot_admitted, queueing_ms + slot_ms, at + 16
+  end
+  if admitted < BELIEVED or queueing_ms < BELIEVED_MS then b.per_minute = false else b.per_minute = admitted * 60000 / queueing_ms end
+end
+
+local function lose_place(key, attempted_ms)
+  b.lost = b.lost + 1
+  if attempted_ms - arrival_ms(key) <= SOON_MS then b.strays = b.strays + 1 end
+end
+
+local function sweep(limit)
+  if torn() then new_epoch() end
+  dirty = true
+  local ended, more = end_sessions(floor(now / CELL_MS) * CELL_MS - s.life_ms - 1, limit)
+  free(ended)
+  forget_spent(limit)
+  local ghosts = sweep_line(floor(limit / 4), lose_place)
+  trim_minute()
+  mark_tempo()
+  measure_tempo()
+  local passed_ms = now - b.looked_ms
+  if passed_ms > 0 then
+    b.pace = b.pace + (b.entered * 1000 / passed_ms - b.pace) * passed_ms / (passed_ms + PACE_MS)
+    b.entered, b.looked_ms = 0, now
+  end
+  b.look = b.pace * b.gap_ms / 1000
+  b.swept = (more or ghosts) and -1 or floor(now / CELL_MS) -- what is left over is looked at by the next operation
+end
+
+local function sweep_when_due()
+  if floor(now / CELL_MS) ~= b.swept then sweep(SWEEP) end
+end
+
+-- Whose turn it is -----------------------------------------------------------------------------------------------------------------
+
+local function draw(high, low)
+  local wanted = b.permits + ceil(b.look) - b.drawn
+  b.everybody = wanted + b.drawn >= b.waiting
+  if b.everybody or wanted <= 0 then return end
+  local first, second = low % 2147483562 + 1, high % 2147483398 + 1
+  for _ = 1, GUESSES do
+    first, second = first * 40014 % 2147483563, second * 40692 % 2147483399
+    local place = floor((first - second) % 2147483562 / 2147483562 * b.waiting)
+    local found = call('SADD', k.drawn, call('ZRANGE', k.line, place, place)[1])
+    b.drawn, wanted = b.drawn + found, wanted - found
+    if wanted == 0 then return end
+  end
+end
+
+local function is_drawn(id) return b.everybody or (b.drawn > 0 and call('SISMEMBER', k.drawn, id) == 1) end
+
+local function has_turn(id, rank, key)
+  if s.method == 'random' then return is_drawn(id) end
+  if s.overdraws then return true end
+  if rank >= b.permits + floor(b.look) then return false end
+  if not b.horizon_ms or not b.answered_ms then return true end
+  return arrival_ms(key) <= b.horizon_ms + now - b.answered_ms + HORIZON_SLACK_MS + floor(b.gap_ms)
+end
+
+local function is_called(id, rank)
+  if s.method == 'random' then return is_drawn(id) end
+  return rank < b.permits + max(1, ceil(b.look))
+end
+
+local function count_called()
+  if not s.open then return 0 end
+  if s.method == 'random' then return b.everybody and b.waiting or b.drawn end
+  return min(b.waiting, b.permits + max(1, ceil(b.look)))
+end
+
+-- How long it takes by the limits and the measured pace alone, in seconds (core/estimate.py; fifo); nil: not known.
+local function plain_wait_s(position)
+  local without = position - b.permits
+  if without <= 0 then return 0 end
+  if without <= b.pool and b.alone then
+    local limit = s.minute_limit
+    local paced_s = without * 30 / limit
+    local beyond = without - 1 - (limit - b.minute_rows)
+    if beyond < 0 then return min(LONGEST_S, paced_s) end
+    local minutes = floor(beyond / limit)
+    local place, leaves_ms = beyond - minutes * limit, WINDOW_MS
+    if place < b.minute_rows then leaves_ms = tonumber(call('LINDEX', k.minute, place)) + WINDOW_MS - now end
+    return min(LONGEST_S, max(paced_s, minutes * 60 + max(0, leaves_ms) / 1000))
+  end
+  if not b.per_minute or b.per_minute <= 0 then return nil end
+  return min(LONGEST_S, without * 60 / b.per_minute)
+end
+
+-- Answers --------------------------------------------------------------------------------------------------------------------------
+
+local ADMITTED, ACTIVE, WAITING, GONE = 1, 2, 3, 4
+local IN_LINE, BORROWS = 1, 2 -- flags
+local UNKNOWN = -1
+
+local function answer(standing, flags, first, second, refresh_ms, ahead, waiting, wait_s)
+  return struct.pack('<BBddI4I4I4d', standing, flags, first, second, refresh_ms, ahead, waiting, wait_s)
+end
+
+local function gone() return answer(GONE, 0, 0, 0, 0, 0, 0, UNKNOWN) end
+
+local function active(renewed_ms) return answer(ACTIVE, 0, renewed_ms + s.life_ms, renewed_ms, 0, 0, 0, UNKNOWN) end
+
+local function held(flags, attempted_ms, key, refresh_ms, ahead, wait_s)
+  return answer(WAITING, flags, attempted_ms, key, refresh_ms, ahead, b.waiting, wait_s or UNKNOWN)
+end
+
+local function spread(value_ms, percent, low)
+  return value_ms + floor(value_ms * percent * (low % 65536 - 32768) / 3276800)
+end
+
+local function wait_of(position)
+  if not s.open or s.method == 'random' then return nil end
+  return plain_wait_s(position)
+end
+
+local function outside(key, ahead, low, flags)
+  local refresh_ms = s.rejecting and 0 or spread(CALLED_REFRESH_MS, 25, low)
+  return held(flags, now, key, refresh_ms, ahead, wait_of(ahead + 1))
+end
+
+local function refresh_of(id, rank, wait_s, low)
+  if s.rejecting then return 0 end
+  if s.open and is_called(id, rank) then return spread(CALLED_REFRESH_MS, 25, low) end
+  local wait_ms = s.refresh_max_ms
+  if s.open and s.method == 'fifo' then
+    wait_ms = min(wait_ms, CALLED_REFRESH_MS * (rank + 1))
+    if wait_s then wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, floor(wait_s * 333))) end
+  end
+  return spread(wait_ms, 10, low)
+end
+
+local function hold(id, key, rank, low)
+  local wait_s = wait_of(rank + 1)
+  local refresh_ms = refresh_of(id, rank, wait_s, low)
+  expect(id, refresh_ms)
+  return held(IN_LINE, now, key, refresh_ms, rank, wait_s)
+end
+
+-- Lets somebody in; `key` and `attempted_ms` of somebody in line.
+local function admit(id, source, key, attempted_ms)
+  dirty = true
+  if key then
+    leave_line(id, key)
+    b.front_s = floor(arrival_ms(key) / 1000)
+    if attempted_ms ~= now then
+      b.entered, b.slot_admitted = b.entered + 1, b.slot_admitted + 1
+      local gap_ms = min(now - max(attempted_ms, b.opened_ms), longest_refresh_ms() + GRACE_MS)
+      b.gap_ms = b.gap_ms + (gap_ms - b.gap_ms) * GAP_WEIGHT
+    end
+  else
+    b.newcomers = b.newcomers + 1
+  end
+  spend(source)
+  begin_session(id)
+  return answer(ADMITTED, 0, now + s.life_ms, now, 0, 0, 0, UNKNOWN)
+end
+
+local function newcomer_source()
+  if s.overdraws then return source_of(true) end
+  if b.permits > b.waiting and not b.queueing then return 1 end
+  if b.waiting > 0 or connected() then return nil end
+  return source_of(false)
+end
+
+-- How many permits to ask for while a newcomer waits (admission/borrowing.py).
+local function borrows()
+  if b.permits > 0 or b.queueing or b.waiting > 0 or not s.open or s.confirm then return 0 end
+  if not connected() or now < b.borrow_ms then return 0 end
+  return max(1, ceil(0.5 * b.arrivals_per_s))
+end
+
+local OPERATIONS = {}
+
+OPERATIONS[1] = function(id, _, _, low) -- arrive
+  sweep_when_due()
+  if s.open and not s.confirm then
+    local source = newcomer_source()
+    if source then return admit(id, source) end
+  end
+  return outside((now + b.line_ahead_ms) * TIES, b.waiting, low, borrows() > 0 and BORROWS or 0)
+end
+
+local function view(id)
+  local renewed_ms, age = session_of(id)
+  if not renewed_ms or now >= renewed_ms + s.life_ms then return gone() end
+  if now - renewed_ms > s.renewal_age_ms and s.renews then
+    renew_session(id, renewed_ms, age)
+    renewed_ms = now
+  end
+  return active(renewed_ms)
+end
+
+OPERATIONS[2] = function(id, key, high, low) -- poll
+  local renewed_ms, spent = session_of(id)
+  if renewed_ms then return view(id) end
+  if spent then return gone() end
+  local attempted_ms, refresh_ms = waiter(id)
+  if floor(now / CELL_MS) ~= b.swept then
+    if attempted_ms then expect(id, refresh_ms) end -- present: not a ghost in this very sweep
+    sweep(SWEEP)
+  end
+  if attempted_ms then
+    key = key_of(id)
+  else
+    if s.rejecting then return outside(key, rank_of(key), low, 0) end
+    dirty = true
+    attempted_ms = now
+    join_line(id, key)
+    if now - arrival_ms(key) > SOON_MS then b.lost = b.lost - 1 else b.joined = b.joined + 1 end
+    if b.spent_rows > 0 then b.spent_rows = b.spent_rows - call('ZREM', k.spent, id) end
+    b.newcomers = b.newcomers + 1
+  end
+  local rank = rank_of(key)
+  if s.open then
+    if s.method == 'random' then
+      dirty = true
+      draw(high, low)
+    end
+    if has_turn(id, rank, key) then
+      local source = source_of(s.overdraws)
+      if source then return admit(id, source, key, attempted_ms) end
+    end
+  end
+  return hold(id, key, rank, low)
+end
+
+OPERATIONS[3] = function(id, key, _, low) -- peek
+  local renewed_ms, spent = session_of(id)
+  if renewed_ms then return now < renewed_ms + s.life_ms and active(renewed_ms) or gone() end
+  if spent then return gone() end
+  local attempted_ms, refresh_ms = waiter(id)
+  if not attempted_ms then return outside(key, rank_of(key), low, 0) end
+  key = key_of(id)
+  local rank = rank_of(key)
+  return held(IN_LINE, attempted_ms, key, refresh_ms, rank, wait_of(rank + 1))
+end
+
+OPERATIONS[4] = view
+
+OPERATIONS[5] = function(id) -- leave
+  local renewed_ms, age = session_of(id)
+  if renewed_ms then
+    end_session(id, renewed_ms, age)
+    free(1)
+  elseif waiter(id) then
+    leave_line(id, key_of(id))
+    b.lost = b.lost + 1
+    spend_id(id, now)
+  else
+    return gone()
+  end
+  dirty = true
+  return gone()
+end

@@ -1,0 +1,141 @@
+-- Who is inside, who waits, and where: the rows of the sorted sets.
+
+-- Inside: id -> renewal * 2048 + steps of 5 s from the beginning of the session to that renewal (2047: nobody knows).
+local AGE_CELL_MS, AGE_CELLS, AGE_UNKNOWN = 5000, 1440, 2047
+-- Due: id -> hour at which a waiter is a ghost * 2^17 + the refresh that was assigned. Hours count from ORIGIN_MS, so that both
+-- numbers are exact from 2024 to 2029, and afterwards the refresh to a few milliseconds.
+local ORIGIN_MS, REFRESHES = 1800000000000, 131072
+
+local function arrival_ms(key) return floor(key / TIES) end
+
+-- One more or less of an absolute count that the coordinator is told: arrival seconds as they are, ages as negative numbers.
+local function count_second(key, change)
+  local second = floor(arrival_ms(key) / 1000)
+  if call('HINCRBY', k.seconds, second, change) == 0 then call('HDEL', k.seconds, second) end
+  call('SADD', k.fresh, second)
+end
+
+local function count_age(renewed_ms, age)
+  if age == AGE_UNKNOWN then return end
+  local begun = floor(renewed_ms / AGE_CELL_MS) - age
+  local cell = min(max(0, floor(now / AGE_CELL_MS) - begun), AGE_CELLS - 1)
+  call('HINCRBY', k.ages, cell, 1)
+  call('SADD', k.fresh, -1 - cell)
+end
+
+-- Last renewal of a living (or not yet swept) session and its age then; nil when there is none, and whether the id is spent.
+local function session_of(id)
+  local score = call('ZSCORE', k.inside, id)
+  if score then
+    score = tonumber(score)
+    local renewed_ms = floor(score / 2048)
+    if renewed_ms > b.ended_to then return renewed_ms, score % 2048 end
+    if renewed_ms + SPENT_MS > now then return nil, true end
+  end
+  if b.spent_rows > 0 then
+    local until_ms = call('ZSCORE', k.spent, id)
+    if until_ms and tonumber(until_ms) > now then return nil, true end
+  end
+  return nil, false
+end
+
+local function renew_session(id, renewed_ms, age)
+  if age ~= AGE_UNKNOWN then
+    age = min(AGE_UNKNOWN - 1, floor(now / AGE_CELL_MS) - floor(renewed_ms / AGE_CELL_MS) + age)
+  end
+  call('ZADD', k.inside, string.format('%.0f', now * 2048 + age), id)
+end
+
+local function begin_session(id)
+  b.inside_rows = b.inside_rows + call('ZADD', k.inside, string.format('%.0f', now * 2048), id)
+  b.inside = b.inside + 1
+end
+
+local function spend_id(id, last_seen_ms)
+  local until_ms = last_seen_ms + SPENT_MS
+  if until_ms > now then b.spent_rows = b.spent_rows + call('ZADD', k.spent, until_ms, id) end
+end
+
+local function end_session(id, renewed_ms, age)
+  call('ZREM', k.inside, id)
+  b.inside, b.inside_rows = b.inside - 1, b.inside_rows - 1
+  count_age(renewed_ms, age)
+  spend_id(id, renewed_ms)
+end
+
+-- Ends all sessions renewed up to `border` ms; returns how many. At most `limit` are looked at, then the border moves less far.
+local function end_sessions(border, limit)
+  if border <= b.ended_to then return 0, false end
+  local low = string.format('%.0f', (b.ended_to + 1) * 2048)
+  local rows = call('ZRANGEBYSCORE', k.inside, low, string.format('(%.0f', (border + 1) * 2048), 'WITHSCORES', 'LIMIT', 0, limit)
+  local limited = #rows == 2 * limit
+  if limited then
+    local first, last = floor(tonumber(rows[2]) / 2048), floor(tonumber(rows[#rows]) / 2048)
+    border = first == last and last or last - 1 -- whole milliseconds only
+  end
+  for place = 2, #rows, 2 do
+    local score = tonumber(rows[place])
+    if floor(score / 2048) <= border then count_age(floor(score / 2048), score % 2048) end
+  end
+  local count = call('ZCOUNT', k.inside, low, string.format('(%.0f', (border + 1) * 2048))
+  b.ended_to, b.inside = border, b.inside - count
+  return count, limited
+end
+
+-- Forgets ids that no waiting ticket can bring any more.
+local function forget_spent(limit)
+  local old = min(b.ended_to, now - SPENT_MS)
+  local count = min(limit, call('ZCOUNT', k.inside, '-inf', string.format('(%.0f', (old + 1) * 2048)))
+  if count > 0 then b.inside_rows = b.inside_rows - call('ZREMRANGEBYRANK', k.inside, 0, count - 1) end
+  if b.spent_rows > 0 then
+    count = min(limit, call('ZCOUNT', k.spent, '-inf', now))
+    if count > 0 then b.spent_rows = b.spent_rows - call('ZREMRANGEBYRANK', k.spent, 0, count - 1) end
+  end
+end
+
+-- When a waiter tried last and which refresh was assigned; nil when not in line.
+local function waiter(id)
+  local score = call('ZSCORE', k.due, id)
+  if not score then return nil end
+  score = tonumber(score)
+  local refresh_ms = score % REFRESHES
+  return floor(score / REFRESHES) + ORIGIN_MS - refresh_ms - GRACE_MS, refresh_ms
+end
+
+local function expect(id, refresh_ms)
+  call('ZADD', k.due, string.format('%.0f', (now + refresh_ms + GRACE_MS - ORIGIN_MS) * REFRESHES + refresh_ms), id)
+end
+
+local function key_of(id) return tonumber(call('ZSCORE', k.line, id)) end
+
+local function rank_of(key) return call('ZCOUNT', k.line, '-inf', string.format('(%.0f', key)) end
+
+local function join_line(id, key)
+  call('ZADD', k.line, string.format('%.0f', key), id)
+  b.waiting = b.waiting + 1
+  count_second(key, 1)
+end
+
+local function leave_line(id, key)
+  call('ZREM', k.line, id)
+  call('ZREM', k.due, id)
+  b.waiting = b.waiting - 1
+  count_second(key, -1)
+  if b.drawn > 0 then b.drawn = b.drawn - call('SREM', k.drawn, id) end
+end
+
+-- Calls `lost(id, key, attempted)` for ghosts among at most `limit`, and takes them out of the line.
+local function sweep_line(limit, lost)
+  local cell = floor(now / CELL_MS)
+  if floor(b.pardoned_ms / CELL_MS) >= cell or b.waiting == 0 then return false end
+  local edge_ms = cell * CELL_MS - (s.rejecting and PLACE_KEPT_MS or 0)
+  local border = string.format('(%.0f', (edge_ms - ORIGIN_MS) * REFRESHES)
+  local rows = call('ZRANGEBYSCORE', k.due, '-inf', border, 'WITHSCORES', 'LIMIT', 0, limit)
+  for place = 1, #rows, 2 do
+    local score = tonumber(rows[place + 1])
+    local key = key_of(rows[place])
+    leave_line(rows[place], key)
+    lost(key, floor(score / REFRESHES) + ORIGIN_MS - score % REFRESHES - GRACE_MS)
+  end
+  return #rows == 2 * limit
+end

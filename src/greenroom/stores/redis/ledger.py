@@ -1,0 +1,200 @@
+"""The ledger of one room in Redis, as `ports.Ledger`: many processes share it, and whatever Redis does, nobody is let in unasked."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from greenroom.model.room import Room
+from greenroom.model.visit import Outcome, Standing
+from greenroom.ports import Clock
+from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, Reader, settings_of
+from greenroom.stores.redis.desk import GATHERED_MAX, Desk
+from greenroom.stores.redis.library import Library
+from greenroom.stores.redis.wire import Command
+
+CALL_MAX = 12
+"""Questions in one call: Redis does nothing else meanwhile, so a call has to stay below 0.2 ms."""
+
+HELD_REFRESH_MS = 5_000
+"""Whoever cannot be answered tries again about so much later: a crowd must not fall upon a Redis that has just come back."""
+
+Then = Callable[[Outcome], None]
+
+
+class Errands(Protocol):
+    """What a ledger cannot do by itself."""
+
+    def heard(self, server_ms: int) -> None:
+        """An answer that has just come says that it was then."""
+
+    def run_dry(self, room_id: str, want: int, then: Callable[[], None]) -> bool:
+        """Asks the coordinator for permits; `then` is called once when that is over. False: there is nobody to ask."""
+
+    def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
+        """See `ports.Ledger.before`."""
+
+    def rekey(self, room_id: str, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
+        """See `ports.Ledger.rekey`."""
+
+
+Asked = tuple[bytes, Then, bool]
+"""A question, who wants the answer, and whether it is asked for the second time."""
+
+
+class RedisLedger:
+    """All operations of one room. Made by `RedisBooks`."""
+
+    def __init__(
+        self,
+        room: Room,
+        place: bytes,
+        library: Library,
+        desk: Desk,
+        clock: Clock,
+        getrandbits: Callable[[int], int],
+        errands: Errands,
+    ) -> None:
+        """`place` is the name of the books in Redis."""
+        self.place = place
+        self.reader = Reader(room)
+        self._room = room
+        self._settings = settings_of(room)
+        self._said = False  # whether Redis knows these settings
+        self._turn, self._configure = library.function("turn"), library.function("configure")
+        self._desk = desk
+        self._now_ms = clock.now_ms
+        self._getrandbits = getrandbits
+        self._errands = errands
+        self._asked: list[Asked] = []
+        self._dry: list[Asked] = []
+
+    # -- the Ledger port ------------------------------------------------------------------------------------------------------
+
+    def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """See `ports.Ledger`."""
+        self._ask(QUESTION.pack(ARRIVE, ticket_id, key, self._getrandbits(64)), then)
+
+    def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """See `ports.Ledger`."""
+        self._ask(QUESTION.pack(POLL, ticket_id, key, self._getrandbits(64)), then)
+
+    def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """See `ports.Ledger`."""
+        self._ask(QUESTION.pack(PEEK, ticket_id, key, self._getrandbits(64)), then)
+
+    def view(self, ticket_id: bytes, then: Then) -> None:
+        """See `ports.Ledger`."""
+        self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)
+
+    def leave(self, ticket_id: bytes, key: int = 0) -> None:
+        """See `ports.Ledger`. Lost when Redis does not answer: the place or session then ends by itself."""
+        self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), _nobody)
+
+    def configure(self, room: Room) -> None:
+        """See `ports.Ledger`. Said to Redis until it has been heard; of two processes that say different things the later one counts."""
+        self._room = room
+        self._settings = settings_of(room)
+        self._said = False
+        self.reader.configure(room)
+        self._desk.call(self)
+
+    # -- for the books around it ------------------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> Room:
+        """The settings in force."""
+        return self._room
+
+    @property
+    def settings(self) -> bytes:
+        """The same for Redis."""
+        return self._settings
+
+    def line_ms(self, now_ms: int) -> int:
+        """Now on the coordinator's clock, of which keys are made."""
+        return now_ms + self.reader.line_ahead_ms
+
+    @property
+    def idle(self) -> bool:
+        """See `desk.Counter`."""
+        return not self._asked and self._said
+
+    def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
+        """See `desk.Counter`."""
+        asked, self._asked = self._asked[:limit], self._asked[limit:]
+        found = [] if self._said else [self._saying()]
+        for start in range(0, len(asked), CALL_MAX):
+            part = asked[start : start + CALL_MAX]
+            questions = b"".join([question for question, _, _ in part])
+            command = ("FCALL", self._turn, 1, self.place, self._settings, questions, self.reader.forecast)
+            found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
+        return found
+
+    def give_up(self, error: Exception) -> None:  # noqa: ARG002 - whatever the reason is, they are held
+        """See `desk.Counter`."""
+        asked, self._asked = self._asked, []
+        self._hold(asked)
+
+    def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
+        """See `ports.Ledger`. Asked until there is an answer: a draw without those who are there would be none."""
+        self._errands.before(self._room.id, key, then)
+
+    def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
+        """See `ports.Ledger`."""
+        self._errands.rekey(self._room.id, keys, then)
+
+    # -- inside -----------------------------------------------------------------------------------------------------------------
+
+    def _ask(self, question: bytes, then: Then, again: bool = False) -> None:
+        if len(self._asked) >= GATHERED_MAX:
+            self._hold([(question, then, again)])
+            return
+        self._asked.append((question, then, again))
+        self._desk.call(self)
+
+    def _saying(self) -> tuple[Command, Callable[[Any], None]]:
+        settings = self._settings
+        self._said = True  # unless a reply says otherwise: so that an idle ledger does not ask again and again
+
+        def heard(reply: Any) -> None:
+            if isinstance(reply, Exception) and settings == self._settings:
+                self._said = False
+
+        return ("FCALL", self._configure, 1, self.place, settings), heard
+
+    def _answer(self, asked: list[Asked], reply: Any) -> None:
+        if isinstance(reply, Exception):
+            self._hold(asked)
+            return
+        dry: list[tuple[Asked, Outcome]] = []
+        for one, (outcome, could_borrow) in zip(asked, self.reader.read(*reply), strict=True):
+            if could_borrow and not one[2]:
+                dry.append((one, outcome))
+            else:
+                one[1](outcome)
+        self._errands.heard(self.reader.now_ms)
+        if dry:
+            self._wait_for_permits(dry)
+
+    def _wait_for_permits(self, dry: list[tuple[Asked, Outcome]]) -> None:
+        """Newcomers who would be let in if the coordinator had a permit to spare: they are asked about once more when it has been asked."""
+        asking = bool(self._dry)
+        self._dry += [one for one, _ in dry]
+        if not asking and not self._errands.run_dry(self._room.id, self.reader.want, self._ask_again):
+            self._dry = []
+            for (_, then, _), outcome in dry:
+                then(outcome)
+
+    def _ask_again(self) -> None:
+        dry, self._dry = self._dry, []
+        for question, then, _ in dry:
+            self._ask(question, then, True)
+
+    def _hold(self, asked: Iterable[Asked]) -> None:
+        now_ms = self._now_ms()
+        for _, then, _ in asked:
+            refresh_ms = HELD_REFRESH_MS * (768 + self._getrandbits(9)) >> 10
+            then(Outcome(Standing.WAITING, attempted_ms=now_ms, refresh_ms=refresh_ms, storage_failed=True))
+
+
+def _nobody(outcome: Outcome) -> None:
+    """Nobody wants this answer."""

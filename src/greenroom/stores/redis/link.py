@@ -1,0 +1,128 @@
+"""Where a Redis is, as an operator writes it: one server, a master that Sentinels know, or a cluster; over TCP, TLS or a socket file.
+
+| URL | means |
+|---|---|
+| `redis://[user:password@]host[:port][/db]`, `unix://[user:password@]/path?db=0` | one server |
+| `redis+sentinel://[user:password@]host[:port],host[:port].../service[/db]` | the master that these Sentinels name |
+| `redis+cluster://[user:password@]host[:port],host[:port]...` | a cluster, reached through any of these |
+
+`rediss` instead of `redis` is TLS. Options behind `?`: `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile` (paths), `ssl_check_hostname`,
+`ssl_cert_reqs`; for Sentinel `sentinel_username` and `sentinel_password` when Sentinels want other ones.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from redis.asyncio import Redis, RedisCluster, Sentinel
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from greenroom.errors import InvalidConfig, Problem
+
+Client = Redis | RedisCluster
+
+CONNECTIONS_MAX = 16
+"""Of one process to one server: the ledger needs two, the office and its calls a few."""
+
+PORT, SENTINEL_PORT = 6379, 26379
+OPTIONS = frozenset(
+    ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname", "ssl_cert_reqs", "sentinel_username", "sentinel_password", "db")
+)
+_FORMS = "redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
+
+
+class Link:
+    """A checked URL; `client()` makes a client of it, as often as wanted. Shown without the password."""
+
+    def __init__(self, url: str, pointer: str = "redis") -> None:
+        """Raises InvalidConfig with `pointer` for a URL that is none of the forms above."""
+        problems: list[str] = []
+        try:
+            parts = urlsplit(url)
+            scheme, _, kind = parts.scheme.partition("+")
+            netloc, path = parts.netloc, parts.path
+        except ValueError as error:
+            raise InvalidConfig([Problem(pointer, str(error))]) from None
+        if scheme not in ("redis", "rediss", "unix") or kind not in ("", "sentinel", "cluster") or (scheme == "unix" and kind):
+            raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
+        login, _, hosts = netloc.rpartition("@")
+        user, _, password = login.partition(":")
+        options: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if options.keys() - OPTIONS:
+            problems.append(f"has unknown options: {', '.join(sorted(options.keys() - OPTIONS))}")
+        if "ssl_check_hostname" in options:
+            options["ssl_check_hostname"] = options["ssl_check_hostname"].lower() in ("1", "true", "yes")
+        self._kind, self._hosts = kind, []
+        self._options: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) or None, "protocol": 2} | options
+        if scheme == "rediss":
+            self._options["ssl"] = True
+        steps = [unquote(step) for step in path.strip("/").split("/") if step]
+        if scheme == "unix":
+            self._options["unix_socket_path"] = unquote(path)
+            problems += [] if path else ["must name a socket file: unix:///run/redis.sock"]
+        else:
+            self._hosts = [_address(one, SENTINEL_PORT if kind == "sentinel" else PORT, problems) for one in hosts.split(",")]
+        self._service = steps.pop(0) if kind == "sentinel" and steps else ""
+        if kind == "sentinel" and not self._service:
+            problems.append("must name the service behind the Sentinels: redis+sentinel://host:26379/mymaster")
+        if not kind and len(self._hosts) > 1:
+            problems.append("names several hosts: use redis+sentinel:// or redis+cluster://")
+        database = steps[0] if steps and scheme != "unix" else options.get("db", "0")
+        if not str(database).isdigit() or (kind == "cluster" and int(database)):
+            problems.append("the database must be a number, and 0 in a cluster")
+        if problems:
+            raise InvalidConfig([Problem(pointer, reason) for reason in problems])
+        self._options["db"] = int(database)
+        self._shown = f"{parts.scheme}://{hosts}{path}"
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def client(self, timeout_s: float, connections: int = CONNECTIONS_MAX) -> Client:
+        """A client that decodes nothing, never repeats a command, and gives up after `timeout_s`. Make it inside the event loop."""
+        options = self._options | {
+            "socket_timeout": timeout_s,
+            "socket_connect_timeout": timeout_s,
+            "socket_keepalive": True,
+            "retry": Retry(NoBackoff(), 0),
+        }
+        return _MAKERS[self._kind](self, options, connections)
+
+    def _one(self, options: dict[str, Any], connections: int) -> Client:
+        place = {"host": self._hosts[0][0], "port": self._hosts[0][1]} if self._hosts else {}
+        settings: dict[str, Any] = place | options | {"max_connections": connections}
+        return Redis(**settings)
+
+    def _sentinel(self, options: dict[str, Any], connections: int) -> Client:
+        names = {"username": "sentinel_username", "password": "sentinel_password"}
+        own = {name: options.pop(theirs, None) or options[name] for name, theirs in names.items()}
+        sentinels = {key: value for key, value in options.items() if key not in ("db", "username", "password")} | own
+        make: Callable[..., Any] = Sentinel
+        master: Redis = make(self._hosts, sentinel_kwargs=sentinels).master_for(self._service, **options, max_connections=connections)
+        return master
+
+    def _cluster(self, options: dict[str, Any], connections: int) -> Client:
+        options.pop("db")
+        nodes = [ClusterNode(host, port) for host, port in self._hosts]
+        return RedisCluster(startup_nodes=nodes, **options, max_connections=connections, require_full_coverage=False)
+
+
+_MAKERS: dict[str, Callable[[Link, dict[str, Any], int], Client]] = {
+    "": Link._one,
+    "sentinel": Link._sentinel,
+    "cluster": Link._cluster,
+}
+
+
+def _address(text: str, port: int, problems: list[str]) -> tuple[str, int]:
+    """host:port, with IPv6 in brackets."""
+    try:
+        parts = urlsplit(f"//{text}")
+        if parts.hostname:
+            return parts.hostname, parts.port or port
+    except ValueError:
+        pass
+    problems.append(f"has no host and port in {text!r}" if text else "must name a host")
+    return "", port

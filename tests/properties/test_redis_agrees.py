@@ -1,0 +1,149 @@
+"""Redis and memory say the same: any row of operations, settings and messages gets the same answers from both."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from admission_world import START_MS, small_room, ticket_id
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from redis_twin import Twin
+from redis_world import TRIAL_LIBRARY, RedisServer
+
+from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.model.visit import Standing, make_key
+
+LIMITS = st.sampled_from((1, 2, 3, 7))
+PAUSES = st.sampled_from((0, 1, 255, 256, 1_000, 2_000, 5_001, 20_000, 59_999, 60_000, 60_001, 61_000, 66_000, 300_000, 331_000))
+METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.client().function_load(TRIAL_LIBRARY.source)
+    yield server
+    server.kill()
+
+
+def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
+    client = server.client()
+
+    class Agreement(RuleBasedStateMachine):
+        @initialize(
+            inside=LIMITS,
+            minute=LIMITS,
+            method=st.sampled_from(METHODS),
+            confirm=st.booleans(),
+            seed=st.integers(0, 1 << 32),
+            alone=st.booleans(),
+        )
+        def opens(self, inside: int, minute: int, method: str, confirm: bool, seed: int, alone: bool) -> None:
+            room = small_room(total_active_users=inside, new_users_per_minute=minute, queueing_method=method, confirm_newcomers=confirm)
+            self.twin = Twin(client, room, seed, ("here",) if alone else ("here", "there"))
+            self.keys: list[int] = []
+            self.ups: list[tuple[SyncUp, SyncUp]] = []
+            self.downs: list[SyncDown] = []
+            if not alone:  # the other one is heard, so that permits are granted, and never again
+                other = SyncUp("there", 1, 1, START_MS, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0)
+                for coordinator in self.twin.coordinators:
+                    coordinator.sync(other, START_MS, 0)
+
+        @rule(pause_ms=PAUSES)
+        def time_passes(self, pause_ms: int) -> None:
+            self.twin.advance(pause_ms)
+
+        @rule(count=st.integers(1, 4), come_back=st.booleans())
+        def newcomers(self, count: int, come_back: bool) -> None:
+            for _ in range(count):
+                number = len(self.keys)
+                self.keys.append(make_key(self.twin.now_ms, number))
+                outcome = self.twin.arrive(ticket_id(number))
+                if come_back and outcome.standing is Standing.WAITING:
+                    self.twin.advance(outcome.refresh_ms)
+                    self.twin.poll(ticket_id(number), self.keys[number])
+
+        @precondition(lambda self: self.keys)
+        @rule(index=st.integers(0, 1 << 16), late_ms=st.sampled_from((0, 0, 1, 2_999, 3_300)))
+        def a_ticket_comes_back_in_time(self, index: int, late_ms: int) -> None:
+            number = index % len(self.keys)
+            outcome = self.twin.peek(ticket_id(number), self.keys[number])
+            if outcome.standing is Standing.WAITING:
+                self.twin.advance(max(0, outcome.attempted_ms + outcome.refresh_ms + late_ms - self.twin.now_ms))
+            self.twin.poll(ticket_id(number), self.keys[number])
+
+        @precondition(lambda self: self.keys)
+        @rule(index=st.integers(0, 1 << 16))
+        def a_ticket_comes_back_at_once(self, index: int) -> None:
+            number = index % len(self.keys)
+            self.twin.poll(ticket_id(number), self.keys[number])
+
+        @precondition(lambda self: self.keys)
+        @rule(index=st.integers(0, 1 << 16))
+        def somebody_browses(self, index: int) -> None:
+            self.twin.view(ticket_id(index % len(self.keys)))
+
+        @precondition(lambda self: self.keys)
+        @rule(index=st.integers(0, 1 << 16))
+        def somebody_leaves(self, index: int) -> None:
+            self.twin.leave(ticket_id(index % len(self.keys)))
+
+        @rule()
+        def they_sync(self) -> None:
+            self.twin.sync()
+
+        @rule(want=st.sampled_from((0, 0, 1, 3)))
+        def a_report_is_sent(self, want: int) -> None:
+            self.ups.append(self.twin.report(want))
+
+        @precondition(lambda self: self.ups)
+        @rule(index=st.integers(0, 1 << 16))
+        def some_report_arrives(self, index: int) -> None:
+            self.downs.append(self.twin.answered(self.ups[index % len(self.ups)]))
+
+        @precondition(lambda self: self.downs)
+        @rule(index=st.integers(0, 1 << 16))
+        def some_answer_arrives(self, index: int) -> None:
+            self.twin.apply(self.downs[index % len(self.downs)])
+
+        @rule(inside=LIMITS, minute=LIMITS)
+        def limits_change(self, inside: int, minute: int) -> None:
+            self.twin.configure(total_active_users=inside, new_users_per_minute=minute)
+
+        @rule(method=st.sampled_from(METHODS), queue_all=st.booleans())
+        def the_method_changes(self, method: str, queue_all: bool) -> None:
+            self.twin.configure(queueing_method=method, queue_all=queue_all)
+
+        @rule(minutes=st.sampled_from((1, 2, 5)), fixed=st.booleans())
+        def sessions_change(self, minutes: int, fixed: bool) -> None:
+            self.twin.configure(session_duration=minutes, disable_session_renewal=fixed)
+
+        @precondition(lambda self: self.keys)
+        @rule(seed=st.integers(0, 1 << 16))
+        def a_draw_is_held(self, seed: int) -> None:
+            drawn = self.twin.before(make_key(self.twin.now_ms + 1, 0))
+            start = make_key(self.twin.now_ms, 0) - len(drawn)
+            self.twin.rekey(
+                {one: start + (place * 7 + seed) % max(1, len(drawn)) for place, one in enumerate(drawn)} if len(drawn) % 7 else {}
+            )
+
+        @invariant()
+        def they_agree(self) -> None:
+            if hasattr(self, "twin"):
+                self.twin.compare()
+                assert not self.twin.found, "\n".join(self.twin.found)
+
+    return Agreement
+
+
+def test_redis_and_memory_agree_on_any_row_of_operations(server: RedisServer) -> None:
+    run_state_machine_as_test(
+        machine(server),
+        settings=settings(
+            max_examples=150,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+        ),
+    )

@@ -1,0 +1,150 @@
+"""The same operations on the pure books and on those in Redis, side by side; every answer and every report must be the same."""
+
+from dataclasses import replace
+from random import Random
+
+import msgspec
+import redis
+from admission_world import START_MS
+from redis_world import TRIAL_LIBRARY
+
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.laws import coordinator_problems, ledger_problems
+from greenroom.admission.ledger import Ledger
+from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.model.room import Room
+from greenroom.model.visit import Outcome
+from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, Reader, settings_of
+
+HERE = "here"
+
+
+class Twin:
+    """One room twice, in virtual time. What differs is in `found`."""
+
+    def __init__(self, server: redis.Redis, room: Room, seed: int, centers: tuple[str, ...] = (HERE,)) -> None:
+        self._server = server
+        self.now_ms = START_MS
+        self.room = room
+        self.luck = Random(seed)
+        self.found: list[str] = []
+        self.books = Ledger(room, HERE, START_MS, START_MS)
+        self.coordinators = [Coordinator(centers, room, START_MS) for _ in range(2)]
+        self.reader = Reader(room)
+        self.place = f"greenroom:{{{seed}}}"
+        self.settings = settings_of(room)
+        self._server.flushall()
+        self._call("look")
+
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+
+    # -- visitors --
+
+    def arrive(self, one: bytes) -> Outcome:
+        luck = self.luck.getrandbits(64)
+        return self._same("arrive", self.books.arrive(one, self.now_ms, luck), self._ask(ARRIVE, one, 0, luck))
+
+    def poll(self, one: bytes, key: int) -> Outcome:
+        luck = self.luck.getrandbits(64)
+        return self._same("poll", self.books.poll(one, key, self.now_ms, luck), self._ask(POLL, one, key, luck))
+
+    def peek(self, one: bytes, key: int) -> Outcome:
+        luck = self.luck.getrandbits(64)
+        return self._same("peek", self.books.peek(one, key, self.now_ms, luck), self._ask(PEEK, one, key, luck))
+
+    def view(self, one: bytes) -> Outcome:
+        return self._same("view", self.books.view(one, self.now_ms), self._ask(VIEW, one, 0, 0))
+
+    def leave(self, one: bytes) -> None:
+        self.books.leave(one, self.now_ms)
+        self._ask(LEAVE, one, 0, 0)
+
+    # -- settings, time, messages --
+
+    def configure(self, **changes: object) -> None:
+        self.room = replace(self.room, **changes)  # type: ignore[arg-type]
+        self.settings = settings_of(self.room)
+        self.books.configure(self.room, self.now_ms)
+        self._call("configure")
+        self.reader.configure(self.room)
+        for coordinator in self.coordinators:
+            coordinator.configure(self.room)
+
+    def rekey(self, keys: dict[bytes, int]) -> None:
+        self.books.rekey(keys)
+        self._call("rekey", *(part for pair in keys.items() for part in pair))
+
+    def before(self, key: int) -> list[bytes]:
+        self.books.sweep(self.now_ms)
+        pure = [one for one, theirs in self.books.line.in_order() if theirs < key]
+        stored = list(self._call("before", key, 0, 1000))
+        self.law(pure == stored, f"before: {pure} and {stored}")
+        return pure
+
+    def report(self, want: int = 0) -> tuple[SyncUp, SyncUp]:
+        self.books.sweep(self.now_ms)
+        pure = self.books.report(self.now_ms, want)
+        stored = msgspec.msgpack.decode(self._call("report", HERE, want), type=SyncUp)
+        ups = tuple(msgspec.structs.replace(up, seconds=tuple(sorted(up.seconds)), ended=tuple(sorted(up.ended))) for up in (pure, stored))
+        self.law(ups[0] == ups[1], f"reports differ:\n{ups[0]}\n{ups[1]}")
+        return ups  # type: ignore[return-value]
+
+    def answered(self, ups: tuple[SyncUp, SyncUp]) -> SyncDown:
+        """The coordinators' answers, which must be the same, without a forecast."""
+        luck = self.luck.getrandbits(64)
+        downs = [
+            msgspec.structs.replace(coordinator.sync(up, self.now_ms, luck), sketch=None)
+            for coordinator, up in zip(self.coordinators, ups, strict=True)
+        ]
+        self.law(downs[0] == downs[1], f"answers differ:\n{downs[0]}\n{downs[1]}")
+        return downs[0]
+
+    def apply(self, down: SyncDown) -> None:
+        self.books.apply(down, self.now_ms)
+        values = {name: getattr(down, name) for name in down.__struct_fields__ if name != "sketch"}
+        self._call("apply", msgspec.msgpack.encode(values), b"")
+
+    def sync(self) -> None:
+        for _ in range(3):
+            self.apply(self.answered(self.report()))
+            if not self.books.lease.surplus:
+                break
+
+    # -- laws --
+
+    def law(self, holds: bool, problem: str) -> None:
+        if not holds:
+            self.found.append(problem)
+
+    def compare(self) -> None:
+        """What stands on the books is the same too, and obeys the laws."""
+        self.found += ledger_problems(self.books) + coordinator_problems(self.coordinators[1])
+        state = msgspec.msgpack.decode(self._call("look"))
+        books, lease = self.books, self.books.lease
+        lease.trim(self.now_ms)
+        pure = {
+            "permits": lease.permits, "freed": lease.freed, "granted_seen": lease.granted_seen, "used": lease.used, "over": lease.over,
+            "settled": lease.settled, "returned_permits": lease.returned_permits, "returned_freed": lease.returned_freed,
+            "admitted": lease.admitted, "inside": len(books.sessions.renewed), "waiting": len(books.line), "minute_rows": len(lease.window),
+            "called": books.called, "pace": books._pace, "gap_ms": books._gap_ms, "look": books._look,
+        }  # fmt: skip
+        stored = {name: state[name] for name in pure}
+        self.law(pure == stored, f"books differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}")
+        left = state["permits"] + state["freed"] + state["inside"]
+        right = state["granted_seen"] - state["returned_permits"] - state["returned_freed"] + state["over"] - state["settled"]
+        self.law(left == right, f"{left} units where {right} were granted")
+
+    def _same(self, what: str, pure: Outcome, stored: Outcome) -> Outcome:
+        self.law(pure == stored, f"{what} differs:\n{pure}\n{stored}")
+        return stored
+
+    def _ask(self, what: int, one: bytes, key: int, luck: int) -> Outcome:
+        reply, forecast = self._call("turn", QUESTION.pack(what, one, key, luck), 0)
+        ((outcome, _),) = self.reader.read(reply, forecast)
+        return outcome
+
+    def _call(self, name: str, *arguments: bytes | str | int) -> object:
+        self._server.set(f"{self.place}:clock", self.now_ms)
+        function = TRIAL_LIBRARY.function(name).decode()
+        return self._server.fcall(function, 1, self.place, self.settings, *arguments)

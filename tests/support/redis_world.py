@@ -1,0 +1,78 @@
+"""A real redis-server of our own for a test: started on a free port or socket, killed, paused, restarted; and a library with a clock set by hand."""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import redis
+
+from greenroom.stores.redis.library import PARTS, Library, part
+
+HAND_CLOCK = """
+local function server_ms(room) return tonumber(redis.call('GET', room .. ':clock')) end
+"""
+TRIAL_LIBRARY = Library((HAND_CLOCK, *(part(name) for name in PARTS if name != "clock")))
+"""The same functions, but time is what the key `<books>:clock` says."""
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class RedisServer:
+    """One server; its data is in `folder`."""
+
+    def __init__(self, folder: Path, *options: str, port: int = 0, program: Sequence[str] = ("redis-server",)) -> None:
+        self.folder = folder
+        self.port = port or free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._options = options
+        self._program = program
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        assert shutil.which(program[0]), f"{program[0]} is not installed: scripts/setup.sh does that"
+        self.start()
+
+    def start(self) -> None:
+        defaults = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", "", "--appendonly", "no"]
+        command = [*self._program, *defaults, "--protected-mode", "no", "--loglevel", "warning", *self._options]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        wait_until(self.answers, f"no redis: {(self.folder / 'log').read_text()[-500:]}")
+
+    def answers(self) -> bool:
+        try:
+            return bool(self.client().ping())
+        except (redis.ConnectionError, redis.TimeoutError):
+            return False
+        except redis.ResponseError:
+            return True
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(port=self.port, socket_timeout=5)
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """An orderly end: it writes down what it is told to."""
+        if self._process:
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+
+def wait_until(condition: Callable[[], object], otherwise: str, seconds: float = 10.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, otherwise
+        time.sleep(0.02)

@@ -169,3 +169,11 @@ def test_a_browser_takes_the_cookie_on_every_route_and_sends_it_back_below_it(
 def test_the_order_of_the_routes_does_not_matter(routes: tuple[Route, ...]) -> None:
     there, back = cookie_scope(routes), cookie_scope(routes[::-1])
     assert (there.domain, there.path) == (back.domain, back.path)
+
+
+def test_a_pattern_of_hosts_shares_one_cookie_where_a_browser_lets_it() -> None:
+    assert scope("*.example.com/shop").domain == "example.com"
+    assert scope("*.shop.example.com/", "example.com/").domain == "example.com"
+    assert scope("*.co.uk/").domain == ""
+    assert scope("*.co.uk/").problem is not None
+    assert scope("*.localhost/").domain == ""

@@ -69,3 +69,26 @@ def test_the_table_agrees_with_trying_every_route(routes, wanted):
     found = table(*[("h", "/" + "/".join(parts)) for parts in routes]).find("h", "/" + "/".join(wanted))
     fitting = [parts for parts in routes if wanted[: len(parts)] == parts]
     assert found == (("h/" + "/".join(max(fitting, key=len))) if fitting else None)
+
+
+def test_the_most_specific_host_is_asked_first() -> None:
+    entries = [("*", "/"), ("*.example.com", "/"), ("*.shop.example.com", "/sale"), ("a.shop.example.com", "/sale/today")]
+    table = RouteTable((Route(host, path), False, f"{host}{path}") for host, path in entries)
+    asked = {
+        ("a.shop.example.com", "/sale/today/x"): "a.shop.example.com/sale/today",
+        ("a.shop.example.com", "/sale"): "*.shop.example.com/sale",
+        ("a.shop.example.com", "/"): "*.example.com/",
+        ("b.c.shop.example.com", "/sale/1"): "*.shop.example.com/sale",
+        ("shop.example.com", "/sale"): "*.example.com/",
+        ("example.com", "/"): "*/",
+        ("notexample.com", "/"): "*/",
+        ("com", "/"): "*/",
+    }
+    assert {(host, path): table.find(host, path) for host, path in asked} == asked
+
+
+def test_a_pattern_does_not_cover_the_name_itself() -> None:
+    table = RouteTable([(Route("*.example.com"), False, 1)])
+    assert table.find("example.com", "/") is None
+    assert table.find(".example.com", "/") == 1, "no such host is ever read, so it is nobody's way around"
+    assert table.find("a.b.example.com", "/") == 1

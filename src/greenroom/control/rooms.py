@@ -158,7 +158,7 @@ def _zone_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: 
     if suffix and "cookie_suffix" not in wrong and any(room.cookie_suffix == suffix for room in others):
         faults.append(Fault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone has {suffix} already", "/cookie_suffix"))
     for pointer, route in _routes(values, wrong):
-        if not zone.record.covers(route.host):
+        if route.host.startswith("*") or not zone.record.covers(route.host):
             where = pointer if pointer == "/host" else f"{pointer}/host"
             faults.append(Fault(Code.OUTSIDE, f"host: {route.host} is not {zone.record.name} nor below it", where))
     return faults

@@ -32,15 +32,17 @@ class CookieScope:
 
 def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> CookieScope:
     """The scope for one room's routes (at least one). Cookie paths are case-sensitive, so a case-insensitive room gets `/`."""
-    hosts = list(dict.fromkeys(route.host for route in routes))
+    hosts = list(dict.fromkeys(route.host.removeprefix("*.") for route in routes))
+    shared = len(hosts) > 1 or any(route.host.startswith("*.") for route in routes)
     path = "/" if case_insensitive else _common_path([route.path for route in routes])
     if "*" in hosts:
         return CookieScope("", path)
-    domain = _common_domain(hosts)
-    if domain or len(hosts) == 1:
+    domain = _common_domain(hosts, shared)
+    if domain or not shared:
         return CookieScope(domain, path)
+    names = list(dict.fromkeys(route.host for route in routes))
     reason = (
-        f"no cookie can be shared by {', '.join(hosts[:3])}{' and more' if len(hosts) > 3 else ''}: a visitor needs a place for each host"
+        f"no cookie can be shared by {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}: a visitor needs a place for each host"
     )
     return CookieScope("", path, Problem("additional_routes", reason))
 
@@ -60,14 +62,14 @@ def scope_clashes(rooms: Iterable[Room]) -> list[Problem]:
     return problems
 
 
-def _common_domain(hosts: list[str]) -> str:
-    """The longest suffix of whole labels, or empty when a browser would refuse it."""
+def _common_domain(hosts: list[str], shared: bool) -> str:
+    """The longest suffix of whole labels, or empty when a browser would refuse it; `shared`: more than one host will carry it."""
     labels = [host.split(".")[::-1] for host in hosts]
     common = _common(labels)
     domain = ".".join(common[::-1])
     if len(common) < 2 or any(_ADDRESS.fullmatch(host) for host in hosts):
         return ""
-    if len(hosts) > 1 and len(common) == 2 and len(common[0]) == 2 and common[1] in SHARED_SECOND_LEVELS:
+    if shared and len(common) == 2 and len(common[0]) == 2 and common[1] in SHARED_SECOND_LEVELS:
         return ""
     return domain
 

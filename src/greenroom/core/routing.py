@@ -1,4 +1,4 @@
-"""Which room covers a host and path: exact host first, then the longest path prefix on segment boundaries."""
+"""Which room covers a host and path: the most specific host first, then the longest path prefix on segment boundaries."""
 
 from collections.abc import Iterable
 from typing import Generic, TypeVar
@@ -12,9 +12,12 @@ ANY_HOST = "*"
 
 
 class RouteTable(Generic[T]):
-    """An immutable map from routes to whatever is behind them; a lookup costs one dict probe per path segment."""
+    """An immutable map from routes to whatever is behind them; a lookup costs one dict probe per path segment.
 
-    __slots__ = ("_depth", "_exact", "_folded")
+    A host is looked for as it is, then below `*.` and its ends, longest first, then as `*`.
+    """
+
+    __slots__ = ("_depth", "_exact", "_folded", "_patterns")
 
     def __init__(self, entries: Iterable[tuple[Route, bool, T]]) -> None:
         """Each entry is (route, whether its path is matched without regard to case, what is behind it)."""
@@ -26,12 +29,24 @@ class RouteTable(Generic[T]):
             table, key = (self._folded, prefix.lower()) if any_case else (self._exact, prefix)
             table.setdefault(route.host, {})[key] = value
             self._depth = max(self._depth, prefix.count("/"))
+        self._patterns = any(host.startswith("*.") for host in (*self._exact, *self._folded))
 
     def find(self, host: str, path: str) -> T | None:
         """What covers this canonical host and path, or None."""
         path = matching_path(path)
         found = self._below(host, path)
+        if found is None and self._patterns:
+            found = self._below_patterns(host, path)
         return found if found is not None else self._below(ANY_HOST, path)
+
+    def _below_patterns(self, host: str, path: str) -> T | None:
+        dot = host.find(".")
+        while dot >= 0:
+            found = self._below(f"*{host[dot:]}", path)
+            if found is not None:
+                return found
+            dot = host.find(".", dot + 1)
+        return None
 
     def _below(self, host: str, path: str) -> T | None:
         exact, folded = self._exact.get(host), self._folded.get(host)

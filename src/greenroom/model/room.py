@@ -48,7 +48,7 @@ class Room:
 
     id: str = spec("opaque identifier, unique and stable: tickets are bound to it", "", read_only=True)
     name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
-    host: str = spec("host name that is covered, exact, without scheme or port; `*` covers every host", low=1, high=253)
+    host: str = spec("host name that is covered, without scheme or port; `*.example.com` covers the hosts below it, `*` every host", low=1, high=253)
     path: str = spec("path prefix that is covered, on segment boundaries", "/", low=1, high=2048)
     additional_routes: tuple[Route, ...] = spec("more {host, path} pairs that share this room", (), high=100)
     total_active_users: int = spec("how many visitors may be active at the origin at once", low=1, high=LIMIT_MAX)
@@ -162,10 +162,14 @@ def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -
 
 
 def host_problems(pointer: str, host: Any) -> list[Problem]:
-    """What is wrong with a host to cover: lower-case name, no scheme, port or wildcard label; a lone `*` covers every host."""
-    if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host)):
+    """What is wrong with a host to cover: lower-case name, no scheme or port.
+
+    Ours: `*.` before a name covers every host below it (not the name itself), and a lone `*` covers every host.
+    """
+    if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host.removeprefix("*."))):
         return []
-    return [Problem(pointer, f"must be a lower-case host name without scheme or port, or `*` for every host, not {str(host)[:60]!r}")]
+    allowed = "a lower-case host name without scheme or port, `*.` and a name for every host below it, or `*` for every host"
+    return [Problem(pointer, f"must be {allowed}, not {str(host)[:60]!r}")]
 
 
 def path_problems(pointer: str, path: Any) -> list[Problem]:

@@ -189,7 +189,8 @@ class _Reading:
         if "origin" not in self._raw and self._raw.get("rooms"):
             self.problems.append(Problem("origin", "is required: where your application listens, such as http://127.0.0.1:3000"))
         for host in raw:
-            self.problems += host_problems(step("origins", host), host)
+            patterned = [Problem(step("origins", host), "must be one host name")] if host.startswith("*") else []
+            self.problems += patterned or host_problems(step("origins", host), host)
         main = self._origin("origin", self._raw["origin"], listeners) if "origin" in self._raw else None
         others = {host: self._origin(step("origins", host), written, listeners) for host, written in raw.items()}
         return main, {host: origin for host, origin in others.items() if origin}

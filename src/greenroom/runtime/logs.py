@@ -19,7 +19,7 @@ SECRET_KEYS = frozenset({"cookie", "set_cookie", "authorization", "proxy_authori
 
 ERRORS_PER_MINUTE = 10
 
-QUIET = {"uvicorn.error": logging.WARNING, "asyncio": logging.WARNING}
+QUIET = {"uvicorn.error": logging.WARNING, "asyncio": logging.WARNING, "alembic": logging.WARNING}
 """Libraries whose everyday messages tell an operator nothing."""
 
 

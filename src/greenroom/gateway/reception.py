@@ -180,7 +180,7 @@ class Reception:
 
     def _hold(self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, outcome: Outcome) -> Answer:
         compiled.counts["held"] += 1
-        room, page, now_ms = compiled.room, compiled.page, self._now_ms()
+        room, page, now_ms = compiled.room, compiled.page.speaking(arrival.header(b"accept-language")), self._now_ms()
         if decision.question is not Question.PEEK:
             ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
         effective, told = compiled.effective, compiled.drawing.told(ticket.id) if compiled.drawing else NOT_TOLD
@@ -234,4 +234,4 @@ def _left(compiled: CompiledRoom, arrival: Arrival) -> Answer:
     cookie = compiled.cookies.expire()
     if arrival.header(UPDATE_HEADER) is not None:
         return Answer(200, held_head(compiled.page.json_head, cookie, 0, 200), LEFT)
-    return left_page_answer(compiled.room, cookie)
+    return left_page_answer(compiled.page.speaking(arrival.header(b"accept-language")).language, cookie)

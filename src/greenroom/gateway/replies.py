@@ -45,6 +45,6 @@ def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
     return Answer(200, head + UNCACHEABLE + b"X-Content-Type-Options: nosniff\r\n", receipt)
 
 
-def left_page_answer(room: Room, cookie: bytes) -> Answer:
+def left_page_answer(language: str, cookie: bytes) -> Answer:
     """The goodbye for a visitor without JavaScript; no Refresh, or it would take a new place."""
-    return Answer(200, held_head(BUILT_IN_HEAD, cookie, 0, 200), left_page(room.default_template_language))
+    return Answer(200, held_head(BUILT_IN_HEAD, cookie, 0, 200), left_page(language))

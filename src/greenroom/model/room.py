@@ -48,7 +48,9 @@ class Room:
 
     id: str = spec("opaque identifier, unique and stable: tickets are bound to it", "", read_only=True)
     name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
-    host: str = spec("host name that is covered, without scheme or port; `*.example.com` covers the hosts below it, `*` every host", low=1, high=253)
+    host: str = spec(
+        "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it, `*` every host", low=1, high=253
+    )
     path: str = spec("path prefix that is covered, on segment boundaries", "/", low=1, high=2048)
     additional_routes: tuple[Route, ...] = spec("more {host, path} pairs that share this room", (), high=100)
     total_active_users: int = spec("how many visitors may be active at the origin at once", low=1, high=LIMIT_MAX)
@@ -70,12 +72,17 @@ class Room:
     enabled_origin_commands: tuple[str, ...] = spec("commands obeyed in Cf-Waiting-Room-Command of an origin answer", (), high=1)
     turnstile_mode: str = spec("kept for compatible configurations", "invisible", choices=TURNSTILE_MODES)
     turnstile_action: str = spec("kept for compatible configurations", "log", choices=TURNSTILE_ACTIONS)
+    follow_accept_language: bool = spec(
+        "show the built-in page in the language that the browser asks for, if it is one of ours", False, extension=True
+    )
     case_insensitive_paths: bool = spec("match path prefixes without regard to case", False, extension=True)
     confirm_newcomers: bool = spec(
         "let a newcomer in only when the ticket came back, so requests without cookies can never use up the room", False, extension=True
     )
     strong_sessions: bool = spec(
-        "hold a visitor who moves to another data center until the session has moved too; otherwise they are served meanwhile", False, extension=True
+        "hold a visitor who moves to another data center until the session has moved too; otherwise they are served meanwhile",
+        False,
+        extension=True,
     )
     refresh_max_seconds: int = spec("longest time between two tries of a visitor", 20, unit="seconds", low=2, high=60, extension=True)
 

@@ -4,7 +4,8 @@ import msgspec
 
 from greenroom.model.room import Room
 from greenroom.model.visit import Held
-from greenroom.pages.builtin import CONTENT_SECURITY_POLICY, BuiltIn, alone, built_in
+from greenroom.pages.accept_language import asked_for
+from greenroom.pages.builtin import CONTENT_SECURITY_POLICY, alone, built_in
 from greenroom.pages.language import FALLBACK
 from greenroom.pages.template import Template, parse
 from greenroom.pages.variables import facts_of, ours, published
@@ -36,13 +37,30 @@ _encode = msgspec.json.Encoder().encode
 class Page:
     """One room's page. The caller adds Refresh, Retry-After and Set-Cookie behind the ready header lines."""
 
-    __slots__ = ("_built_in", "_template", "html_head", "json_head")
+    __slots__ = ("_built_in", "_follows", "_spoken", "_template", "html_head", "json_head", "language")
 
-    def __init__(self, pages: BuiltIn, template: Template | None) -> None:
-        self._built_in = pages
+    def __init__(self, language: str, template: Template | None, follows: bool = False) -> None:
+        """`language` is that of the built-in page; `follows`: another one is shown to whoever asks for it."""
+        self.language = language
+        self._built_in = built_in(language)
         self._template = template
+        self._follows = follows
+        self._spoken: dict[str, Page] = {}
         self.html_head = CUSTOM_HEAD if template else BUILT_IN_HEAD
         self.json_head = JSON_HEAD
+        if follows:
+            self.html_head, self.json_head = (
+                head.replace(b"Vary: ", b"Vary: Accept-Language, ") for head in (self.html_head, self.json_head)
+            )
+
+    def speaking(self, accept_language: bytes | None) -> "Page":
+        """The page for a visitor with this Accept-Language header: the same unless the room follows it and we speak another one."""
+        wanted = asked_for(accept_language) if self._follows and accept_language else ""
+        if not wanted or wanted == self.language:
+            return self
+        if wanted not in self._spoken:
+            self._spoken[wanted] = Page(wanted, self._template, self._follows)
+        return self._spoken[wanted]
 
     @property
     def custom(self) -> bool:
@@ -64,7 +82,7 @@ class Page:
 def compile_page(room: Room) -> Page:
     """The page of one room. A template that cannot be used (see template_problems) gives the built-in page, never an error."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
-    return Page(built_in(room.default_template_language), template if isinstance(template, Template) else None)
+    return Page(room.default_template_language, template if isinstance(template, Template) else None, room.follow_accept_language)
 
 
 def left_page(language: str = FALLBACK) -> bytes:

@@ -1,0 +1,51 @@
+"""Which of our languages a browser asks for: its Accept-Language header against the files there are."""
+
+import re
+from functools import lru_cache
+
+from greenroom.pages.language import available
+
+HEADER_MAX = 256
+"""Bytes that are looked at: browsers send a dozen languages at most."""
+
+HEADERS_REMEMBERED = 2_048
+"""Headers whose answer is remembered, at most about 1 MB: a site's visitors bring some hundred."""
+
+ASKED_MAX = 16
+
+KNOWN_AS = {
+    "no": "nb-NO", "nn": "nb-NO", "fil": "tl-PH", "iw": "he-IL", "in": "id-ID", "sh": "sr-BA",
+    "zh-hant": "zh-TW", "zh-hk": "zh-TW", "zh-mo": "zh-TW",
+}  # fmt: skip
+"""Tags that mean one of our languages although they do not begin like it."""
+
+_ITEM = re.compile(r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?)\s*)?")
+
+
+@lru_cache(HEADERS_REMEMBERED)
+def asked_for(header: bytes) -> str:
+    """The best of our languages for this header, or empty when it names none of them; what cannot be read is left out."""
+    weighed = []
+    for index, part in enumerate(header[:HEADER_MAX].decode("latin-1").split(",")[:ASKED_MAX]):
+        found = _ITEM.fullmatch(part)
+        weight = float(found[2] or 1) if found else 0.0
+        if found and weight > 0:
+            weighed.append((-weight, index, found[1].lower()))
+    return next((tag for _, _, asked in sorted(weighed) if (tag := _spoken(asked))), "")
+
+
+def _spoken(asked: str) -> str:
+    """Our language for one tag: the same, then one known by this name, then the first with the same beginning."""
+    ours = _ours()
+    while asked:
+        found = ours.get(asked)
+        if found:
+            return found
+        asked = asked.rpartition("-")[0]
+    return ""
+
+
+@lru_cache(1)
+def _ours() -> dict[str, str]:
+    first = {tag.partition("-")[0].lower(): tag for tag in reversed(available())}
+    return {**first, **{tag.lower(): tag for tag in available()}, **KNOWN_AS}

@@ -59,7 +59,7 @@ def around(patch: pytest.MonkeyPatch, owner: Any, name: str, wrapper: Callable[.
 
 @broken(trials.walks)
 def forgets_the_admissions_of_the_last_minute(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Lease, "ages", lambda self, now_ms: ())
+    patch.setattr(Lease, "ages", lambda self, now_ms, whole: ())
 
 
 @broken(trials.walks)

@@ -153,9 +153,9 @@ class Lease:
         self.permits -= surplus
         self.returned_permits += surplus
 
-    def ages(self, now_ms: int) -> tuple[int, ...]:
-        """Ages of the admissions to report; those that left the minute anyway are not worth a word."""
-        times = self.unacknowledged
+    def ages(self, now_ms: int, whole: bool) -> tuple[int, ...]:
+        """Ages of the admissions to report (`whole`: confirmed ones too); those that left the minute are not worth a word."""
+        times = self.window if whole else self.unacknowledged
         while times and now_ms - times[0] > WINDOW_MS:
             times.popleft()
         return tuple([now_ms - time_ms for time_ms in times])
@@ -173,8 +173,6 @@ class Lease:
         self.applied = down.number
         for _ in range(len(self.unacknowledged) - (self.admitted - down.acknowledged)):
             self.unacknowledged.popleft()
-        if down.afresh:  # a coordinator that has forgotten the line has forgotten the minute too
-            self.unacknowledged = deque(self.window)
         self.rho, self.recall, self.queueing, self.horizon_ms = down.rho, down.recall, down.queueing, down.horizon_ms
         self.pool, self.alone = down.pool, down.alone
         self._set_line_clock(down, now_ms)

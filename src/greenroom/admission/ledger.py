@@ -285,7 +285,7 @@ class Ledger:
         line.changed.clear()
         return SyncUp(
             self.data_center, self.epoch, self._reports, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
-            lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms), lease.applied, lease.permits, len(line),
+            lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms, self._whole), lease.applied, lease.permits, len(line),
             tuple(line.seconds.items()) if self._whole else tuple([(second, line.seconds.get(second, 0)) for second in self._untold]),
             self.arrivals_per_s, want,
             self.sessions.ended.report(self._whole), self.census.joined, self.census.lost, self.census.strays, self.census.front_s,

@@ -12,6 +12,7 @@ import typer
 
 from greenroom.cli.show import complain, complain_of, say, show_config
 from greenroom.cli.tokens import tokens
+from greenroom.cli.verify_draw import verify_draw
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
@@ -38,6 +39,7 @@ app = typer.Typer(
 keys = typer.Typer(name="keys", help="The keys that seal visitors' tickets.", no_args_is_help=True)
 app.add_typer(keys)
 app.add_typer(tokens)
+app.command()(verify_draw)
 
 _room, _server = specs(Room), specs(Server)
 _HERE, _WAITING, _WHERE = "What is protected", "The waiting room", "Where greenroom lives"

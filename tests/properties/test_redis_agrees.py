@@ -12,6 +12,7 @@ from redis_twin import Twin
 from redis_world import TRIAL_LIBRARY, RedisServer
 
 from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.moves import MovesUp
 from greenroom.model.visit import Standing, make_key
 
 LIMITS = st.sampled_from((1, 2, 3, 7))
@@ -45,10 +46,17 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             self.keys: list[int] = []
             self.ups: list[tuple[SyncUp, SyncUp]] = []
             self.downs: list[SyncDown] = []
-            if not alone:  # the other one is heard, so that permits are granted, and never again
-                other = SyncUp("there", 1, 1, START_MS, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0)
-                for coordinator in self.twin.coordinators:
-                    coordinator.sync(other, START_MS, 0)
+            self.alone = alone
+            self.reports_from_there = 0
+            if not alone:  # the other one is heard, so that permits are granted
+                self.hear_from_there(())
+
+        def hear_from_there(self, claims: tuple[tuple[bytes, str, int], ...]) -> None:
+            self.reports_from_there += 1
+            now_ms, arrived = self.twin.now_ms, self.twin.arrived_there
+            moves = MovesUp(0, (), arrived, claims)
+            up = SyncUp("there", 1, self.reports_from_there, now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0, moves=moves)
+            self.twin.hear_from_there(up)
 
         @rule(pause_ms=PAUSES)
         def time_passes(self, pause_ms: int) -> None:
@@ -88,6 +96,17 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
         @rule(index=st.integers(0, 1 << 16))
         def somebody_leaves(self, index: int) -> None:
             self.twin.leave(ticket_id(index % len(self.keys)))
+
+        @precondition(lambda self: not self.alone)
+        @rule(index=st.integers(0, 30), age_ms=st.sampled_from((0, 1_000, 30_000, 61_000)), there=st.booleans())
+        def a_session_of_elsewhere_is_brought(self, index: int, age_ms: int, there: bool) -> None:
+            key = self.keys[index] if index < len(self.keys) else make_key(START_MS, index)
+            self.twin.visit(ticket_id(index), key, "there" if there else "here", self.twin.now_ms - age_ms)
+
+        @precondition(lambda self: self.keys and not self.alone)
+        @rule(indexes=st.lists(st.integers(0, 20), min_size=1, max_size=3, unique=True))
+        def somebody_is_there_now(self, indexes: list[int]) -> None:
+            self.hear_from_there(tuple((ticket_id(index), "here", 500) for index in indexes))
 
         @rule()
         def they_sync(self) -> None:

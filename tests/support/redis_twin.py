@@ -12,9 +12,11 @@ from greenroom.admission.coordinator import Coordinator
 from greenroom.admission.laws import coordinator_problems, ledger_problems
 from greenroom.admission.ledger import Ledger
 from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.visiting import visit
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
-from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, Reader, settings_of
+from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
+from greenroom.stores.redis.letters import arguments_of, report_of
 
 HERE = "here"
 
@@ -28,6 +30,7 @@ class Twin:
         self.room = room
         self.luck = Random(seed)
         self.found: list[str] = []
+        self.arrived_there = 0
         self.books = Ledger(room, HERE, START_MS, START_MS)
         self.coordinators = [Coordinator(centers, room, START_MS) for _ in range(2)]
         self.reader = Reader(room)
@@ -55,6 +58,12 @@ class Twin:
 
     def view(self, one: bytes) -> Outcome:
         return self._same("view", self.books.view(one, self.now_ms), self._ask(VIEW, one, 0, 0))
+
+    def visit(self, one: bytes, key: int, home: str, renewed_ms: int) -> Outcome:
+        luck = self.luck.getrandbits(64)
+        pure = visit(self.books, one, key, home, renewed_ms, self.now_ms, luck)
+        more = VISIT_MORE.pack(renewed_ms, home == HERE, len(home)) + home.encode()
+        return self._same("visit", pure, self._asked(QUESTION.pack(VISIT, one, key, luck) + more))
 
     def leave(self, one: bytes) -> None:
         self.books.leave(one, self.now_ms)
@@ -85,8 +94,8 @@ class Twin:
     def report(self, want: int = 0) -> tuple[SyncUp, SyncUp]:
         self.books.sweep(self.now_ms)
         pure = self.books.report(self.now_ms, want)
-        stored = msgspec.msgpack.decode(self._call("report", HERE, want), type=SyncUp)
-        ups = tuple(msgspec.structs.replace(up, seconds=tuple(sorted(up.seconds)), ended=tuple(sorted(up.ended))) for up in (pure, stored))
+        stored = report_of(self._call("report", HERE, want))  # type: ignore[arg-type]
+        ups = tuple(in_order(up) for up in (pure, stored))
         self.law(ups[0] == ups[1], f"reports differ:\n{ups[0]}\n{ups[1]}")
         return ups  # type: ignore[return-value]
 
@@ -100,10 +109,16 @@ class Twin:
         self.law(downs[0] == downs[1], f"answers differ:\n{downs[0]}\n{downs[1]}")
         return downs[0]
 
+    def hear_from_there(self, up: SyncUp) -> None:
+        """A report of the other data center; what it is answered is taken in there at once."""
+        downs = [coordinator.sync(up, self.now_ms, 0) for coordinator in self.coordinators]
+        self.law(downs[0].moves == downs[1].moves, f"answers there differ:\n{downs[0].moves}\n{downs[1].moves}")
+        if downs[0].moves:
+            self.arrived_there = downs[0].moves.arrived
+
     def apply(self, down: SyncDown) -> None:
         self.books.apply(down, self.now_ms)
-        values = {name: getattr(down, name) for name in down.__struct_fields__ if name != "sketch"}
-        self._call("apply", msgspec.msgpack.encode(values), b"")
+        self._call("apply", *arguments_of(down))
 
     def sync(self) -> None:
         for _ in range(3):
@@ -131,8 +146,11 @@ class Twin:
         }  # fmt: skip
         stored = {name: state[name] for name in pure}
         self.law(pure == stored, f"books differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}")
+        pure["moved"], state["moved"] = books.moves.net, state["arrived"] - state["given"]
         left = state["permits"] + state["freed"] + state["inside"]
-        right = state["granted_seen"] - state["returned_permits"] - state["returned_freed"] + state["over"] - state["settled"]
+        right = (
+            state["granted_seen"] - state["returned_permits"] - state["returned_freed"] + state["over"] - state["settled"] + state["moved"]
+        )
         self.law(left == right, f"{left} units where {right} were granted")
 
     def _same(self, what: str, pure: Outcome, stored: Outcome) -> Outcome:
@@ -140,7 +158,10 @@ class Twin:
         return stored
 
     def _ask(self, what: int, one: bytes, key: int, luck: int) -> Outcome:
-        reply, forecast = self._call("turn", QUESTION.pack(what, one, key, luck), 0)
+        return self._asked(QUESTION.pack(what, one, key, luck))
+
+    def _asked(self, question: bytes) -> Outcome:
+        reply, forecast = self._call("turn", question, 0)  # type: ignore[misc]
         ((outcome, _),) = self.reader.read(reply, forecast)
         return outcome
 
@@ -148,3 +169,11 @@ class Twin:
         self._server.set(f"{self.place}:clock", self.now_ms)
         function = TRIAL_LIBRARY.function(name).decode()
         return self._server.fcall(function, 1, self.place, self.settings, *arguments)
+
+
+def in_order(up: SyncUp) -> SyncUp:
+    """A report whose unordered parts are sorted."""
+    moves = up.moves
+    if moves:
+        moves = msgspec.structs.replace(moves, claims=tuple(sorted(moves.claims)), unknown=tuple(sorted(moves.unknown)))
+    return msgspec.structs.replace(up, seconds=tuple(sorted(up.seconds)), ended=tuple(sorted(up.ended)), moves=moves)

@@ -15,15 +15,16 @@ from greenroom.core.estimate import AT_ONCE, random_estimate
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 
-ARRIVE, POLL, PEEK, VIEW, LEAVE = 1, 2, 3, 4, 5
+ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT = 1, 2, 3, 4, 5, 6
 
 QUESTION = Struct("<B12sdQ")
 """What, ticket id, key, luck."""
-SETTINGS = Struct("<BBBBIIII")
+VISIT_MORE = Struct("<dBB")
+"""Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
+SETTINGS = Struct("<BBBBBIIII")
 _HEAD = Struct("<dddddd")
 _ANSWER = Struct("<BBddIIId")
-_IN_LINE, _BORROWS = 1, 2
-_FEW = 256
+_IN_LINE, _BORROWS, _UNTOLD = 1, 2, 4
 
 _SKETCHES = msgpack.Decoder(Sketch)
 _STANDINGS = (Standing.GONE, *Standing)
@@ -34,7 +35,7 @@ def settings_of(room: Room) -> bytes:
     """What the functions have to know of a room."""
     return SETTINGS.pack(
         METHODS.index(room.queueing_method), room.queue_all, room.confirm_newcomers, not room.disable_session_renewal,
-        room.session_ms, room.renewal_age_ms, room.refresh_max_seconds, room.new_users_per_minute,
+        room.strong_sessions, room.session_ms, room.renewal_age_ms, room.refresh_max_seconds, room.new_users_per_minute,
     )  # fmt: skip
 
 
@@ -72,7 +73,7 @@ class Reader:
             if standing == Standing.WAITING:
                 in_line = flags & _IN_LINE
                 attempted_ms = int(first)
-                estimate = self._estimate(ahead + 1, waiting, int(second), wait_s)
+                estimate = None if flags & _UNTOLD else self._estimate(ahead + 1, waiting, int(second), wait_s)
                 yield (
                     Outcome(
                         Standing.WAITING, 0, 0, attempted_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,

@@ -14,6 +14,7 @@ from greenroom.stores.memory import Gauges
 from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.redis.desk import Desk
 from greenroom.stores.redis.ledger import RedisLedger
+from greenroom.stores.redis.letters import arguments_of, report_of
 from greenroom.stores.redis.library import LEDGER_LIBRARY, Library
 from greenroom.stores.redis.link import Client
 from greenroom.stores.redis.wire import Command, Unreachable, wire
@@ -25,8 +26,6 @@ PAGE = 1_000
 """People in one call when the whole line is read or given other keys: under 2 ms."""
 
 AGAIN_S = 1.0
-
-_SYNC_UP = msgpack.Decoder(SyncUp)
 
 
 class RedisBooks:
@@ -65,7 +64,7 @@ class RedisBooks:
         found = self._ledgers.get(room.id)
         if found is None:
             found = self._ledgers[room.id] = RedisLedger(
-                room, self._place(room.id), self._library, self._desk, self.clock, self._getrandbits, self
+                room, self._place(room.id), self.data_center, self._library, self._desk, self.clock, self._getrandbits, self
             )
         return found
 
@@ -89,16 +88,14 @@ class RedisBooks:
         ids = [room_id for room_id in wants if room_id in self._ledgers]
         calls = [self._call("report", self._ledgers[room_id], self.data_center, wants[room_id]) for room_id in ids]
         replies = await self._exchange(calls)
-        return {room_id: _SYNC_UP.decode(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, bytes)}
+        return {room_id: report_of(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
 
     async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
         """See `ports.Books`."""
         calls = []
         for room_id, down in downs.items():
             if room_id in self._ledgers:
-                values = {name: getattr(down, name) for name in down.__struct_fields__ if name != "sketch"}
-                sketch = msgpack.encode(down.sketch) if down.sketch else b""
-                calls.append(self._call("apply", self._ledgers[room_id], msgpack.encode(values), sketch))
+                calls.append(self._call("apply", self._ledgers[room_id], *arguments_of(down)))
         await self._exchange(calls)
 
     # -- for the process around it ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
 from greenroom.ports import Clock
-from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, Reader, settings_of
+from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
 from greenroom.stores.redis.desk import GATHERED_MAX, Desk
 from greenroom.stores.redis.library import Library
 from greenroom.stores.redis.wire import Command
@@ -47,6 +47,7 @@ class RedisLedger:
         self,
         room: Room,
         place: bytes,
+        data_center: str,
         library: Library,
         desk: Desk,
         clock: Clock,
@@ -57,6 +58,7 @@ class RedisLedger:
         self.place = place
         self.reader = Reader(room)
         self._room = room
+        self._data_center = data_center
         self._settings = settings_of(room)
         self._said = False  # whether Redis knows these settings
         self._turn, self._configure = library.function("turn"), library.function("configure")
@@ -84,6 +86,12 @@ class RedisLedger:
     def view(self, ticket_id: bytes, then: Then) -> None:
         """See `ports.Ledger`."""
         self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)
+
+    def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:
+        """An accepted ticket that says another data center (`home`): see `admission.visiting.visit`."""
+        name = home.encode()
+        more = VISIT_MORE.pack(renewed_ms, home == self._data_center, len(name)) + name
+        self._ask(QUESTION.pack(VISIT, ticket_id, key, self._getrandbits(64)) + more, then)
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
         """See `ports.Ledger`. Lost when Redis does not answer: the place or session then ends by itself."""

@@ -7,7 +7,7 @@ books as long as the books' own format is the same.
 from hashlib import sha256
 from pathlib import Path
 
-PARTS = ("clock", "books", "people", "lease", "ledger", "functions")
+PARTS = ("clock", "books", "people", "lease", "ledger", "moves", "functions")
 """In the order in which they need each other."""
 
 _FOLDER = Path(__file__).with_name("functions")

@@ -37,9 +37,12 @@ local FIELDS = {
   'reported_ms', 'reports', 'whole', 'borrowed', 'borrow_ms', 'forecast',
   'slot_admitted', 'slot_ms', 'tempo_ms', 'tempo_queueing', 'per_minute',
   'joined', 'lost', 'strays', 'front_s',
+  'born_ms', 'moving', 'given', 'arrived', 'unconfirmed',
 }
 
-local KEYS_OF = {'books', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast'}
+local KEYS_OF = {
+  'books', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
+  'claims', 'gifts', 'unknown', 'unknown_told'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
@@ -71,7 +74,8 @@ end
 local METHODS = {[0] = 'fifo', [1] = 'random', [2] = 'passthrough', [3] = 'reject'}
 
 local function read_settings(raw)
-  local method, queue_all, confirm, renews, session_ms, renewal_age_ms, refresh_max_s, minute_limit = struct.unpack('<BBBBI4I4I4I4', raw)
+  local method, queue_all, confirm, renews, strong, session_ms, renewal_age_ms, refresh_max_s, minute_limit =
+    struct.unpack('<BBBBBI4I4I4I4', raw)
   local shut = METHODS[method] == 'reject'
   return {
     method = METHODS[method],
@@ -80,6 +84,7 @@ local function read_settings(raw)
     overdraws = METHODS[method] == 'passthrough',
     confirm = confirm == 1,
     renews = renews == 1,
+    strong = strong == 1,
     renewal_age_ms = renewal_age_ms,
     life_ms = session_ms + (renews == 1 and renewal_age_ms or 0),
     refresh_max_ms = refresh_max_s * 1000,
@@ -96,10 +101,10 @@ local function new_books(settings)
   for _, name in ipairs(FIELDS) do b[name] = 0 end
   b.format, b.life, b.settings, b.epoch = FORMAT, this_life(), settings, now
   b.queueing, b.horizon_ms, b.alone, b.answered_ms, b.everybody = false, false, false, false, false
-  b.tempo_queueing, b.per_minute, b.whole = false, false, true
+  b.tempo_queueing, b.per_minute, b.whole, b.moving = false, false, true, false
   b.gap_ms = CALLED_REFRESH_MS
   b.looked_ms, b.reported_ms, b.tempo_ms = now, now, now
-  b.latest_ms = now
+  b.latest_ms, b.born_ms = now, now
 end
 
 -- These books may be older than what visitors were told: people stay, units do not.
@@ -117,9 +122,10 @@ local function new_epoch()
   b.rho, b.recall, b.queueing, b.horizon_ms, b.pool, b.alone = 0, 0, false, false, 0, false
   b.applied, b.answered_ms, b.reports, b.borrowed, b.borrow_ms, b.forecast = 0, false, 0, 0, 0, 0
   b.joined, b.lost, b.strays = 0, 0, 0
+  b.born_ms, b.moving, b.given, b.arrived, b.unconfirmed = now, false, 0, 0, 0
   b.reported_ms = now
   b.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
-  call('UNLINK', k.fresh, k.told, k.ages, k.forecast)
+  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told)
   b.whole = true
   dirty = true
 end

@@ -7,9 +7,17 @@ local function turn(keys, argv)
   local room, operations = keys[1], argv[2]
   open_books(room, argv[1])
   local answers = {''}
-  for at = 1, #operations, 29 do
+  local at = 1
+  while at <= #operations do
     local what, id, key, low, high = struct.unpack('<Bc12dI4I4', operations, at)
-    answers[#answers + 1] = OPERATIONS[what](id, key, high, low)
+    at = at + 29
+    if what == 6 then
+      local renewed_ms, here, length = struct.unpack('<dBB', operations, at)
+      at = at + 10 + length
+      answers[#answers + 1] = OPERATIONS[what](id, key, high, low, renewed_ms, here == 1, string.sub(operations, at - length, at - 1))
+    else
+      answers[#answers + 1] = OPERATIONS[what](id, key, high, low)
+    end
   end
   local forecast = ''
   if tonumber(argv[3]) ~= b.forecast and b.forecast > 0 then forecast = call('GET', k.forecast) or '' end
@@ -40,7 +48,7 @@ local function configure(keys, argv)
   return 'OK'
 end
 
--- ARGV: settings for new books, the data center's name, permits wanted. Answers a SyncUp.
+-- ARGV: settings for new books, the data center's name, permits wanted. Answers a SyncUp without moves, and the moves if there are any.
 local function report(keys, argv)
   local room, want = keys[1], tonumber(argv[3])
   open_books(room, argv[1])
@@ -76,11 +84,13 @@ local function report(keys, argv)
     argv[2], b.epoch, b.reports, now, b.granted_seen, b.returned_permits, b.returned_freed, b.used, b.over, b.settled, b.admitted,
     ages(), b.applied, b.permits, b.waiting, seconds, b.arrivals_per_s, want, cells, b.joined, b.lost, b.strays, b.front_s, b.whole, b.rho,
   })
+  local moves = report_moves()
   close_books(room)
-  return up
+  return {up, moves}
 end
 
--- ARGV: settings for new books, a SyncDown without its forecast as a map, the forecast ('': none, or none that is new).
+-- ARGV: settings for new books, a SyncDown as a map, the forecast ('': none, or none that is new), and of its moves
+-- arrivals (`c12 d`), wanted (`c12 B` and a name) and denied (`c12`), end to end.
 local function apply(keys, argv)
   local room, down = keys[1], cmsgpack.unpack(argv[2])
   open_books(room, argv[1])
@@ -89,6 +99,7 @@ local function apply(keys, argv)
       call('UNLINK', k.told)
       b.whole = down.afresh
     end
+    if down.moves then hear_moves(down.moves, argv[4], argv[5], argv[6], down.number > b.applied, down.answers == b.reports) end
     apply_lease(down)
     if argv[3] ~= '' then
       b.forecast = down.number

@@ -49,9 +49,9 @@ local function give_back()
   b.permits, b.returned_permits = b.permits - surplus, b.returned_permits + surplus
 end
 
--- Ages of the admissions that the coordinator does not know, oldest first.
+-- Ages of the admissions that the coordinator does not know, oldest first; in a whole report, of all.
 local function ages()
-  local count = min(b.minute_rows, b.admitted - b.acknowledged)
+  local count = b.whole and b.minute_rows or min(b.minute_rows, b.admitted - b.acknowledged)
   local found = {}
   if count > 0 then
     for _, time in ipairs(call('LRANGE', k.minute, -count, -1)) do
@@ -70,7 +70,6 @@ local function apply_lease(down)
   if down.number <= b.applied then return end
   b.applied = down.number
   b.acknowledged = max(b.acknowledged, down.acknowledged)
-  if down.afresh then b.acknowledged = b.admitted - b.minute_rows end -- a coordinator that has forgotten the line has forgotten the minute
   b.rho, b.recall, b.queueing, b.horizon_ms = down.rho, down.recall, down.queueing, down.horizon_ms or false
   b.pool, b.alone = down.pool, down.alone
   local round_trip_ms = now - down.sent_ms

@@ -118,7 +118,7 @@ end
 -- Answers --------------------------------------------------------------------------------------------------------------------------
 
 local ADMITTED, ACTIVE, WAITING, GONE = 1, 2, 3, 4
-local IN_LINE, BORROWS = 1, 2 -- flags
+local IN_LINE, BORROWS, UNTOLD = 1, 2, 4 -- flags
 local UNKNOWN = -1
 
 local function answer(standing, flags, first, second, refresh_ms, ahead, waiting, wait_s)

@@ -127,9 +127,10 @@ def test_check_of_a_file_that_is_not_there(tmp_path: Path) -> None:
         (["--origin", "http://a", "--total-active-users", "0", "--new-users-per-minute", "1"], "--total-active-users: must be at least 1"),
         (["--origin", "http://a", *LIMITS, "--host", "Shop:80"], "--host: must be a lower-case host name"),
         (["--origin", "http://a", *LIMITS, "--path", "shop"], "--path: must begin with /"),
-        (["--origin", "http://a", *LIMITS, "--session-duration", "31"], "--session-duration: must be at most 30 minutes"),
+        (["--origin", "http://a", *LIMITS, "--session-duration", "1441"], "--session-duration: must be at most 1440 minutes"),
         (["--origin", "http://a", *LIMITS, "--queueing-method", "lifo"], "--queueing-method: must be one of fifo"),
         (["--origin", "http://a", *LIMITS, "--listen", "80"], "--listen: must be address:port"),
+        (["--store", "mysql://a/b"], "--store: must be sqlite:///FILE or postgresql://"),
         (["--origin", "http://127.0.0.1:8080", *LIMITS], "--origin: must not be greenroom's own address"),
     ],
 )
@@ -143,7 +144,7 @@ def test_a_wrong_option_is_named_as_it_was_typed(arguments: list[str], said: str
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "--origin or --config is needed"),
+        (["--host", "a.example.com"], "--origin is needed with --host"),
         (["--config", "x", "--origin", "http://a"], "--origin cannot be used together with --config"),
         (["--config", "x", "--host", "a", "--path", "/"], "--host, --path cannot be used together with --config"),
         (["--total-active-users", "many"], "--total-active-users"),

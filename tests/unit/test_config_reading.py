@@ -77,6 +77,8 @@ def test_every_field_of_a_room_can_be_written() -> None:
         "case_insensitive_paths": "true",
         "confirm_newcomers": "true",
         "refresh_max_seconds": "30",
+        "follow_accept_language": "true",
+        "strong_sessions": "true",
     }
     assert set(written) == set(specs(Room))
     text = 'origin = "http://o"\n[[rooms]]\n' + "".join(f"{key} = {value}\n" for key, value in written.items())
@@ -139,9 +141,36 @@ def test_broken_toml_is_one_problem_with_its_line(text: str, said: str) -> None:
     assert problems(text) == [said]
 
 
-@pytest.mark.parametrize("text", ["", "rooms = []\n", "rooms = 3\n", "rooms = [3]\n", "[rooms]\nname = 1\n"])
-def test_a_file_without_rooms_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["rooms = 3\n", "rooms = [3]\n", "[rooms]\nname = 1\n"])
+def test_rooms_that_are_not_written_as_tables_are_refused(text: str) -> None:
     assert any("rooms" in problem for problem in problems('origin = "http://o"\n' + text))
+
+
+@pytest.mark.parametrize("text", ["", 'origin = "http://o"\n', "rooms = []\n"])
+def test_a_file_may_leave_all_rooms_to_the_api(text: str) -> None:
+    assert read_config(text, Path("/etc/greenroom.toml")).rooms == ()
+
+
+def test_rooms_in_a_file_need_an_origin() -> None:
+    assert problems(GOOD.replace('origin = "http://127.0.0.1:3000"', ""))[0].startswith("origin: is required")
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("sqlite:///rooms.db", "sqlite:////etc/greenroom/rooms.db"),
+        ("sqlite:////var/rooms.db", "sqlite:////var/rooms.db"),
+        ("postgresql://greenroom:secret@db/greenroom", "postgresql://greenroom:secret@db/greenroom"),
+        ("", ""),
+    ],
+)
+def test_a_store_is_found_from_the_directory_of_the_file(written: str, found: str) -> None:
+    assert read_config(f'store = "{written}"', Path("/etc/greenroom/greenroom.toml")).store == found
+
+
+@pytest.mark.parametrize("written", ["rooms.db", "sqlite://", "sqlite:///", "postgresql://host", "mysql://a/b"])
+def test_a_store_of_another_kind_is_refused(written: str) -> None:
+    assert problems(f'store = "{written}"') == ["line 1: store: must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"]
 
 
 @pytest.mark.parametrize(

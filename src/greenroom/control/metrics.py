@@ -57,6 +57,18 @@ METRICS: tuple[Row, ...] = (
     _process("config_reloads_total", "configurations taken over while running", lambda state: state.config.reloads, CounterMetricFamily),
     _process("config_reload_failures_total", "configurations refused while running", lambda s: s.config.failures, CounterMetricFamily),
     _process("config_loaded_timestamp_seconds", "when the running configuration was read", lambda state: state.config.loaded_ms / 1000),
+    _process(
+        "config_store_reachable",
+        "0 while the configuration store does not answer and the last good one goes on",
+        lambda s: s.store.reachable,
+    ),
+    _process(
+        "config_store_valid", "0 while the newest revision cannot be used and the last good one goes on", lambda s: not s.store.problems
+    ),
+    _process("config_store_revision", "revision of the configuration store that runs", lambda s: max(0, s.store.revision)),
+    _process("config_store_taken_total", "revisions taken over while running", lambda s: s.store.taken, CounterMetricFamily),
+    _process("config_store_refusals_total", "revisions that could not be used", lambda s: s.store.refusals, CounterMetricFamily),
+    _process("config_store_loaded_timestamp_seconds", "when the running revision was taken over", lambda s: s.store.loaded_ms / 1000),
     _room("active_users", "visitors with a living session", lambda room: room.figures.active),
     _room("waiting_users", "visitors in line whose ticket came back", lambda room: room.figures.waiting),
     _room("admitted_total", "visitors let in since the start", lambda room: room.figures.admitted, CounterMetricFamily),

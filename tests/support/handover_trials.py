@@ -1,0 +1,141 @@
+"""Trials of a coordinator that changes hands: what it remembers is all there, or older, or gone, and data centers come and go meanwhile.
+
+Reports and answers take the ways of a real office: an answer goes out only after its rows have been written, a data center reads no
+report while an answer is on its way to its books, and when the server that keeps the rows loses its memory, letters there are lost too.
+"""
+
+from heapq import heappop
+from random import Random
+
+from admission_trials import Astray
+from admission_world import small_room
+
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.laws import problems
+from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.model.room import Room
+from greenroom.sync.letters import Report, answer_of, encode
+from greenroom.sync.switchboard import Switchboard
+
+OVER_MS = 70_000
+"""By then sessions and the minute are over, whatever was forgotten before."""
+
+
+class Handover(Astray):
+    """As its base, and the coordinator is replaced every now and then."""
+
+    def __init__(self, seed: int, room: Room, centers: int, losses: bool) -> None:
+        super().__init__(seed, room, centers)
+        self.names = [ledger.data_center for ledger in self.ledgers]
+        self.losses = losses
+        self.rows: dict[str, bytes] = {}
+        self.older: list[dict[str, bytes]] = [{}]
+        self.life = 0
+        self.handovers = 0
+        self.crashed_ms = self.forgot_ms = 0
+        self._take_office()
+
+    @property
+    def coordinator(self) -> Coordinator:
+        return self.switchboard.coordinators[self.room.id]
+
+    @coordinator.setter
+    def coordinator(self, _: Coordinator) -> None:
+        """There is an office here."""
+
+    def _problems(self) -> list[str]:
+        """Books of data centers that a coordinator without memory has not heard of yet say more than it knows."""
+        return problems(self.coordinator, [ledger for ledger in self.ledgers if ledger.data_center not in self.coordinator.doubted])
+
+    def _report(self, index: int) -> None:
+        chance = self.draw.random()
+        if chance < 0.01:
+            self._take_office()
+        elif chance < 0.02 and self.losses and self.now_ms > self.crashed_ms + OVER_MS:
+            self._forget()
+        elif chance < 0.023:
+            self._limits()
+        super()._report(index)
+
+    def _crash(self, index: int) -> None:
+        """Not while the coordinator has no memory: what both have forgotten nobody can know."""
+        if self.now_ms > self.forgot_ms + OVER_MS:
+            self.crashed_ms = self.now_ms
+            super()._crash(index)
+
+    def _take_office(self) -> None:
+        self.handovers += 1
+        self.switchboard = Switchboard(self.draw.getrandbits)
+        clock_ms = self.now_ms + self.draw.choice((-400, 0, 900))
+        self.switchboard.recall(self.rows, clock_ms, f"life {self.life}")
+        self.ahead_ms = self.switchboard.now_ms - self.now_ms
+        self.switchboard.configure([self.room], self.names, self.switchboard.now_ms)
+        self._write()
+
+    def _forget(self) -> None:
+        """The server restarts from an older state, or from nothing; what had left it already arrives now or never."""
+        self.life += 1
+        self.forgot_ms = self.now_ms
+        self.rows = dict(self.draw.choice(({}, *self.older)))
+        for _, _, index, message in sorted(self.flying):
+            if isinstance(message, SyncDown) and self.draw.random() < 0.5:
+                self.ledgers[index].apply(message, self._local(index))
+        self.flying.clear()
+        self._take_office()
+
+    def _limits(self) -> None:
+        """Only upwards: after lowering them nobody is expelled, so a witness could not tell."""
+        if self.room.total_active_users > 200:
+            return
+        self.room = small_room(
+            total_active_users=self.room.total_active_users + 1,
+            new_users_per_minute=self.room.new_users_per_minute,
+            queueing_method=self.draw.choice(("fifo", "random")),
+        )
+        self.switchboard.configure([self.room], self.names, self.now_ms + self.ahead_ms)
+        for index, ledger in enumerate(self.ledgers):
+            ledger.configure(self.room, self._local(index))
+            ledger.log.clear()
+
+    def _write(self) -> bool:
+        """Rows first; False when the process dies before that, and the next one goes on from what was written."""
+        if self.draw.random() < 0.003 and self.handovers > 1:
+            self._take_office()
+            return False
+        self.rows |= self.switchboard.rows()
+        for name in self.switchboard.forgotten():
+            self.rows.pop(name, None)
+        self.switchboard.written()
+        if self.draw.random() < 0.1:
+            self.older = [*self.older[-3:], dict(self.rows)]
+        return True
+
+    def _deliver(self) -> None:
+        while self.flying and self.flying[0][0] <= self.now_ms:
+            _, _, index, message = heappop(self.flying)
+            if isinstance(message, SyncDown):
+                self.ledgers[index].apply(message, self._local(index))
+                continue
+            assert isinstance(message, SyncUp)
+            letter = encode(Report(1, {self.room.id: message}))
+            answer = self.switchboard.answer(message.data_center, letter, self.now_ms + self.ahead_ms)
+            if answer is not None and self._write():
+                self._send(index, answer_of(answer).rooms[self.room.id])
+
+
+def handovers(seeds: range = range(24), steps: int = 1_500, losses: bool = True) -> list[str]:
+    """Whoever coordinates, and whatever was forgotten: nobody is let in beyond the limits."""
+    found, admitted, changed = [], 0, 0
+    for seed in seeds:
+        draw = Random(seed)
+        room = small_room(
+            total_active_users=draw.choice((1, 4, 20, 60)),
+            new_users_per_minute=draw.choice((1, 5, 40)),
+            queueing_method=draw.choice(("fifo", "random")),
+        )
+        world = Handover(seed, room, draw.choice((1, 2, 3)), losses)
+        found += [f"seed {seed}: {problem}" for problem in world.run(steps)]
+        admitted, changed = admitted + world.admitted, changed + world.handovers
+    if admitted < 10 * len(seeds) or changed < 2 * len(seeds):
+        found.append(f"{admitted} admissions and {changed} handovers are too few to say anything")
+    return found

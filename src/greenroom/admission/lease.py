@@ -89,6 +89,13 @@ class Lease:
         """Whether the coordinator has answered lately."""
         return self.answered_ms is not None and now_ms - self.answered_ms < CUT_OFF_MS
 
+    def spendable(self, now_ms: int) -> int:
+        """How many could be let in now: as many as there are permits; while cut off and without any, own freed units as far as rho goes."""
+        if self.permits or not self.freed or self.connected(now_ms):
+            return self.permits
+        self.trim(now_ms)
+        return max(0, min(self.freed, self.rho - len(self.window)))
+
     def source(self, now_ms: int, overdraws: bool) -> Source | None:
         """What the next admission would be paid with; None when there is nothing. Passthrough (`overdraws`) always finds something.
 

@@ -118,7 +118,7 @@ class Ledger:
         lease = self.lease
         if self._open and not self.halted:
             self._calling.call(line, lease.permits, self._look, luck)
-            if self._calling.turn(slot, rank, key, lease.permits, self._look, self._horizon_ms(now_ms)):
+            if self._calling.turn(slot, rank, key, lease.spendable(now_ms), self._look, self._horizon_ms(now_ms)):
                 source = lease.source(now_ms, self._calling.overdraws)
                 if source:
                     return self._admit(ticket_id, source, now_ms, before or (key, now_ms))

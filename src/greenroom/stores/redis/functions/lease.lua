@@ -13,6 +13,12 @@ local function trim_minute()
   end
 end
 
+local function spendable()
+  if b.permits > 0 or b.freed == 0 or connected() then return b.permits end
+  trim_minute()
+  return max(0, min(b.freed, b.rho - b.minute_rows))
+end
+
 local function source_of(overdraws)
   if b.permits > 0 then return 1 end
   if overdraws then return b.freed > 0 and 2 or 3 end

@@ -81,7 +81,7 @@ local function is_drawn(id) return b.everybody or (b.drawn > 0 and call('SISMEMB
 local function has_turn(id, rank, key)
   if s.method == 'random' then return is_drawn(id) end
   if s.overdraws then return true end
-  if rank >= b.permits + floor(b.look) then return false end
+  if rank >= spendable() + floor(b.look) then return false end
   if not b.horizon_ms or not b.answered_ms then return true end
   return arrival_ms(key) <= b.horizon_ms + now - b.answered_ms + HORIZON_SLACK_MS + floor(b.gap_ms)
 end

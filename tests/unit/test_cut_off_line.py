@@ -1,0 +1,40 @@
+"""A data center that cannot reach the coordinator goes on letting its line in with the units of its own sessions that end."""
+
+from admission_world import START_MS, small_room, ticket_id
+
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.admission.ledger import Ledger
+from greenroom.model.visit import Standing, make_key
+
+
+def test_a_freed_unit_goes_to_the_first_in_line_however_slowly_the_line_moves() -> None:
+    now_ms = START_MS
+    room = small_room(total_active_users=8, new_users_per_minute=100)
+    coordinator = Coordinator(["here", "there"], room, now_ms)
+    here, there = (Ledger(room, name, 1, now_ms) for name in ("here", "there"))
+
+    def sync() -> None:
+        for ledger in (here, there):
+            ledger.sweep(now_ms)
+            ledger.apply(coordinator.sync(ledger.report(now_ms), now_ms, 0), now_ms)
+
+    def poll(number: int) -> Standing:
+        return here.poll(ticket_id(number), make_key(START_MS, number), now_ms, 0).standing
+
+    inside = []
+    for number in range(100, 130):
+        sync()
+        if here.arrive(ticket_id(number), now_ms, 0).standing is Standing.ADMITTED:
+            inside.append(number)
+        now_ms += 500
+    assert inside
+    assert [poll(1), poll(2)] == [Standing.WAITING] * 2
+    sync()
+    cut_off_ms = now_ms
+    while poll(1) is Standing.WAITING:  # nobody answers any more
+        assert poll(2) is Standing.WAITING
+        now_ms += 1_000
+        assert now_ms - cut_off_ms < CUT_OFF_MS + 2 * room.session_ms
+    assert now_ms - cut_off_ms >= CUT_OFF_MS
+    assert here.lease.permits == 0

@@ -29,7 +29,7 @@ from greenroom.admission.intervals import Intervals
 from greenroom.admission.lottery import Draws, drift_of_draws, hazards
 from greenroom.admission.messages import SyncUp
 from greenroom.admission.patience import Patience
-from greenroom.admission.sketch import UNDECIDED_S, Sketch, between
+from greenroom.admission.sketch import BELIEVED_S, TAIL_GROWTH, UNDECIDED_S, Sketch, between, next_knot
 from greenroom.admission.track import AFTER_MS, Track
 from greenroom.model.room import Room
 
@@ -39,13 +39,8 @@ PROBED = (0.1, 0.25, 0.5, 0.75, 1.0)
 """How far down the line probes stand."""
 BELIEVED_ENDS = 10
 """Fewer ended sessions say nothing about how soon units come back."""
-BELIEVED_S = 86_400.0
 LATELY_MS, WHOLE_MS = 60_000, 600_000
 TAIL_STEPS = 120
-TAIL_GROWTH = 1.2
-FINE_STEPS = 12
-COARSENING = 1.06
-"""Knots stand 5 s apart for a minute, and then 6 per cent: about seventy for half an hour, ninety for a day."""
 CLAIM_S = 1.0
 """From the moment a permit is there to the try that takes it, on average."""
 MARGIN = 1.5
@@ -265,12 +260,12 @@ def table(entered: Sequence[float], scale: float, giving_up_per_s: float, learnt
         if count > people[-1] and (step >= knot or step == len(entered)):
             people.append(count)
             seconds.append(CLAIM_S + STEP_S * step)
-            knot = max(step + 1, step * COARSENING) if step >= FINE_STEPS else step + 1
+            knot = next_knot(step)
     if learnt:
         last = entered[-TAIL_STEPS:]
         pace = sum(last) / len(last) / STEP_S * scale
         while pace > 0 and seconds[-1] < BELIEVED_S:
-            begun_s, ends_s = seconds[-1], seconds[-1] * TAIL_GROWTH
+            begun_s, ends_s = seconds[-1], min(BELIEVED_S, seconds[-1] * TAIL_GROWTH)
             gone = exp(giving_up_per_s * PATIENT_S * log1p((begun_s + ends_s) / 2 / PATIENT_S))
             people.append(people[-1] + pace * (ends_s - begun_s) * gone)
             seconds.append(ends_s)

@@ -2,7 +2,8 @@
 
 Theory. With a(t) let in per second out of n(t) who are present, everybody's hazard is a(t) / n(t), so whoever is there now is in by t with
 probability 1 - exp(-H(t)), H being the hazard added up. How many are present follows from who joins, gets in and gives up:
-n' = joining - a - giving up * n. Newcomers keep coming as in the last minute; if those are more than in the last ten, that fades: a crowd that has come does not come again.
+n' = joining - a - giving up * n. Newcomers keep coming as in the last minute; what of it is more than in the last ten fades, because a
+crowd that has come does not come again.
 
 Everybody present at one moment is alike, so one forecast is judged by all of them at once: when the time has come by which a quarter
 should be in, the share that really is moves the width of that quantile (a width is a factor on the hazard).
@@ -14,7 +15,7 @@ from math import exp, log1p
 
 from greenroom.admission.drift import drifted
 from greenroom.admission.fluid import STEP_S
-from greenroom.admission.sketch import HAZARDS, SHARES, Widths, between
+from greenroom.admission.sketch import BELIEVED_S, HAZARDS, SHARES, TAIL_GROWTH, Widths, between, next_knot
 
 ALMOST = 0.999
 """Of those present at most this part is drawn in one step: the sum stays finite."""
@@ -22,9 +23,7 @@ ENOUGH = 6.0
 """Where one in four hundred is left nobody needs to know more."""
 SOON_S = 120.0
 """Over how long the newest rate of joining gives way to the long one."""
-BELIEVED_S = 86_400.0
 TAIL_STEPS = 12
-TAIL_GROWTH = 1.2
 STEP = 0.1
 WIDEST = 0.3
 """Quantiles keep their order: their hazards are a factor of two apart, and e to the 0.6 is less."""
@@ -39,9 +38,9 @@ def hazards(drawn: Sequence[float], present: float, joining_per_s: tuple[float, 
 
     `joining_per_s`: lately, and on the whole.
     """
-    lately, whole = joining_per_s
-    whole = min(lately, whole)
-    total, count = 0.0, max(1.0, present)
+    lately = joining_per_s[0]
+    whole = min(joining_per_s)
+    total, count, knot = 0.0, max(1.0, present), 0.0
     people, seconds = [0.0], [0.0]
     for step, entering in enumerate(drawn, 1):
         joining = (whole + (lately - whole) * exp(-STEP_S * step / SOON_S)) * STEP_S
@@ -53,16 +52,21 @@ def hazards(drawn: Sequence[float], present: float, joining_per_s: tuple[float, 
                 people.append(total + 1e-9)
                 seconds.append(STEP_S * (step - 1.0))
             total -= log1p(-part)
-            people.append(total)
-            seconds.append(STEP_S * float(step))
+            if step >= knot:
+                people.append(total)
+                seconds.append(STEP_S * float(step))
+                knot = next_knot(step)
         if total >= ENOUGH:
             break
+    if total > people[-1]:
+        people.append(total)
+        seconds.append(STEP_S * float(step))
     last = drawn[-TAIL_STEPS:]
     pace = sum(last) / len(last) / STEP_S / count
     while learnt and pace > 0 and total < ENOUGH and seconds[-1] < BELIEVED_S:
-        total += pace * seconds[-1] * (TAIL_GROWTH - 1)
+        total += pace * (min(BELIEVED_S, seconds[-1] * TAIL_GROWTH) - seconds[-1])
         people.append(total)
-        seconds.append(seconds[-1] * TAIL_GROWTH)
+        seconds.append(min(BELIEVED_S, seconds[-1] * TAIL_GROWTH))
     return tuple(people), tuple(seconds)
 
 

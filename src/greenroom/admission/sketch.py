@@ -30,6 +30,14 @@ SPREAD = (-1, 0, 1, 1)
 """Where each of SHARES goes when less is known."""
 HAZARDS = tuple(-log(1 - share) for share in SHARES)
 
+BELIEVED_S = 86_400.0
+"""Beyond a day nothing is believed."""
+TAIL_GROWTH = 1.2
+"""Behind what was played forward each knot is so much later than the one before."""
+FINE_STEPS = 12
+COARSENING = 1.06
+"""Knots stand a step apart for the first twelve steps, and then 6 per cent: about seventy for half an hour, ninety for a day."""
+
 Widths = tuple[float, float, float, float]
 """Logarithms of what the wait that was worked out has to be multiplied by, for each of SHARES."""
 
@@ -170,6 +178,11 @@ def between(knots: Sequence[float], values: Sequence[float], at: float) -> float
         return None
     part = (max(at, knots[0]) - knots[index - 1]) / (knots[index] - knots[index - 1])
     return values[index - 1] + part * (values[index] - values[index - 1])
+
+
+def next_knot(step: int) -> float:
+    """The least step that the knot after this one may stand at."""
+    return step * COARSENING if step >= FINE_STEPS else step + 1
 
 
 def _columns(sketch: Sketch, wider: float) -> tuple[list[float], ...]:

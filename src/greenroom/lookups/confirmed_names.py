@@ -132,6 +132,11 @@ class ConfirmedNames:
             self._ask(address)
         return name if self._now_ms() < until_ms else ""
 
+    @property
+    def busy(self) -> bool:
+        """Whether a question waits or is under way."""
+        return bool(self._pending or self._under_way)
+
     async def run(self) -> None:
         """Answers questions until it is cancelled."""
         async with asyncio.TaskGroup() as group:

@@ -20,7 +20,7 @@ from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.ports import Draws
-from greenroom.runtime.books import OpenBooks
+from greenroom.runtime.books import OpenRoom
 from greenroom.runtime.settings import Config
 
 SEARCH_ENGINES = (Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),)
@@ -29,6 +29,12 @@ SEARCH_ENGINES = (Rule(id="search_engine_crawler_bypass", expression=f'cf.verifi
 OnError = Callable[[BaseException], None]
 
 _NAMED = re.compile(r"\$([a-z0-9_]+)")
+
+
+def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
+    """Every rule of a room: its own, and what settings add."""
+    settings = config.zones.get(room.id, config)
+    return (*config.rules.get(room.id, ()), *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()))
 
 
 class Workshop:
@@ -42,7 +48,7 @@ class Workshop:
         self._asleep: list[_Sleeping] = []
 
     def table(
-        self, config: Config, books: Mapping[str, OpenBooks], now_ms: int, lookups: Lookups, *, rules_later: bool = False
+        self, config: Config, books: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups, *, rules_later: bool = False
     ) -> RoomTable:
         """Every room of the configuration with its books; the one reference that a change swaps.
 
@@ -87,7 +93,7 @@ class Workshop:
         self,
         config: Config,
         room: Room,
-        books: OpenBooks,
+        books: OpenRoom,
         lists: Mapping[str, Membership],
         now_ms: int,
         lookups: Lookups,
@@ -96,7 +102,7 @@ class Workshop:
         """(everything it was made of, the room)."""
         settings = config.zones.get(room.id, config)
         events = config.events.get(room.id, ())
-        rules = (*config.rules.get(room.id, ()), *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()))
+        rules = rules_of(config, room)
         named = {name: lists[name] for rule in rules for name in _NAMED.findall(rule.expression) if name in lists}
         made_of = (room, events, rules, named, settings.always_use_https, id(books.ledger), id(lookups))
         known = self._rooms.get(room.id)

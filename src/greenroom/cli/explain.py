@@ -1,0 +1,137 @@
+"""`greenroom explain`: what would happen to a request, and why."""
+
+import http.client
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from greenroom.cli.show import complain, complain_of, say
+from greenroom.control.explaining import CLIENT, Asked, as_plain
+from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.runtime.settings import Server
+
+BAD_CONFIG, CANNOT_ASK = 1, 2
+ASK_PATH = "/client/v4/explain"
+TOKEN_VARIABLES = ("GREENROOM_TOKEN", "CLOUDFLARE_API_TOKEN")
+TIMEOUT_S = 10
+
+_WORDS = {"origin": "goes on", "waiting": "is held", "depends": "goes on, or is held", "refused": "is refused"}
+_MARKS = {"holds": "+", "does not hold": " ", "switched off": "-"}
+
+
+def explain(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address as a visitor would write it.", show_default=False)],
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="A header of the request; may be given more than once."),
+    ] = None,
+    method: Annotated[str, typer.Option("--method", "-X", metavar="METHOD", help="The HTTP method.")] = "GET",
+    client: Annotated[str, typer.Option(metavar="ADDRESS", help="The visitor's address.")] = CLIENT,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Ask this configuration, with what its store holds.")
+    ] = None,
+    control: Annotated[
+        str | None, typer.Option(metavar="ADDRESS:PORT", help=f"Ask the running greenroom there (default: {Server().control}).")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(metavar="TOKEN", help=f"Token for a running greenroom (default: ${' or $'.join(TOKEN_VARIABLES)}).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Say which room covers a request and why, which rule holds, which settings count, and what the visitor would get."""
+    asked = Asked(url, method.upper(), tuple(_header(line) for line in header or ()), client)
+    if config is not None and control is not None:
+        _stop("--config and --control cannot be used together")
+    told = _from_file(config, asked) if config else _from_running(control or Server().control, asked, token)
+    if as_json:
+        say(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        for line in lines(told):
+            say(line)
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon:
+        _stop(f"--header must be 'NAME: VALUE', not {line!r}")
+    return name.strip(), value.strip()
+
+
+def _from_file(config: Path, asked: Asked) -> dict[str, Any]:
+    from greenroom.runtime.explain import explain_on_file
+
+    try:
+        return as_plain(explain_on_file(config, asked))
+    except InvalidConfig as error:
+        complain_of(error.problems, str(config))
+        raise typer.Exit(BAD_CONFIG) from None
+    except StorageFailed as error:
+        _stop(str(error))
+
+
+def _from_running(control: str, asked: Asked, token: str | None) -> dict[str, Any]:
+    secret = token or next((found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), "")
+    if not secret:
+        _stop("a running greenroom tells it to holders of a token only: --token, or greenroom token create; or ask a file with --config")
+    body = json.dumps({"url": asked.url, "method": asked.method, "headers": asked.headers, "client": asked.client})
+    connection = http.client.HTTPConnection(control, timeout=TIMEOUT_S)
+    try:
+        connection.request("POST", ASK_PATH, body, {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        _stop(f"cannot ask {control}: {error}")
+    finally:
+        connection.close()
+    if not answer.get("success"):
+        _stop("; ".join(str(fault.get("message")) for fault in answer.get("errors", ())) or f"{control} answered {response.status}")
+    told: dict[str, Any] = answer["result"]
+    return told
+
+
+def lines(told: dict[str, Any]) -> list[str]:
+    """The explanation for people."""
+    shown = [_bold(f"{told['method']} {told['url']}") + f"   from {told['client']}", ""]
+    shown += [f"  {_bold(_WORDS[told['result']])}: {told['reason']}"]
+    shown += [f"  answer: {told['answer']}"] if told["answer"] else []
+    shown += [f"  {note}" for note in told["notes"]] + [""]
+    if told["room"]:
+        shown.append(_row("room", f"{told['room']}   (id {told['room_id']})"))
+        shown.append(_row("cookie", told["cookie"]))
+    if event := told["event"]:
+        shown.append(_row("event", f"{event['name']}: {event['phase']} until {_time(event['until_ms'])}"))
+    for index, route in enumerate(told["routes"]):
+        mark = "+" if route["chosen"] else " "
+        shown.append(_row("" if index else "routes", f"{mark} {route['host']}{route['path']}   room {route['room']}: {route['why']}"))
+    for index, rule in enumerate(told["rules"]):
+        expression = " ".join(rule["expression"].split())
+        note = f"   ({rule['description']})" if rule["description"] else ""
+        shown.append(_row("" if index else "rules", f"{_MARKS.get(rule['result'], '!')} {rule['result']}: {expression}{note}"))
+    settings = [setting for setting in told["settings"] if setting["source"] != "default"]
+    for index, setting in enumerate(settings):
+        value = json.dumps(setting["value"]) if isinstance(setting["value"], bool) else setting["value"]
+        shown.append(_row("" if index else "settings", f"{setting['name']} = {value}   (from the {setting['source']})"))
+    return shown
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name:10}{text}"
+
+
+def _bold(text: str) -> str:
+    plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
+    return text if plain else typer.style(text, bold=True)
+
+
+def _time(unix_ms: int) -> str:
+    return f"{datetime.fromtimestamp(unix_ms // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _stop(reason: str) -> NoReturn:
+    complain(f"greenroom: {reason}")
+    raise typer.Exit(CANNOT_ASK)

@@ -1,0 +1,277 @@
+"""Why a request would be treated as it is: which room covers it and why that one, which rule holds, which settings count, what comes of it.
+
+It asks the same functions as the data path (routing, rules, schedule, decide, admissible), so it cannot tell another story; what only the
+ledger knows, whether there is a place this very moment, it says as far as `Books` tell.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from greenroom.core.admissible import may_take_place
+from greenroom.core.cookie_scope import cookie_scope
+from greenroom.core.decide import Question, decide
+from greenroom.core.routing import RouteTable, route_prefix
+from greenroom.core.rules import Facts, Lookups, Membership, compile_rule
+from greenroom.core.schedule import Effective, Phase, effective
+from greenroom.errors import InvalidConfig
+from greenroom.model.event import OVERRIDES, Event
+from greenroom.model.fields import specs
+from greenroom.model.room import Room, Route
+from greenroom.model.rule import Rule
+from greenroom.model.visit import Arrival
+
+NOT_SETTINGS = frozenset(("id", "name", "host", "path", "additional_routes", "description", "custom_page_html"))
+"""Fields of a room that are shown elsewhere, or too long."""
+
+ROUTES_SHOWN_MAX = 50
+"""Other routes of the host that are shown; a generated configuration may have thousands."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """One room with everything that was written down for it; `rules` include what settings add."""
+
+    room: Room
+    events: tuple[Event, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+class Books(msgspec.Struct, frozen=True):
+    """How a room is doing right now."""
+
+    active: int
+    waiting: int
+
+
+class RouteSeen(msgspec.Struct, frozen=True):
+    """One route that could have covered the request. `why` is for people."""
+
+    room: str
+    host: str
+    path: str
+    chosen: bool
+    why: str
+
+
+class RuleSeen(msgspec.Struct, frozen=True):
+    """One rule: `result` is holds, does not hold, switched off, or cannot be evaluated."""
+
+    id: str
+    description: str
+    expression: str
+    result: str
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting that counts now, and who said so: event, room or default."""
+
+    name: str
+    value: bool | int | str
+    source: str
+
+
+class EventSeen(msgspec.Struct, frozen=True):
+    """The event whose time it is; `phase` is prequeue or running, `until_ms` when that ends."""
+
+    id: str
+    name: str
+    phase: str
+    until_ms: int
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """`result` is origin, waiting or depends; `word` names the reason for programs, `reason` says it to people."""
+
+    method: str
+    url: str
+    client: str
+    result: str
+    word: str
+    reason: str
+    room_id: str = ""
+    room: str = ""
+    event: EventSeen | None = None
+    routes: tuple[RouteSeen, ...] = ()
+    rules: tuple[RuleSeen, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    cookie: str = ""
+    answer: str = ""
+    books: Books | None = None
+    notes: tuple[str, ...] = ()
+
+
+def explain(
+    arrival: Arrival,
+    plans: Sequence[Plan],
+    lists: Mapping[str, Membership],
+    lookups: Lookups,
+    now_ms: int,
+    books: Mapping[str, Books],
+) -> Explanation:
+    """The whole story of one request by somebody who brings no good ticket; `books` by room id, where they are known."""
+    table = RouteTable((route, plan.room.case_insensitive_paths, (plan, route)) for plan in plans for route in plan.room.routes)
+    found = table.find(arrival.host, arrival.path)
+    plan, route = found if found else (None, None)
+    query = f"?{arrival.query}" if arrival.query else ""
+    told = Explanation(
+        method=arrival.method,
+        url=f"{arrival.scheme}://{arrival.host}{arrival.path}{query}",
+        client=arrival.client,
+        result="origin",
+        word="no_room",
+        reason="No room covers this host and path.",
+        routes=_routes(arrival, plans, plan, route),
+    )
+    if plan is None:
+        return told
+    room = plan.room
+    now = effective(room, plan.events, now_ms)
+    rules, bypassing = _rules(plan.rules, Facts(arrival, now_ms, lookups), lists) if not room.suspended else ((), None)
+    known = books.get(room.id)
+    result, word, reason = _verdict(arrival, now, bypassing, known)
+    return msgspec.structs.replace(
+        told,
+        result=result,
+        word=word,
+        reason=reason,
+        room_id=room.id,
+        room=room.name,
+        event=_event(now),
+        rules=rules,
+        settings=_settings(now),
+        cookie=_cookie(room),
+        answer=_answer(arrival, now.room, word) if result != "origin" else "",
+        books=known,
+        notes=_notes(arrival, room, result),
+    )
+
+
+def _routes(arrival: Arrival, plans: Sequence[Plan], chosen: Plan | None, route: Route | None) -> tuple[RouteSeen, ...]:
+    """Every route that covers the request, and those of the same host that do not; the chosen one first."""
+    seen = []
+    for plan in plans:
+        for other in plan.room.routes:
+            alone = RouteTable([(other, plan.room.case_insensitive_paths, True)])
+            mine = plan is chosen and other == route
+            if mine:
+                why = "the most specific route that covers it: first the host, then the longest path"
+            elif alone.find(arrival.host, arrival.path):
+                why = f"covers it too, but {_less(other, route)}"
+            elif alone.find(arrival.host, other.path):
+                why = f"the path does not begin with {route_prefix(other.path)}, segment by segment"
+            else:
+                continue
+            seen.append(RouteSeen(plan.room.name, other.host, other.path, mine, why))
+    return tuple(sorted(seen, key=lambda one: (not one.chosen, -len(one.host), -len(one.path)))[:ROUTES_SHOWN_MAX])
+
+
+def _less(other: Route, route: Route | None) -> str:
+    return "its path is shorter" if route and other.host == route.host else f"{other.host} is less specific than the host that was chosen"
+
+
+def _rules(rules: Sequence[Rule], facts: Facts, lists: Mapping[str, Membership]) -> tuple[tuple[RuleSeen, ...], Rule | None]:
+    """Each rule with its result, also behind one that holds; and the first that holds."""
+    seen: list[RuleSeen] = []
+    bypassing: Rule | None = None
+    for rule in rules:
+        try:
+            result = "switched off" if not rule.enabled else "holds" if compile_rule(rule.expression, lists)(facts) else "does not hold"
+        except InvalidConfig:
+            result = "cannot be evaluated: the expression has a mistake"
+        except Exception as error:  # what the data path counts as not holding is told here
+            result = f"cannot be evaluated: {error}"
+        seen.append(RuleSeen(rule.id, rule.description, rule.expression, result))
+        if result == "holds" and bypassing is None:
+            bypassing = rule
+    return tuple(seen), bypassing
+
+
+def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, books: Books | None) -> tuple[str, str, str]:
+    """(result, word, reason), in the published order of decision."""
+    room = now.room
+    if room.suspended:
+        return "origin", "suspended", "The room is suspended: everybody goes on and nothing is recorded."
+    if bypassing is not None:
+        said = bypassing.description or bypassing.expression
+        return "origin", "bypassed", f"A bypass rule holds ({said}): no cookie, not counted."
+    able = may_take_place(arrival, room.json_response_enabled)
+    if decide(now.ledger_room, (), 0, able).question is Question.PLACELESS:
+        return "waiting", "placeless", "This request can show neither a page nor JSON, so it is held without a place in line."
+    if room.queue_all:
+        return "waiting", "queue_all", "queue_all holds every newcomer."
+    if now.phase is Phase.PREQUEUE:
+        how = "places are drawn at the start" if now.event and now.event.shuffle_at_event_start else "the line keeps its order"
+        return "waiting", "prequeue", f"The pre-queue is open: every newcomer is held until the start; {how}."
+    return _by_method(room, books)
+
+
+def _by_method(room: Room, books: Books | None) -> tuple[str, str, str]:
+    method = room.queueing_method
+    if method == "passthrough":
+        return "origin", "passthrough", "The method is passthrough: everybody goes on and is counted."
+    if method == "reject":
+        return "waiting", "reject", "The method is reject: newcomers see that it is closed, and there is no line."
+    limits = f"{room.total_active_users} active, {room.new_users_per_minute} a minute"
+    if books is None:
+        return "depends", "limits", f"Let in at once while the limits ({limits}) allow it and nobody waits; else in line ({method})."
+    state = f"{books.active} of {room.total_active_users} active, {books.waiting} waiting"
+    if books.waiting or books.active >= room.total_active_users:
+        return "waiting", "full", f"There is a line, or no room ({state}): a place in line ({method})."
+    return (
+        "depends",
+        "limits",
+        f"There is room ({state}): let in at once, unless {room.new_users_per_minute} were let in within this minute.",
+    )
+
+
+def _settings(now: Effective) -> tuple[Setting, ...]:
+    plain = Room(name="plain", host="*", total_active_users=1, new_users_per_minute=1)
+    shown = []
+    for name in specs(Room):
+        value = getattr(now.room, name)
+        if name in NOT_SETTINGS or not isinstance(value, bool | int | str):
+            continue
+        by_event = now.event is not None and name in OVERRIDES and getattr(now.event, name) is not None
+        needed = name in ("total_active_users", "new_users_per_minute")
+        source = "event" if by_event else "default" if value == getattr(plain, name) and not needed else "room"
+        shown.append(Setting(name, value, source))
+    return tuple(shown)
+
+
+def _event(now: Effective) -> EventSeen | None:
+    if now.event is None:
+        return None
+    phase = "prequeue" if now.phase is Phase.PREQUEUE else "running"
+    return EventSeen(now.event.id, now.event.name, phase, now.until_ms or now.event.event_end_ms)
+
+
+def _cookie(room: Room) -> str:
+    scope = cookie_scope(room.routes, room.case_insensitive_paths)
+    return f"{room.cookie_name}; {f'Domain={scope.domain}; ' if scope.domain else ''}Path={scope.path}"
+
+
+def _answer(arrival: Arrival, room: Room, word: str) -> str:
+    """What is sent to somebody who is held."""
+    status = room.queueing_status_code
+    if word == "placeless":
+        return f"status {status}, plain text, no cookie"
+    if room.json_response_enabled and arrival.header(b"accept") == b"application/json":
+        page = "JSON"
+    elif room.custom_page_html:
+        page = f"the custom page ({len(room.custom_page_html)} characters)"
+    else:
+        follows = " or the browser's language" if room.follow_accept_language else ""
+        page = f"the built-in page in {room.default_template_language}{follows}"
+    return f"status {status}, {page}, {'which does not refresh' if word == 'reject' else 'which tries again by itself, with a cookie'}"
+
+
+def _notes(arrival: Arrival, room: Room, result: str) -> tuple[str, ...]:
+    notes = []
+    cookies = b"; ".join(value for name, value in arrival.headers if name == b"cookie").decode("latin-1")
+    if any(part.strip().startswith(f"{room.cookie_name}=") for part in cookies.split(";")):
+        notes.append(
+            "The request brings a ticket of this room. While it is good and its session lives, the visitor goes on; else this holds."
+        )
+    elif result != "origin":
+        notes.append("This is for somebody who comes for the first time. Whoever has a living session goes on.")
+    return tuple(notes)

@@ -9,7 +9,7 @@ from admission_world import START_MS
 from redis_world import TRIAL_LIBRARY
 
 from greenroom.admission.coordinator import Coordinator
-from greenroom.admission.laws import coordinator_problems, ledger_problems
+from greenroom.admission.laws import ledger_problems
 from greenroom.admission.ledger import Ledger
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.admission.visiting import visit
@@ -134,7 +134,7 @@ class Twin:
 
     def compare(self) -> None:
         """What stands on the books is the same too, and obeys the laws."""
-        self.found += ledger_problems(self.books) + coordinator_problems(self.coordinators[1])
+        self.found += ledger_problems(self.books)
         state = msgspec.msgpack.decode(self._call("look"))
         books, lease = self.books, self.books.lease
         lease.trim(self.now_ms)

@@ -6,6 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import structlog
 
@@ -14,6 +15,7 @@ from greenroom.control.state import Figures
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
+from greenroom.ports import Ledger
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.stores.late_journal import LateJournal
@@ -33,6 +35,53 @@ RoomsAt = Callable[[int], Iterable[Room]]
 """The rooms as their ledgers are told, at a moment of Unix milliseconds."""
 
 log = structlog.get_logger(__name__)
+
+
+class OpenRoom(Protocol):
+    """One open room, wherever its books are."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Answers its visitors."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How its requests were answered by this process so far."""
+
+    def figures(self, now_ms: int) -> Figures:
+        """Its books at this moment, or nearly."""
+
+
+class AnyBooks(Protocol):
+    """All open rooms of a process: `Books`, or `SharedBooks` in Redis. What `prepare` gave is only good for the books that gave it."""
+
+    @property
+    def open(self) -> Mapping[str, OpenRoom]:
+        """By room id."""
+
+    async def restore(self, rooms: RoomsAt) -> None:
+        """Opens these rooms as they are remembered. Raises StorageFailed."""
+
+    async def run(self) -> None:
+        """Until cancelled: time passes."""
+
+    def prepare(self, rooms: RoomsAt) -> dict[str, Any]:
+        """The books of these rooms. Raises StorageFailed, having changed nothing."""
+
+    def discard(self, prepared: Mapping[str, Any]) -> None:
+        """Closes what `prepare` opened and nobody took over."""
+
+    def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, Any]) -> None:
+        """From now on these rooms are open, with these settings."""
+
+    def halted(self) -> set[str]:
+        """Names of the rooms that let nobody in because nothing can be written down."""
+
+    async def flush(self) -> None:
+        """Onto the disk itself. Raises StorageFailed."""
+
+    async def close(self) -> None:
+        """Puts everything away."""
 
 
 @dataclass(slots=True)
@@ -150,7 +199,7 @@ class Books:
             await asyncio.to_thread(books.journal.sync)
             books.flushed = size
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Everything onto the disk, and closed."""
         for books in self.open.values():
             with contextlib.suppress(StorageFailed):  # what was acknowledged is in the file; only a power cut could still take it

@@ -30,6 +30,7 @@ from greenroom.runtime.records import read_record, unknown_keys
 from greenroom.runtime.room_entries import read_rooms
 from greenroom.runtime.rule_entries import read_lists
 from greenroom.runtime.settings import ORIGINS_MAX, SECTIONS, Address, Config, Log, OriginEntry, Server, Tls
+from greenroom.runtime.shared import read_shared
 from greenroom.runtime.template_entries import read_text
 from greenroom.runtime.toml_lines import KeyLines, step
 
@@ -125,6 +126,7 @@ class _Reading:
         data = self._data(server.data if server else "")
         store = server.store if server else ""
         self.problems += store_problems("store", store) if store else []
+        shared = read_shared(server, self.problems) if server else None
         if self.problems or server is None:
             return None
         return Config(
@@ -140,6 +142,7 @@ class _Reading:
             control=listeners["control"],
             data=data,
             store=store_url(store, self._folder),
+            shared=shared,
             origin=origin,
             origins=origins,
             always_use_https=server.always_use_https,

@@ -16,13 +16,13 @@ class CannotStart(GreenroomError):
 
 
 class DataDir:
-    """`<data>`, locked for the life of the process.
+    """`<data>`, locked for the life of the process: for one that keeps its own books, or for any number of those that share theirs.
 
     The lock is on the directory itself, so that it can be had on a disk that is full or read-only: what is there can then
     still be restored, and pages be served.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
         """Makes the directory (mode 700) and takes the lock; raises CannotStart, with the reason."""
         self.path = path
         try:
@@ -31,12 +31,12 @@ class DataDir:
             self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise CannotStart(f"cannot use the data directory {path}: {error.strerror or error}") from None
-        self._take_lock()
+        self._take_lock(fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
-    def _take_lock(self) -> None:
+    def _take_lock(self, kind: int) -> None:
         note = self.path / PID_FILE
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock, kind | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
             owner = ""

@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
+from typing import Any, cast
 
 import structlog
 from starlette.routing import BaseRoute, Mount
@@ -32,7 +33,7 @@ from greenroom.gateway.tls import server_context
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
 from greenroom.runtime import assemble
-from greenroom.runtime.books import Books, OpenBooks
+from greenroom.runtime.books import AnyBooks, Books
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.deferred import Deferred
@@ -42,11 +43,13 @@ from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.settings import Address, Config
+from greenroom.runtime.shared_books import SharedBooks
 from greenroom.runtime.source import Source
 from greenroom.runtime.workshop import Workshop
 from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
+from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
@@ -70,14 +73,14 @@ class Process:
         self._file = self.config = source.load()
         self.stopping = asyncio.Event()
         self.ready = asyncio.Event()
-        self._clock = MonotonicClock()
+        self._clock = ServerClock(MonotonicClock()) if self.config.shared else MonotonicClock()
         self._hurry = asyncio.Event()
         self._say = say
         self._routes = routes
         self._phase = "starting"
         self._started_ms = self._clock.now_ms()
         self._listen, self._control = self.config.listen, self.config.control
-        self._books: Books | None = None
+        self._books: AnyBooks | None = None
         self._gateway: Gateway | None = None
         self._front: Reception | None = None
         self._workshop: Workshop | None = None
@@ -106,7 +109,7 @@ class Process:
         Raises CannotStart, StorageFailed or InvalidConfig (of the key file) when it cannot start.
         """
         with contextlib.ExitStack() as undo:
-            data = DataDir(self.config.data)
+            data = DataDir(self.config.data, shared=self.config.shared is not None)
             undo.callback(data.release)
             visitors, control = self._take_addresses(undo)
             store = await self._begin_with_store(data, undo)
@@ -185,7 +188,7 @@ class Process:
 
     async def _serve(self, data: DataDir, visitors: socket.socket) -> None:
         ring = KeyRing(data.path, self._clock.now_ms())
-        books = self._books = Books(data, self._clock, self._say, self._on_error)
+        books = self._books = self._make_books(data)
         try:
             await books.restore(assemble.ledger_rooms(self.config))
             workshop = self._workshop = Workshop(DrawFiles(data.path), self._on_error)
@@ -209,7 +212,12 @@ class Process:
                     await self._drain(gateway)
             gateway.close()
         finally:
-            books.close()
+            await books.close()
+
+    def _make_books(self, data: DataDir) -> AnyBooks:
+        if isinstance(self._clock, ServerClock) and self.config.shared:
+            return SharedBooks(self.config.shared, self._clock, self._say, self._on_error)
+        return Books(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
 
     async def _open(self, gateway: Gateway, visitors: socket.socket) -> None:
         try:
@@ -246,7 +254,7 @@ class Process:
             await draining
         self._say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")
 
-    async def _tend(self, ring: KeyRing, books: Books) -> None:
+    async def _tend(self, ring: KeyRing, books: AnyBooks) -> None:
         """Once a second: keys, and everything written down so far onto the disk itself. What changes for the worse or better is said."""
         trouble, halted = "", set[str]()
         while True:
@@ -300,7 +308,7 @@ class Process:
         self._known_places = self._known_places or assemble.lookups(config or self.config, self._names)
         return self._known_places
 
-    def _settle(self, table: RoomTable, books: Books, prepared: Mapping[str, OpenBooks]) -> None:
+    def _settle(self, table: RoomTable, books: AnyBooks, prepared: Mapping[str, Any]) -> None:
         """The ledgers are set to what the table begins with, and a draw that came due while nobody was here is held."""
         books.take_over([calendar.now.effective.ledger_room for calendar in table.rooms.values()], prepared)
         table.turn(self._clock.now_ms(), self._on_error)

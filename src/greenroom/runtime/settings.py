@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from greenroom.gateway.limits import Limits
 from greenroom.gateway.origin import Origin
@@ -13,6 +13,9 @@ from greenroom.model.fields import spec
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.zone import Zone
+
+if TYPE_CHECKING:
+    from greenroom.runtime.shared import Shared
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000
@@ -47,6 +50,15 @@ class Server:
         "",
         high=2048,
     )
+    redis: str = spec(
+        "where the books of several processes are: `redis://`, `rediss://`, `unix://`, `redis+sentinel://` or `redis+cluster://`; "
+        "empty: this process keeps its own",
+        "",
+        high=2048,
+    )
+    datacenter: str = spec("name of this data center, which has one Redis", "here", pattern=r"[A-Za-z0-9_.-]+", low=1, high=64)
+    datacenters: tuple[str, ...] = spec("names of all data centers that share the rooms; empty: only this one", (), high=300)
+    global_redis: str = spec("the Redis that all data centers share, where their coordinator is; empty: that of this one", "", high=2048)
     always_use_https: bool = spec("visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False)
     trusted_proxies: tuple[str, ...] = spec(
         "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are believed", (), high=1_000
@@ -117,6 +129,8 @@ class Config:
     data: Path
     store: str = ""
     """URL of the configuration store; empty = the one in the data directory."""
+    shared: "Shared | None" = None
+    """None = this process keeps its own books."""
     origin: Origin | None = None
     """Where requests go whose host has no origin of its own; None: such hosts are not served."""
     zones: Mapping[str, Zone] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from msgspec import msgpack
 
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.model.room import Room
-from greenroom.ports import Borrow, Clock
+from greenroom.ports import Borrow
 from greenroom.stores.memory import Gauges
 from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.redis.desk import Desk
@@ -35,7 +35,7 @@ class RedisBooks:
         self,
         client: Client,
         data_center: str,
-        clock: Clock,
+        clock: ServerClock,
         getrandbits: Callable[[int], int],
         borrow: Borrow | None = None,
         *,
@@ -43,12 +43,12 @@ class RedisBooks:
         library: Library = LEDGER_LIBRARY,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """`clock` is this process's own; `clock` of the books goes by the server's. `borrow`: see `ports.Borrow`; may be set later.
+        """`clock` is set right by every answer. `borrow`: see `ports.Borrow`; may be set later.
 
         `on_trouble` is told what Redis could not do, and None when it can again.
         """
         self.data_center = data_center
-        self.clock = ServerClock(clock)
+        self.clock = clock
         self.borrow = borrow
         self._library = library
         self._getrandbits = getrandbits

@@ -1,0 +1,171 @@
+"""The books of every room in Redis, shared with other processes: opened, kept in step with the coordinator, looked at for operators."""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import structlog
+from redis.exceptions import RedisError
+
+from greenroom.control.state import Figures
+from greenroom.model.room import Room
+from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
+from greenroom.runtime.books import RoomsAt
+from greenroom.runtime.shared import Membership, Shared
+from greenroom.stores.memory import Gauges
+from greenroom.stores.redis.books import TIMEOUT_S, RedisBooks
+from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.ledger import RedisLedger
+
+LOOK_S = 1.0
+"""How old figures for operators may be. Looking at a room costs Redis 20 us."""
+
+ASKED_S = 60.0
+"""Rooms are looked at only while somebody wants to know: so long after the last question."""
+
+NOTHING = Gauges(0, 0, 0, 0, 0, False)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class SharedRoom:
+    """One room's ledger, and how its requests were answered by this process so far."""
+
+    ledger: RedisLedger
+    counts: Counter[str]
+    owner: "SharedBooks"
+    gauges: Gauges = NOTHING
+    estimate: Estimate | None = None
+
+    def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
+        """The books as they were at the last look; `admitted` is what this process let in."""
+        self.owner.asked()
+        return Figures(
+            active=self.gauges.active,
+            waiting=self.gauges.waiting,
+            admitted=self.counts["admitted"],
+            last_minute=self.gauges.admitted_last_minute,
+            permits_unused=self.gauges.permits,
+            estimate=self.estimate,
+            storage_failed=self.owner.troubled,
+        )
+
+
+class SharedBooks:
+    """All open rooms by id, as `runtime.books.Books`. `run` keeps them in step with the coordinator."""
+
+    def __init__(self, shared: Shared, clock: ServerClock, say: Callable[[str], None], on_error: Callable[[BaseException], None]) -> None:
+        """Make it inside the event loop."""
+        self.open: Mapping[str, SharedRoom] = {}
+        self.troubled = False
+        """Whether Redis could not do what it was asked the last time."""
+        self._say = say
+        self._on_error = on_error
+        self._asked_s = float("-inf")
+        self._rooms: tuple[Room, ...] = ()
+        self._clock = clock
+        self._name = str(shared.redis)
+        self._client = shared.redis.client(TIMEOUT_S)
+        self._books = RedisBooks(self._client, shared.data_center, clock, secrets.randbits, on_trouble=self._trouble)
+        self.membership = Membership(shared, self._books, self._open_rooms, on_error)
+        self._books.borrow = self.membership.borrow
+
+    async def restore(self, rooms: RoomsAt) -> None:
+        """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
+        self.take_over((), self.prepare(rooms))
+        await self._look()
+        self._say(f"books      {self._name}{'' if not self.troubled else '  (does not answer yet: visitors are held until it does)'}")
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        looking = asyncio.create_task(self._keep_looking())
+        try:
+            await self.membership.run()
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    def prepare(self, rooms: RoomsAt) -> dict[str, SharedRoom]:
+        """The books of these rooms: those at hand, and new ones."""
+        return {room.id: self.open.get(room.id) or self._opened(room) for room in rooms(self._clock.now_ms())}
+
+    def discard(self, prepared: Mapping[str, SharedRoom]) -> None:
+        """Forgets what `prepare` opened and nobody took over."""
+        for room_id in prepared.keys() - self.open.keys():
+            self._books.forget(room_id)
+
+    def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, SharedRoom]) -> None:
+        """From now on these rooms are open, with these settings; the books of the others stay in Redis."""
+        for room_id in self.open.keys() - prepared.keys():
+            self._books.forget(room_id)
+        self.open = prepared
+        for room in rooms:
+            if prepared[room.id].ledger.room != room:
+                prepared[room.id].ledger.configure(room)
+
+    def halted(self) -> set[str]:
+        """Names of the rooms that let nobody in because Redis does not answer."""
+        return {room.ledger.room.name for room in self.open.values()} if self.troubled else set()
+
+    async def flush(self) -> None:
+        """Nothing is kept here."""
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self._books.close()
+        await self.membership.close()
+        with contextlib.suppress(RedisError, OSError):
+            await self._client.aclose()
+        self.open = {}
+
+    def asked(self) -> None:
+        """Somebody wants to know the figures: they are looked at for a while."""
+        self._asked_s = time.monotonic()
+
+    # -- inside -----------------------------------------------------------------------------------------------------------------
+
+    def _opened(self, room: Room) -> SharedRoom:
+        return SharedRoom(self._books.ledger(room), Counter(), self)
+
+    def _open_rooms(self) -> tuple[Room, ...]:
+        """The same object as long as nothing has changed."""
+        found = tuple([room.ledger.room for room in self.open.values()])
+        if found != self._rooms:
+            self._rooms = found
+        return self._rooms
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if time.monotonic() - self._asked_s < ASKED_S:
+                try:
+                    await self._look()
+                except Exception as error:
+                    self._on_error(error)
+
+    async def _look(self) -> None:
+        found = await self._books.look()
+        self.troubled = self.troubled if found or not self.open else True
+        for room_id, gauges in found.items():
+            room = self.open.get(room_id)
+            if room is not None:
+                room.gauges = gauges
+                self._ask_estimate(room)
+
+    def _ask_estimate(self, room: SharedRoom) -> None:
+        """For somebody who would join the line now: nobody's id, so nothing changes."""
+
+        def told(outcome: Outcome) -> None:
+            room.estimate = outcome.estimate
+
+        room.ledger.peek(bytes(TICKET_ID_BYTES), make_key(self._clock.now_ms(), -1), told)
+
+    def _trouble(self, trouble: Exception | None) -> None:
+        self.troubled = trouble is not None
+        if trouble is not None:
+            self._on_error(trouble)

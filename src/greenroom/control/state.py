@@ -6,6 +6,7 @@ from typing import Protocol, Self
 import msgspec
 from msgspec import structs
 
+from greenroom.core.schedule import Effective
 from greenroom.errors import Problem
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
@@ -28,12 +29,29 @@ class Figures(msgspec.Struct, frozen=True):
     storage_failed: bool = False
 
 
+class DrawState(msgspec.Struct, frozen=True):
+    """A draw to be held, or held: what is public of it. Times are Unix milliseconds."""
+
+    id: str
+    event_id: str
+    event: str
+    commitment: str
+    prequeue_start_ms: int
+    event_start_ms: int
+    held: bool = False
+
+
 class RoomState(msgspec.Struct, frozen=True):
-    """One room: what was asked for, what is, and how its requests were answered so far, by result."""
+    """One room: what was asked for, what is, and how its requests were answered so far, by result.
+
+    `now` is what its events make of it at this moment; `draws` are those announced, the next one first.
+    """
 
     room: Room
     figures: Figures
     requests: Mapping[str, int]
+    now: Effective | None = None
+    draws: tuple[DrawState, ...] = ()
 
 
 class ConfigState(msgspec.Struct, frozen=True):

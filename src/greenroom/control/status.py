@@ -3,6 +3,7 @@
 from typing import Any
 
 from greenroom.control.state import RoomState, State
+from greenroom.control.times import plain_moment
 
 
 def status(state: State) -> dict[str, Any]:
@@ -27,6 +28,32 @@ def status(state: State) -> dict[str, Any]:
     }
 
 
+def announced(state: RoomState) -> list[dict[str, Any]]:
+    """The draws of a room as they are public: whoever notes the commitment can check the draw afterwards."""
+    return [
+        {
+            "room": state.room.name,
+            "event": draw.event,
+            "event_id": draw.event_id,
+            "draw": draw.id,
+            "commitment": draw.commitment,
+            "prequeue_start_time": plain_moment(draw.prequeue_start_ms),
+            "event_start_time": plain_moment(draw.event_start_ms),
+            "held": draw.held,
+        }
+        for draw in state.draws
+    ]
+
+
+def _event(state: RoomState) -> dict[str, Any] | None:
+    now = state.now
+    if now is None or now.event is None:
+        return None
+    event = now.event
+    times = {"starts": event.event_start_ms, "ends": event.event_end_ms}
+    return {"name": event.name, "id": event.id, "phase": now.phase.name.lower(), **{key: plain_moment(ms) for key, ms in times.items()}}
+
+
 def _room(state: RoomState) -> dict[str, Any]:
     room, figures, estimate = state.room, state.figures, state.figures.estimate
     return {
@@ -47,4 +74,6 @@ def _room(state: RoomState) -> dict[str, Any]:
         "journal_bytes": figures.journal_bytes,
         "storage_failed": figures.storage_failed,
         "requests": dict(sorted(state.requests.items())),
+        "event": _event(state),
+        "draws": announced(state),
     }

@@ -60,6 +60,12 @@ class Calendar:
         self._on_error = on_error
         self.until_ms = self._later[0][0] if self._later else NEVER_MS
 
+    @property
+    def drawings(self) -> list[Drawing]:
+        """The draws of this stage and of all that come, the next one first."""
+        found = {stage.drawing.draw_id: stage.drawing for stage in (self.now, *(stage for _, stage in self._later)) if stage.drawing}
+        return list(found.values())
+
     def at(self, now_ms: int) -> CompiledRoom:
         """The room as it is at this moment."""
         return self.now if now_ms < self.until_ms else self._turn(now_ms)

@@ -41,17 +41,17 @@ class ReceiptFile(msgspec.Struct, frozen=True):
 class Drawing:
     """Announced when it is made; `drawn` is there once it was held."""
 
-    __slots__ = ("_appointment", "_draws", "_event", "_room", "commitment", "draw_id", "drawn")
+    __slots__ = ("_draws", "_room", "appointment", "commitment", "draw_id", "drawn", "event")
 
     def __init__(self, appointment: Appointment, draws: Draws, room: str, event: str) -> None:
         """`room` and `event` are names for people. Raises StorageFailed when the seed cannot be had."""
         self.draw_id = appointment.draw_id
         self.commitment = commitment(self.draw_id, draws.seed(self.draw_id))
         self.drawn: Drawn | None = None
-        self._appointment = appointment
+        self.appointment = appointment
         self._draws = draws
         self._room = room
-        self._event = event
+        self.event = event
 
     def hold(self, ledger: Ledger, then: Callable[[StorageFailed | None], None]) -> None:
         """Draws everybody who is in line from before the start, once and for all; asked again, the same draw counts.
@@ -75,10 +75,10 @@ class Drawing:
 
             ledger.rekey({ticket_id: drawn.key(ticket_id, 0) for ticket_id in ticket_ids}, placed)
 
-        ledger.before(make_key(self._appointment.event_start_ms, 0), listed)
+        ledger.before(make_key(self.appointment.event_start_ms, 0), listed)
 
     def _held(self, ticket_ids: Sequence[bytes]) -> Draw:
-        return hold(self._appointment, self._draws.seed(self.draw_id), ticket_ids, self._room, self._event)
+        return hold(self.appointment, self._draws.seed(self.draw_id), ticket_ids, self._room, self.event)
 
     def standing(self, ticket: Ticket) -> Ticket:
         """The ticket by the key that counts: the one drawn, when a waiting visitor still carries the one of the arrival."""
@@ -103,8 +103,8 @@ class Drawing:
         told = self.told(ticket_id)
         if not told.receipt:
             return None
-        times = self._appointment.prequeue_start_ms, self._appointment.event_start_ms
-        found = ReceiptFile(RECEIPT_FORMAT, self._room, self._event, self.draw_id, told.commitment, told.receipt, *times)
+        times = self.appointment.prequeue_start_ms, self.appointment.event_start_ms
+        found = ReceiptFile(RECEIPT_FORMAT, self._room, self.event, self.draw_id, told.commitment, told.receipt, *times)
         if told.place:
             found = msgspec.structs.replace(found, place=told.place, of=told.size)
         return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"

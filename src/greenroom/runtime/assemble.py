@@ -4,8 +4,10 @@ import os
 from collections.abc import Callable
 from ipaddress import ip_network
 
+from greenroom.control.state import DrawState
 from greenroom.core.rules import Lookups
-from greenroom.core.schedule import effective
+from greenroom.core.schedule import Effective, effective
+from greenroom.gateway.calendar import Calendar
 from greenroom.gateway.exchange import Receiver
 from greenroom.gateway.forwarded import ForwardedPolicy
 from greenroom.gateway.origin import Origin
@@ -28,6 +30,19 @@ OnError = Callable[[BaseException], None]
 def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
     """What the ledgers are told at a moment: every room as its events make it."""
     return lambda now_ms: [effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms]
+
+
+def calendar_state(calendar: Calendar | None) -> tuple[Effective | None, tuple[DrawState, ...]]:
+    """What an operator can know of a room's events: the settings of this moment, and its draws."""
+    if calendar is None:
+        return None, ()
+    draws = []
+    for drawing in calendar.drawings:
+        when, held = drawing.appointment, drawing.drawn is not None
+        draws.append(
+            DrawState(drawing.draw_id, when.event_id, drawing.event, drawing.commitment, when.prequeue_start_ms, when.event_start_ms, held)
+        )
+    return calendar.now.effective, tuple(draws)
 
 
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:

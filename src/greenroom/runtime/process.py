@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.types import ASGIApp
 
 from greenroom.api.app import PREFIX, control_app
+from greenroom.api.draws import draw_routes
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
 from greenroom.control.state import RoomState, State, StoreState
 from greenroom.core.rules import Lookups
@@ -113,12 +114,14 @@ class Process:
             undo.callback(data.release)
             visitors, control = self._take_addresses(undo)
             store = await self._begin_with_store(data, undo)
+            draws = DrawFiles(data.path)
             self._api = Deferred(lambda: self._management_api(store))
-            listener = AppListener(control_app(self, self._exposition(), [Mount(PREFIX, self._api), *self._routes]), control)
+            routes = [Mount(PREFIX, self._api), *draw_routes(self, draws), *self._routes]
+            listener = AppListener(control_app(self, self._exposition(), routes), control)
             self._take_signals()
             await listener.start()
             try:
-                await self._serve(data, visitors)
+                await self._serve(data, visitors, draws)
             finally:
                 await listener.close()
 
@@ -143,7 +146,12 @@ class Process:
         """What is going on at this moment."""
         now_ms = self._clock.now_ms()
         books = self._books.open if self._books else {}
-        rooms = [RoomState(room, books[room.id].figures(now_ms), books[room.id].counts) for room in self.config.rooms if room.id in books]
+        calendars = self._front.table.rooms if self._front else {}
+        rooms = [
+            RoomState(room, books[room.id].figures(now_ms), books[room.id].counts, *assemble.calendar_state(calendars.get(room.id)))
+            for room in self.config.rooms
+            if room.id in books
+        ]
         counts = self._gateway.counts.described() if self._gateway else ()
         return State(
             version=VERSION,
@@ -186,12 +194,12 @@ class Process:
         if self._phase == "serving":
             self._reloader.reload()
 
-    async def _serve(self, data: DataDir, visitors: socket.socket) -> None:
+    async def _serve(self, data: DataDir, visitors: socket.socket, draws: DrawFiles) -> None:
         ring = KeyRing(data.path, self._clock.now_ms())
         books = self._books = self._make_books(data)
         try:
             await books.restore(assemble.ledger_rooms(self.config))
-            workshop = self._workshop = Workshop(DrawFiles(data.path), self._on_error)
+            workshop = self._workshop = Workshop(draws, self._on_error)
             table = workshop.table(self.config, books.open, self._clock.now_ms(), self._lookups(), rules_later=True)
             front = self._front = assemble.reception(table, ring, self._clock, self._on_error)
             self._settle(front.table, books, books.open)

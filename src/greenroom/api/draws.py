@@ -1,0 +1,57 @@
+"""Draws on the control listener: those announced, those held as files to publish, and the page that checks them."""
+
+from collections.abc import Callable
+from importlib import resources
+from typing import Any, Protocol
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from greenroom.control.state import Observed
+from greenroom.control.status import announced
+from greenroom.errors import StorageFailed
+
+VERIFY_PAGE = "verify_draw.html"
+
+
+class PublishedDraws(Protocol):
+    """Where draws that were held are kept; both raise StorageFailed."""
+
+    def listed(self) -> list[str]:
+        """Their ids, newest first."""
+
+    def file(self, draw_id: str) -> bytes | None:
+        """One of them, as it is to be published."""
+
+
+def verify_page() -> str:
+    """The page with which anybody checks a draw in a browser; it needs no server and loads nothing."""
+    return (resources.files("greenroom.pages") / VERIFY_PAGE).read_text("utf-8")
+
+
+def draw_routes(observed: Observed, draws: PublishedDraws) -> list[BaseRoute]:
+    """`/draws`, `/draws/<id>.json` and `/draws/verify`."""
+
+    async def index(_request: Request) -> Response:
+        upcoming: list[dict[str, Any]] = [found for room in observed.state().rooms for found in announced(room)]
+        return _answer(lambda: JSONResponse({"announced": upcoming, "held": [f"/draws/{one}.json" for one in draws.listed()]}))
+
+    async def one(request: Request) -> Response:
+        return _answer(lambda: _file(draws.file(request.path_params["draw_id"])))
+
+    async def verify(_request: Request) -> Response:
+        return HTMLResponse(verify_page())
+
+    return [Route("/draws", index), Route("/draws/verify", verify), Route("/draws/{draw_id}.json", one)]
+
+
+def _file(content: bytes | None) -> Response:
+    return Response(content, media_type="application/json") if content is not None else PlainTextResponse("no such draw was held\n", 404)
+
+
+def _answer(make: Callable[[], Response]) -> Response:
+    try:
+        return make()
+    except StorageFailed as error:
+        return PlainTextResponse(f"{error}\n", 503)

@@ -1,1 +1,13 @@
-"""Admission by the ESCROW protocol: ledger operations and the coordinator, pure: time and chance are arguments."""
+"""Who is let in, and when: pure rules. Clock, chance and transport are whatever the caller passes (docs/howto/drive-the-core.md).
+
+`Ledger` has the books of one data center, `Coordinator` leases permits to ledgers, `SyncUp` and `SyncDown` are what they tell each other,
+`visit` is for visitors who were let in elsewhere, and `problems` names every law of conservation that does not hold.
+"""
+
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.laws import problems
+from greenroom.admission.ledger import Ledger
+from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.visiting import visit
+
+__all__ = ["Coordinator", "Ledger", "SyncDown", "SyncUp", "problems", "visit"]

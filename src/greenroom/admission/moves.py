@@ -57,7 +57,7 @@ class Claim:
 class Moves:
     """A ledger's side. Times are the ledger's own."""
 
-    __slots__ = ("_gifts", "_unknown", "_unknown_told", "arrived", "claims", "given", "unconfirmed")
+    __slots__ = ("_gifts", "_unknown", "_unknown_told", "arrived", "claims", "elsewhere", "given", "unconfirmed")
 
     def __init__(self) -> None:
         self.claims: dict[bytes, Claim] = {}
@@ -65,6 +65,8 @@ class Moves:
         self.arrived = 0
         self.unconfirmed = 0
         """Pages served on trust."""
+        self.elsewhere: dict[bytes, int] = {}
+        """Sessions that were given away: a visitor who comes back has not lost it. id -> when it would have ended here."""
         self._gifts: deque[tuple[bytes, str, int]] = deque()  # those that are not booked
         self._unknown: set[bytes] = set()
         self._unknown_told: set[bytes] = set()
@@ -81,9 +83,10 @@ class Moves:
             found = self.claims[ticket_id] = Claim(home, renewed_ms, now_ms)
         return found
 
-    def give(self, ticket_id: bytes, to: str, renewed_ms: int) -> None:
-        """The session has ended here; its unit is on its way."""
+    def give(self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int) -> None:
+        """The session, good until then, has ended here; its unit is on its way."""
         self.given += 1
+        self.elsewhere[ticket_id] = until_ms
         self._gifts.append((ticket_id, to, renewed_ms))
 
     def missing(self, ticket_id: bytes) -> None:
@@ -92,7 +95,8 @@ class Moves:
             self._unknown.add(ticket_id)
 
     def report(self, life_ms: int, now_ms: int) -> MovesUp | None:
-        """What to say; None while nobody ever moved. Claims on what is over anyway are dropped."""
+        """What to say; None while nobody ever moved. What is over anyway is dropped."""
+        self.elsewhere = {one: until_ms for one, until_ms in self.elsewhere.items() if until_ms > now_ms}
         self.claims = {one: claim for one, claim in self.claims.items() if claim.renewed_ms + life_ms > now_ms}
         if not (self.claims or self.given or self.arrived or self._unknown):
             return None

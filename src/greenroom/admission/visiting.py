@@ -29,7 +29,8 @@ def visit(ledger: "Ledger", ticket_id: bytes, key: int, home: str, renewed_ms: i
     if ticket_id in ledger.sessions.renewed:
         return ledger.view(ticket_id, now_ms)
     until_ms = renewed_ms + ledger.sessions.life_ms
-    if now_ms >= until_ms or (home == ledger.data_center and renewed_ms >= ledger.born_ms):
+    ended_here = home == ledger.data_center and renewed_ms >= ledger.born_ms and ticket_id not in moves.elsewhere
+    if now_ms >= until_ms or ended_here:
         moves.claims.pop(ticket_id, None)
         return GONE
     if ticket_id in ledger.line.slots:
@@ -71,6 +72,7 @@ def take_over(ledger: "Ledger", ticket_id: bytes, renewed_ms: int) -> None:
         ledger.lease.free()
         renewed_ms = max(renewed_ms, sessions.renewed[ticket_id])
     ledger.leave_line(ticket_id)
+    ledger.moves.elsewhere.pop(ticket_id, None)
     sessions.spent.pop(ticket_id, None)
     sessions.resume(ticket_id, renewed_ms)
     ledger.log.append(pack(SESSION, ticket_id, renewed_ms))
@@ -85,4 +87,4 @@ def give(ledger: "Ledger", ticket_id: bytes, to: str, now_ms: int) -> None:
         return
     sessions.forget(ticket_id)
     ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
-    ledger.moves.give(ticket_id, to, renewed_ms)
+    ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + sessions.life_ms)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from greenroom.cli.show import complain, complain_of, say, show_config
+from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
 from greenroom.errors import InvalidConfig, StorageFailed
@@ -40,6 +41,7 @@ keys = typer.Typer(name="keys", help="The keys that seal visitors' tickets.", no
 app.add_typer(keys)
 app.add_typer(tokens)
 app.command()(verify_draw)
+app.command()(simulate)
 
 _room, _server = specs(Room), specs(Server)
 _HERE, _WAITING, _WHERE = "What is protected", "The waiting room", "Where greenroom lives"

@@ -74,8 +74,8 @@ def verdict(world: World) -> list[str]:
     found = list(world.broken_laws)
     if witness.over_beyond_trust > 0:
         found.append(f"{witness.over_beyond_trust} too many active")
-    if room.strong_sessions and witness.over_active > 0:
-        found.append(f"{witness.over_active} too many active in strong mode")
+    if room.strong_sessions and witness.most_on_trust:
+        found.append(f"{witness.most_on_trust} served on trust in strong mode")
     if witness.over_minute > 0:
         found.append(f"{witness.over_minute} too many within 60 s")
     return found

@@ -7,7 +7,7 @@ from math import floor, log10
 
 INK, SOFT, FAINT, PAPER = "#1f2933", "#616e7c", "#e4e7eb", "#ffffff"
 FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif'"
-LEFT, RIGHT, TOP, BOTTOM = 64, 24, 54, 46
+LEFT, RIGHT, TOP, BOTTOM = 64, 24, 70, 46
 HEAT = ((0.0, (247, 250, 252)), (0.15, (190, 227, 219)), (0.4, (86, 180, 172)), (0.7, (31, 119, 140)), (1.0, (13, 51, 89)))
 """From light to dark, told apart without seeing colours."""
 
@@ -48,7 +48,7 @@ class Panel:
             self._parts.append(_text(self.across(value), base + 18, shown(value), "middle"))
         self._parts.append(f"<line x1='{LEFT}' x2='{right}' y1='{base}' y2='{base}' stroke='{SOFT}'/>")
         self._parts.append(_text(right, base + 36, x_name, "end"))
-        self._parts.append(_text(LEFT, TOP - 4, y_name, "start"))
+        self._parts.append(_text(LEFT, TOP - 8, y_name, "start"))
 
     def line(self, points: Sequence[Point], colour: str, name: str = "", dashed: bool = False) -> None:
         """A line through these points; with a name it is in the legend."""

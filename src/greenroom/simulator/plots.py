@@ -72,7 +72,7 @@ def heatmap(world: World) -> Panel:
     """How many waited how long, by minute of arrival: the published check of fairness."""
     counts, arrivals_min, longest_min = bins([visitor for visitor in world.crowd.visitors if visitor.entered_ms])
     note = f"{BINS} by {BINS} cells; the darker, the more visitors"
-    panel = Panel("Waits by time of arrival", note, (560, 520), (0, arrivals_min), (0, longest_min))
+    panel = Panel("Waits by time of arrival", note, (WIDE, 520), (0, arrivals_min), (0, longest_min))
     panel.cells(counts)
     panel.axes("minute of arrival", "minutes of waiting", grid=False)
     return panel

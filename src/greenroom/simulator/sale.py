@@ -1,9 +1,11 @@
 """What would my sale look like: a scenario from limits and an expected crowd, with everything else as it usually is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from greenroom.model.room import Room
+from greenroom.errors import InvalidConfig
+from greenroom.model.room import Room, room_problems
 from greenroom.simulator.arrivals import LASTS_MAX_S
 from greenroom.simulator.scenario import Behaviour, Network, Scenario
 
@@ -11,14 +13,18 @@ VISIT_S = 120.0
 """Mean time that a visitor looks around and buys, when nobody says better."""
 
 
-def sale(room: Room, arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour) -> Scenario:
-    """Ends when everybody has come and nobody waits, or after a week."""
+def sale(limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour) -> Scenario:
+    """Ends when everybody has come and nobody waits, or after a week. Raises InvalidConfig with every problem of the limits."""
+    problems = room_problems({"name": "sale", "host": "*", **limits})
+    if problems:
+        raise InvalidConfig(problems)
+    room = Room(name="sale", host="*", **limits)
     return Scenario("sale", room, centers, arrivals, LASTS_MAX_S, behaviour, Network(), ends_with_crowd=True)
 
 
-def changed(scenario: Scenario, changes: dict[str, object]) -> Scenario:
+def changed(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
     """A trace with other limits or another method. Raises InvalidConfig with every problem."""
-    return replace(scenario, room=replace(scenario.room, **changes)) if changes else scenario  # type: ignore[arg-type]
+    return replace(scenario, room=replace(scenario.room, **changes)) if changes else scenario
 
 
 def bottleneck(room: Room, behaviour: Behaviour) -> tuple[str, float]:

@@ -1,0 +1,226 @@
+"""`greenroom simulate`: what a sale would look like, or how a ready-made trace goes, in virtual time."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from greenroom.cli.show import complain, complain_of, say
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import specs
+from greenroom.model.room import METHODS, Room
+from greenroom.simulator.arrivals import CENTERS_MAX, CURVES, LASTS_MAX_S, VISITORS_MAX, from_curve, from_rows, read_rows
+from greenroom.simulator.campaign import random_scenario, verdict
+from greenroom.simulator.chance import Streams
+from greenroom.simulator.plots import picture
+from greenroom.simulator.report import Report, report
+from greenroom.simulator.sale import LINES, VISIT_S, bottleneck, changed, duration, figure, sale
+from greenroom.simulator.scenario import Behaviour, Scenario
+from greenroom.simulator.traces import TRACES
+from greenroom.simulator.world import ALGORITHMS, World
+
+FAILED, WRONG_USE = 1, 2
+BAR = 24
+ROOM_SHOWN = ("total_active_users", "new_users_per_minute", "session_duration", "queueing_method")
+
+_WHAT, _ROOM, _CROWD, _ANSWER = "What is simulated", "The waiting room", "The crowd", "The answer"
+
+
+def streams_of(seed: int) -> Streams:
+    """Streams of random numbers that are the same for the same seed, on every machine."""
+    return lambda name: Random(f"{seed}/{name}")  # noqa: S311 - a simulation, not a secret
+
+
+def _option(panel: str, metavar: str | None, text: str, *names: str, **bounds: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **bounds)
+
+
+_room = specs(Room)
+Trace = Annotated[str | None, _option(_WHAT, "NAME", f"A ready-made scenario: {', '.join(TRACES)}.")]
+Seed = Annotated[int, _option(_WHAT, "K", "The same seed gives the same run.")]
+Campaign = Annotated[
+    int | None, _option(_WHAT, "N", "N random rooms with random faults, from --seed on; prints the seed of any failure.", min=1)
+]
+Compare = Annotated[bool, _option(_WHAT, None, "Show the three published ways of dividing slots beside ours.", "--compare")]
+Centers = Annotated[int, _option(_WHAT, "D", "Data centers that share the line.", min=1, max=CENTERS_MAX)]
+Active = Annotated[int | None, _option(_ROOM, "N", f"How {_room['total_active_users'].help.removeprefix('how ')}.")]
+PerMinute = Annotated[int | None, _option(_ROOM, "N", f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.")]
+Session = Annotated[int | None, _option(_ROOM, "MINUTES", f"How {_room['session_duration'].help.removeprefix('how ')}.")]
+Method = Annotated[str | None, _option(_ROOM, "METHOD", f"{', '.join(METHODS)} (default: fifo).")]
+Visitors = Annotated[int, _option(_CROWD, "N", "How many come.", min=1, max=VISITORS_MAX)]
+Minutes = Annotated[float, _option(_CROWD, "M", "Within how many minutes.", min=0.1, max=LASTS_MAX_S / 60)]
+Curve = Annotated[str, _option(_CROWD, "CURVE", f"How they spread over this time: {', '.join(CURVES)}.")]
+Arrivals = Annotated[
+    Path | None, _option(_CROWD, "FILE", "Instead of these: a table of lines `second,visitors` or `second,visitors,data center`.")
+]
+Visit = Annotated[float, _option(_CROWD, "SECONDS", "How long a visitor looks around, on average.", min=1, max=86_400)]
+Patience = Annotated[
+    float, _option(_CROWD, "MINUTES", "After how long a waiting visitor gives up, on average (0: never).", min=0, max=10_000)
+]
+Json = Annotated[bool, _option(_ANSWER, None, "One JSON object instead of a table.", "--json")]
+Plot = Annotated[Path | None, _option(_ANSWER, "FILE", "Write pictures of the run into this SVG file.")]
+
+
+def simulate(
+    trace: Trace = None,
+    seed: Seed = 1,
+    campaign: Campaign = None,
+    compare: Compare = False,
+    data_centers: Centers = 1,
+    total_active_users: Active = None,
+    new_users_per_minute: PerMinute = None,
+    session_duration: Session = None,
+    queueing_method: Method = None,
+    visitors: Visitors = 10_000,
+    minutes: Minutes = 30.0,
+    curve: Curve = "rush",
+    arrivals: Arrivals = None,
+    visit: Visit = VISIT_S,
+    patience: Patience = 0.0,
+    as_json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """Say what a sale would look like: waits, longest line, unused capacity, order, honesty of the estimates.
+
+    Runs the very same admission code as the gateway, in virtual time. Describe your room and crowd, or take a ready-made --trace.
+    """
+    if campaign is not None:
+        run_campaign(seed, campaign, as_json)
+        return
+    limits = {
+        "total_active_users": total_active_users,
+        "new_users_per_minute": new_users_per_minute,
+        "session_duration": session_duration,
+        "queueing_method": queueing_method,
+    }
+    given = {key: value for key, value in limits.items() if value is not None}
+    streams = streams_of(seed)
+    try:
+        if trace is not None:
+            scenario = changed(_trace(trace, streams), given)
+        else:
+            crowd = _arrivals(streams, arrivals, curve, visitors, minutes, data_centers)
+            scenario = sale(given, crowd, data_centers, Behaviour(visit_s=visit, patience_s=patience * 60))
+    except InvalidConfig as error:
+        complain_of([Problem(f"--{problem.pointer.replace('_', '-')}", problem.reason) for problem in error.problems])
+        raise typer.Exit(WRONG_USE) from None
+    worlds = [_run(scenario, streams_of(seed), algorithm) for algorithm in (ALGORITHMS if compare else ALGORITHMS[:1])]
+    reports = [report(world) for world in worlds]
+    if plot is not None:
+        _write(plot, picture(worlds[0]))
+    if as_json:
+        say(json.dumps(_as_json(seed, scenario, worlds, reports)))
+    else:
+        _show(seed, scenario, worlds, reports)
+
+
+def run_campaign(first: int, count: int, as_json: bool) -> None:
+    """Random rooms with random faults, one for each seed; exits with an error when a law was broken."""
+    failures: dict[int, list[str]] = {}
+    unconfirmed = 0
+    for seed in range(first, first + count):
+        streams = streams_of(seed)
+        world = World(random_scenario(streams), streams)
+        world.run()
+        found = verdict(world)
+        unconfirmed = max(unconfirmed, report(world).unconfirmed)
+        if found:
+            failures[seed] = found
+            complain(f"seed {seed}: {'; '.join(found)}")
+        _progress("campaign")((seed - first + 1) / count)
+    if as_json:
+        say(json.dumps({"first": first, "count": count, "failures": failures, "unconfirmed": unconfirmed}))
+    else:
+        say(f"{count} seeds from {first}: {len(failures)} broke a law. Repeat one with greenroom simulate --campaign 1 --seed SEED")
+    if failures:
+        raise typer.Exit(FAILED)
+
+
+def _trace(name: str, streams: Streams) -> Scenario:
+    if name not in TRACES:
+        _stop(f"--trace {name}: is not one of {', '.join(TRACES)}")
+    return TRACES[name](streams)
+
+
+def _arrivals(streams: Streams, file: Path | None, curve: str, visitors: int, minutes: float, centers: int) -> list[tuple[int, int]]:
+    draw = streams("arrivals")
+    if file is None:
+        if curve not in CURVES:
+            _stop(f"--curve {curve}: is not one of {', '.join(CURVES)}")
+        return from_curve(draw, curve, visitors, minutes, centers)
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        _stop(f"--arrivals {file}: {error}")
+    rows, problems = read_rows(text, centers)
+    if problems:
+        complain_of([replace(problem, pointer=f"{file}: {problem.pointer}") for problem in problems])
+        raise typer.Exit(WRONG_USE)
+    return from_rows(draw, rows, 60, centers)
+
+
+def _run(scenario: Scenario, streams: Streams, algorithm: str) -> World:
+    world = World(scenario, streams, algorithm)
+    world.run(_progress(f"{scenario.name}, {algorithm}"))
+    return world
+
+
+def _progress(name: str) -> Callable[[float], None]:
+    """A line that fills, on a terminal only; wiped when it is full."""
+
+    def show(share: float) -> None:
+        if sys.stderr.isatty():
+            full = round(share * BAR)
+            line = f"\r{name} [{'#' * full}{'.' * (BAR - full)}] {share:4.0%}"
+            sys.stderr.write(line if share < 1 else f"\r{' ' * len(line)}\r")
+            sys.stderr.flush()
+
+    return show
+
+
+def _show(seed: int, scenario: Scenario, worlds: list[World], reports: list[Report]) -> None:
+    room = scenario.room
+    limit, per_minute = bottleneck(room, scenario.behaviour)
+    say(f"{scenario.name}, seed {seed}, {scenario.centers} data center{'s' if scenario.centers > 1 else ''}")
+    say(f"{room.total_active_users:,} active users, {room.new_users_per_minute:,} new ones per minute, {room.queueing_method}, "
+        f"sessions of {room.session_duration} min")  # fmt: skip
+    say(f"A full room takes about {per_minute:,.0f} visitors a minute: {limit} is what holds it back.")
+    say()
+    wide = max(len(text) for _, text in LINES) + 2
+    if len(worlds) > 1:
+        say(" " * wide + "".join(f"{world.algorithm:>16}" for world in worlds))
+    for name, text in LINES:
+        values = [figure(name, getattr(one, name)) for one in reports]
+        if name != "unconfirmed" or any(one.unconfirmed for one in reports):
+            say(f"{text:<{wide}}" + "".join(f"{value:>16}" for value in values))
+    for world, one in zip(worlds, reports, strict=True):
+        if one.broken_laws:
+            say(f"{world.algorithm}: {'; '.join(one.broken_laws)}")
+    if worlds[0].witness.waiting:
+        say(f"{worlds[0].witness.waiting:,} still wait at the end, after {duration(worlds[0].passed_s)}")
+
+
+def _as_json(seed: int, scenario: Scenario, worlds: list[World], reports: list[Report]) -> dict[str, Any]:
+    limits = {name: getattr(scenario.room, name) for name in ROOM_SHOWN}
+    runs = []
+    for world, one in zip(worlds, reports, strict=True):
+        series = {"columns": ["second", "active", "waiting", "minute"], "rows": world.witness.series}
+        runs.append({"algorithm": world.algorithm, **asdict(one), "series": series})
+    return {"trace": scenario.name, "seed": seed, "data_centers": scenario.centers, "room": limits, "runs": runs}
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as error:
+        _stop(f"--plot {file}: {error}")
+
+
+def _stop(reason: str) -> NoReturn:
+    complain(f"greenroom: {reason}")
+    raise typer.Exit(WRONG_USE)

@@ -3,6 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from greenroom.admission.messages import SyncUp
+
 LEAVE_CELL_MS = 100
 """Admissions are counted in cells of this width, by when they leave the minute; rounded up, so none leaves early."""
 
@@ -55,6 +57,8 @@ class DataCenter:
     reachable: bool = False
     retired: bool = False
     arrivals_per_s: float = 0.0
+    newest: SyncUp | None = None
+    """The newest report, while it is of this epoch."""
     sketched_ms: int = -1
     """When the newest forecast was made that it was told."""
     weight: Weight = field(default_factory=Weight)

@@ -131,9 +131,13 @@ class Coordinator:
         if up.epoch > center.epoch:
             self._begin_epoch(center, up.epoch, now_ms)
         if up.epoch == center.epoch:
-            self._absorb(center, up, now_ms)
-            if up.number > center.heard:
-                self._note(center, up, now_ms)
+            newest = up.number > center.heard
+            if not (newest and center.reachable and center.newest and up.repeats(center.newest)):
+                self._absorb(center, up, now_ms)
+                if newest:
+                    self._note(center, up, now_ms)
+            if newest:
+                self._meet(center, up, now_ms)
                 recall = self._allot(center, up.want, now_ms, luck)
         center.answered = max(center.answered, up.applied) + 1
         rho = self._rho(center)
@@ -160,7 +164,7 @@ class Coordinator:
         center.granted = center.returned_permits = center.returned_freed = center.used = center.over = center.settled = 0
         center.acknowledged = center.heard = center.waiting = center.moved_in = center.moved_out = center.arrived = 0
         self.movers.begin_epoch(center.name)
-        center.whole = False
+        center.whole, center.newest = False, None
         center.seconds.clear()
         if center.reachable:
             self._show(center)
@@ -190,16 +194,20 @@ class Coordinator:
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """What only the newest message may say."""
-        center.heard, center.contact_ms = up.number, now_ms
-        center.waiting, center.arrivals_per_s = up.waiting, up.arrivals_per_s
-        self._contacts[center.name] = None
-        self._contacts.move_to_end(center.name)
+        center.waiting = up.waiting
         self._see(center, up)
-        center.confirm_rho(up.applied, up.rho)
         if up.moves:
             self.movers.hear(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
-        self._weigh(center)
         self.forecaster.hear(up, now_ms)
+
+    def _meet(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
+        """What even a report without news says."""
+        center.newest, center.heard, center.contact_ms = up, up.number, now_ms
+        center.arrivals_per_s = up.arrivals_per_s
+        self._contacts[center.name] = None
+        self._contacts.move_to_end(center.name)
+        center.confirm_rho(up.applied, up.rho)
+        self._weigh(center)
 
     def _see(self, center: DataCenter, up: SyncUp) -> None:
         """Its waiters, by arrival second."""
@@ -342,13 +350,22 @@ class Coordinator:
             weight.outstanding = outstanding
             if center.reachable and self._ranked:
                 self._line.cover(center.name, outstanding)
-        value, owed, uncovered = center.value, center.owed, center.uncovered if center.reachable else 0
-        total.value += value - weight.value
-        total.owed += owed - weight.owed
-        total.uncovered += uncovered - weight.uncovered
-        total.arrivals_per_s += center.arrivals_per_s - weight.arrivals_per_s
-        weight.value, weight.owed, weight.uncovered, weight.arrivals_per_s = value, owed, uncovered, center.arrivals_per_s
-        alarm_ms = center.next_alarm_ms()
+        value = center.value
+        if value != weight.value:
+            total.value += value - weight.value
+            weight.value = value
+        uncovered = max(0, center.waiting - outstanding) if center.waiting and center.reachable else 0
+        if uncovered != weight.uncovered:
+            total.uncovered += uncovered - weight.uncovered
+            weight.uncovered = uncovered
+        owed = center.owed if center.over else 0
+        if owed != weight.owed:
+            total.owed += owed - weight.owed
+            weight.owed = owed
+        if center.arrivals_per_s != weight.arrivals_per_s:
+            total.arrivals_per_s += center.arrivals_per_s - weight.arrivals_per_s
+            weight.arrivals_per_s = center.arrivals_per_s
+        alarm_ms = center.next_alarm_ms() if center.leaving or center.orphans else 0
         if alarm_ms and (not center.alarm_ms or alarm_ms < center.alarm_ms):
             center.alarm_ms = alarm_ms
             heappush(self._alarms, (alarm_ms, center.name))

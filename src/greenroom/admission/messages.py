@@ -8,7 +8,7 @@ from greenroom.admission.moves import MovesDown, MovesUp
 from greenroom.admission.sketch import Sketch
 
 
-class SyncUp(msgspec.Struct, frozen=True, array_like=True):
+class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A ledger's books, as the coordinator needs them."""
 
     data_center: str
@@ -38,8 +38,18 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True):
     rho: int = 0  # in force: admissions per 60 s while cut off
     moves: MovesUp | None = None  # sessions whose visitors are in another data center
 
+    def repeats(self, other: "SyncUp") -> bool:
+        """Whether there is nothing in this report that a coordinator has not taken in with the other one, a little earlier."""
+        return not (
+            self.ages_ms or self.seconds or self.ended or self.moves or self.whole
+            or self.used != other.used or self.returned_freed != other.returned_freed or self.granted_seen != other.granted_seen
+            or self.returned_permits != other.returned_permits or self.waiting != other.waiting or self.admitted != other.admitted
+            or self.over != other.over or self.settled != other.settled or self.joined != other.joined or self.lost != other.lost
+            or self.strays != other.strays or self.front_s != other.front_s
+        )  # fmt: skip
 
-class SyncDown(msgspec.Struct, frozen=True, array_like=True):
+
+class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The coordinator's answer."""
 
     epoch: int  # of the books this is about; a ledger ignores an answer to another one

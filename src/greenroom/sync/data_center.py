@@ -183,13 +183,12 @@ class DataCenterSync:
                 await self._turn.fulfil(thankful)
 
     async def _write_and_read(self, wants: Mapping[str, int]) -> None:
-        rooms = self._rooms()
-        self._rota.keep(rooms)
+        self._rota.keep(self._rooms())
         ups = await self._books.sync_up(wants)
         if not ups:
             return
         for room_id, up in ups.items():
-            self._rota.told(room_id, up, rooms[room_id].new_users_per_minute)
+            self._rota.told(room_id, up, _now_ms())
         self._number += 1
         self._letters += 1
         await self._bring(encode(Report(self._number, ups)))

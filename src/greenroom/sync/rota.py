@@ -1,6 +1,6 @@
 """When which room of a data center is due for its next sync, and how many letters that makes.
 
-A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second come there or may be let in. Rooms are
+A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second come there or are let in. Rooms are
 due in slots of a quarter of a second that all rooms of a data center share, so that many rooms make few letters; each data center
 begins its slots at a moment of its own, so that they do not all write at once. A wish (a lease ran dry) is due at once.
 """
@@ -14,6 +14,8 @@ SLOTS_MOST = 6
 LETTERS_PER_S = 4.5
 BURST_MS = 500
 """Letters may be this much ahead of their pace: a wish need not wait because a letter has just gone."""
+PACE_MS = 2_000
+"""Over how long admissions a second are averaged."""
 
 
 class Rota:
@@ -25,6 +27,7 @@ class Rota:
         self._every: dict[str, int] = {}  # room -> slots from one sync to the next: 1, 2, 3 or 6
         self._last: dict[str, int] = {}  # room -> slot of its newest sync
         self._wants: dict[str, int] = {}
+        self._entries: dict[str, tuple[int, int, float]] = {}  # room -> admissions so far, when, and how many a second of late
         self._paid_ms = 0.0
 
     def due(self, now_ms: int, room_ids: Iterable[str]) -> dict[str, int]:
@@ -48,18 +51,24 @@ class Rota:
         """Some visitor waits for a permit: the room is due at once."""
         self._wants[room_id] = max(self._wants.get(room_id, 0), want)
 
-    def told(self, room_id: str, up: SyncUp, new_users_per_minute: int) -> None:
+    def told(self, room_id: str, up: SyncUp, now_ms: int) -> None:
         """How busy a room is, by its newest report."""
-        rate = max(up.arrivals_per_s, new_users_per_minute / 60 if up.waiting else 0.0)
+        admitted, then_ms, per_s = self._entries.get(room_id, (up.admitted, now_ms, 0.0))
+        passed_ms = now_ms - then_ms
+        if passed_ms > 0:
+            newer = max(0, up.admitted - admitted) * 1000 / passed_ms
+            per_s += (newer - per_s) * passed_ms / (passed_ms + PACE_MS)
+        self._entries[room_id] = up.admitted, now_ms, per_s
+        rate = max(up.arrivals_per_s, per_s)
         slots = 500 / SLOT_MS / rate if rate > 0 else SLOTS_MOST
         self._every[room_id] = 1 if slots < 2 else 2 if slots < 3 else 3 if slots < SLOTS_MOST else SLOTS_MOST
 
     def keep(self, room_ids: Iterable[str]) -> None:
         """Forgets all other rooms."""
         wanted = set(room_ids)
-        for known in (self._every, self._last, self._wants):
+        for known in (self._every, self._last, self._wants, self._entries):
             for room_id in known.keys() - wanted:
-                del known[room_id]
+                known.pop(room_id)
 
     def rest_ms(self, now_ms: int, room_ids: Iterable[str]) -> int:
         """How long nothing is due: 0 or more."""

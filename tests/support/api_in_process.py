@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 from starlette.applications import Starlette
-from starlette.routing import Mount
 
-from greenroom.api.management import PREFIX, management_api, management_app
+from greenroom.api.app import PREFIX, under_prefix
+from greenroom.api.management import management_api, management_app
 from greenroom.control.access import make_token
 from greenroom.control.state import RoomState
 from greenroom.model.change import Put
@@ -51,7 +51,7 @@ class ApiInProcess:
 
     def __post_init__(self) -> None:
         self.watched = Watched(self.clock)
-        self.app = Starlette(routes=[Mount(PREFIX, management_api(self.store, self.clock, self.watched, origin_problems))])
+        self.app = Starlette(routes=[under_prefix(management_api(self.store, self.clock, self.watched, origin_problems))])
         self.routes = management_app(self.store, self.clock, self.watched, origin_problems).routes
         self.token = self.make_token("everything", "edit", "analytics")
         self._runner = asyncio.Runner()

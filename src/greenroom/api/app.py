@@ -1,13 +1,15 @@
 """The control listener: health for load balancers, metrics for Prometheus, the state of the rooms for people and scripts."""
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp
 
 from greenroom.control.metrics import Exposition
 from greenroom.control.state import Observed
@@ -17,6 +19,13 @@ PREFIX = "/client/v4"
 """Where the management API is mounted."""
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def under_prefix(api: ASGIApp) -> Mount:
+    """The management API at its place; paths with a line break are its business too."""
+    mount = Mount(PREFIX, api)
+    mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
+    return mount
 
 
 def control_app(observed: Observed, exposition: Exposition, more: Iterable[BaseRoute] = ()) -> Starlette:

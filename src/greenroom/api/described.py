@@ -153,6 +153,7 @@ def document(app: FastAPI, prefix: str) -> Json:
         title="greenroom",
         version=version("greenroom"),
         summary="The management API of greenroom, in the shape that Cloudflare published for Waiting Room.",
+        description="No text may contain U+0000. What stands in objects called `greenroom` is not Cloudflare's.",
         routes=app.routes,
         servers=[{"url": prefix}],
     )

@@ -1,4 +1,4 @@
-"""The management API as one application, to be mounted under PREFIX on the control listener."""
+"""The management API as one application, mounted under PREFIX on the control listener."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from greenroom.api import preview
@@ -74,7 +75,12 @@ async def _refused(request: Request, error: Refused) -> Response:
 
 
 async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
-    return refused(no_route(error.status_code, request.method, request.url.path), error.headers)
+    headers = {}
+    if error.status_code == CODES[Code.NO_METHOD].status:
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        matching = (route for route in request.app.routes if isinstance(route, Route) and route.path_regex.match(path))
+        headers["Allow"] = ", ".join(sorted({method for route in matching for method in route.methods or ()}))
+    return refused(no_route(error.status_code, request.method, request.url.path), headers)
 
 
 async def _bad_query(_request: Request, error: RequestValidationError) -> Response:

@@ -34,8 +34,8 @@ EVENT = Form.of(
     shapes={"queueing_method": Plain(str, caseless=True)},
     without=(*WRITTEN, "written_times"),
     more=(
-        Blank("event_start_time", Spec("when the event begins, ISO 8601"), MomentShape()),
-        Blank("event_end_time", Spec("when the event ends, at least a minute later"), MomentShape()),
+        Blank("event_start_time", Spec("when the event begins, ISO 8601", example="2030-01-01T11:00:00Z"), MomentShape()),
+        Blank("event_end_time", Spec("when the event ends, at least a minute later", example="2030-01-01T17:00:00Z"), MomentShape()),
         Blank(
             "prequeue_start_time",
             Spec("when the pre-queue opens, at least five minutes before the start", nullable=True),

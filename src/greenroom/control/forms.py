@@ -42,10 +42,14 @@ class Shape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A string, a number or a truth value. `caseless`: capitals do not matter, and are answered in lower case."""
+    """A string, a number or a truth value. `caseless`: capitals do not matter, and are answered in lower case.
+
+    `format` says in a word what the schema would otherwise say in a long pattern.
+    """
 
     kind: type
     caseless: bool = False
+    format: str = ""
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
         """Whether the value is within bounds is for the record to say."""
@@ -59,6 +63,8 @@ class Plain:
 
     def schema(self, rule: Spec) -> Json:
         """Bounds included."""
+        if self.format:
+            return _plain_schema(self.kind, replace(rule, pattern=""), self.caseless) | {"format": self.format}
         return _plain_schema(self.kind, rule, self.caseless)
 
 
@@ -249,10 +255,17 @@ class Form:
 
 
 def computed(
-    name: str, meaning: str, shape: Shape, *, writable: bool = False, extension: bool = False, choices: tuple[Any, ...] = ()
+    name: str,
+    meaning: str,
+    shape: Shape,
+    *,
+    writable: bool = False,
+    extension: bool = False,
+    choices: tuple[Any, ...] = (),
+    example: Any = None,
 ) -> Blank:
     """A blank that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
-    rule = Spec(meaning, extension=extension, read_only=not writable, choices=choices)
+    rule = Spec(meaning, extension=extension, read_only=not writable, choices=choices, example=example)
     return Blank(name, rule, shape, UNSET if writable else NEEDED)
 
 
@@ -276,6 +289,9 @@ def read_as(form: Form, document: Any, problems_of: Callable[[Json], list[Proble
     wrong = {_field(found.pointer.removeprefix(f"{OURS}.")) for found in problems}
     if problems_of:
         faults += faults_of(form.pointers([found for found in problems_of(values) if _field(found.pointer) not in wrong]))
+    said_already = {fault.pointer for fault in faults}
+    missing = [blank for blank in form.blanks if blank.required and blank.name not in values and f"/{blank.name}" not in said_already]
+    faults += faults_of(Problem(blank.name, f"is required: {blank.rule.help}") for blank in missing)
     return values, faults
 
 
@@ -352,4 +368,7 @@ def _record_schema(record: type) -> Json:
 def _blank_schema(blank: Blank) -> Json:
     schema = blank.shape.schema(blank.rule)
     text = blank.rule.help + (f", in {blank.rule.unit}" if blank.rule.unit else "")
-    return {**schema, "description": text[:1].upper() + text[1:] + "."} | ({"readOnly": True} if blank.rule.read_only else {})
+    described = {**schema, "description": text[:1].upper() + text[1:] + "."}
+    if blank.rule.example is not None:
+        described["examples"] = [blank.rule.example]
+    return described | ({"readOnly": True} if blank.rule.read_only else {})

@@ -43,7 +43,7 @@ _TIME = {"type": "string", "format": "date-time"}
 ITEM = Form(
     (
         computed("id", "opaque identifier, unique", Shown({"type": "string"})),
-        computed("ip", "address or network, for lists of kind ip", Plain(str), writable=True),
+        computed("ip", "address or network, for lists of kind ip", Plain(str), writable=True, example="10.20.30.40"),
         computed("hostname", "host name, for lists of kind hostname", Nested(Hostname), writable=True),
         computed("asn", "number of an autonomous system, for lists of kind asn", Plain(int), writable=True),
         *(blank for blank in Form.of(ListItem).blanks if blank.name == "comment"),

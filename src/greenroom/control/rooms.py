@@ -158,8 +158,12 @@ def _zone_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: 
     if suffix and "cookie_suffix" not in wrong and any(room.cookie_suffix == suffix for room in others):
         faults.append(Fault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone has {suffix} already", "/cookie_suffix"))
     for pointer, route in _routes(values, wrong):
-        if route.host.startswith("*") or not zone.record.covers(route.host):
-            where = pointer if pointer == "/host" else f"{pointer}/host"
+        where = pointer if pointer == "/host" else f"{pointer}/host"
+        if route.host.startswith("*"):
+            faults.append(
+                Fault(Code.INVALID, "host: must be one host; only a room in a configuration file covers every host below one", where)
+            )
+        elif not zone.record.covers(route.host):
             faults.append(Fault(Code.OUTSIDE, f"host: {route.host} is not {zone.record.name} nor below it", where))
     return faults
 

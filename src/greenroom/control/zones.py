@@ -51,7 +51,7 @@ _NOTHING = {"type": ["string", "null"]}
 
 ZONE = Form.of(
     Zone,
-    shapes={"trusted_proxies": Several()},
+    shapes={"name": Plain(str, format="hostname"), "trusted_proxies": Several()},
     without=NOT_HERE,
     more=(
         computed("account", "the account it belongs to", _Account(), writable=True),

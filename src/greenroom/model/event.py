@@ -35,7 +35,7 @@ class Event:
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("unique name within the room", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
+    name: str = spec("unique name within the room", example="sale", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
     event_start_ms: int = spec("when the event begins", unit="ms", low=0)
     event_end_ms: int = spec("when the event ends, at least a minute later", unit="ms", low=0)
     prequeue_start_ms: int | None = spec(

@@ -26,6 +26,7 @@ class Spec:
     nullable: bool = False
     extension: bool = False
     read_only: bool = False
+    example: Any = None
 
 
 def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:

@@ -49,7 +49,10 @@ class Room:
     id: str = spec("opaque identifier, unique and stable: tickets are bound to it", "", read_only=True)
     name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
     host: str = spec(
-        "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it, `*` every host", low=1, high=253
+        "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it, `*` every host",
+        low=1,
+        high=253,
+        example="shop.example.com",
     )
     path: str = spec("path prefix that is covered, on segment boundaries", "/", low=1, high=2048)
     additional_routes: tuple[Route, ...] = spec("more {host, path} pairs that share this room", (), high=100)

@@ -29,7 +29,7 @@ class Rule:
     id: str = spec("opaque identifier, unique in the room", "", read_only=True)
     version: str = spec("goes up with every change", "1", read_only=True)
     action: str = spec("what happens to a request that the expression holds for", BYPASS, choices=(BYPASS,))
-    expression: str = spec("condition in the rules language", low=1, high=EXPRESSION_MAX)
+    expression: str = spec("condition in the rules language", low=1, high=EXPRESSION_MAX, example="ip.src in {10.20.30.40}")
     description: str = spec("a note for operators", "", high=500)
     enabled: bool = spec("whether the rule counts", True)
     last_updated: str = spec("time of the last change, RFC 3339", "", read_only=True)
@@ -50,7 +50,7 @@ class RuleList:
     """A named list that expressions reach as `$name`. The store keeps its items apart (ListItem), and `items` empty."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("name behind the `$`", low=1, high=50, pattern=r"[a-z0-9_]+")
+    name: str = spec("name behind the `$`", example="staff", low=1, high=50, pattern=r"[a-z0-9_]+")
     kind: str = spec(
         "what the items are: addresses and networks, host names, or autonomous system numbers", choices=("ip", "hostname", "asn")
     )

@@ -30,7 +30,7 @@ class Zone:
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     account_id: str = spec("the account it belongs to", ACCOUNT_ID, low=1, high=32)
-    name: str = spec("domain name; rooms cover it and hosts below it", low=1, high=253, pattern=HOST)
+    name: str = spec("domain name; rooms cover it and hosts below it", example="example.com", low=1, high=253, pattern=HOST)
     paused: bool = spec("true: no room of the zone holds anybody", False)
     search_engine_crawler_bypass: bool = spec("verified search-engine crawlers are never held nor counted", False)
     origin: str = spec(

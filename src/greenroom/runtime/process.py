@@ -16,10 +16,10 @@ from importlib.metadata import version
 from typing import Any, cast
 
 import structlog
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from greenroom.api.app import PREFIX, control_app
+from greenroom.api.app import control_app, under_prefix
 from greenroom.api.draws import draw_routes
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
 from greenroom.control.state import RoomState, State, StoreState
@@ -116,7 +116,7 @@ class Process:
             store = await self._begin_with_store(data, undo)
             draws = DrawFiles(data.path)
             self._api = Deferred(lambda: self._management_api(store))
-            routes = [Mount(PREFIX, self._api), *draw_routes(self, draws), *self._routes]
+            routes = [under_prefix(self._api), *draw_routes(self, draws), *self._routes]
             listener = AppListener(control_app(self, self._exposition(), routes), control)
             self._take_signals()
             await listener.start()

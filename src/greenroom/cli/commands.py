@@ -4,6 +4,7 @@ What serves is imported by the commands that serve: the others answer in half th
 """
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -105,6 +106,17 @@ StoreOption = Annotated[
 
 def _version(wanted: bool) -> None:
     if wanted:
+RedisOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="GREENROOM_REDIS",
+        show_envvar=True,
+        help="Keep the books in this Redis, where other processes share them.",
+        rich_help_panel=_WHERE,
+    ),
+]
+WorkerOption = Annotated[int, typer.Option("--worker", hidden=True, help="This process is one of several workers.")]
         say(f"greenroom {version_of('greenroom')}")
         raise typer.Exit
 
@@ -134,6 +146,18 @@ def serve(
     """Put a waiting room in front of a web application.
 
     Name the application and two limits, or a configuration file; with neither, zones and rooms come from the management API alone.
+    redis: RedisOption = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=64,
+            help="Processes, one for each core; they share their books in Redis (a private one unless --redis names one).",
+            rich_help_panel=_WHERE,
+        ),
+    ] = 1,
+    worker: WorkerOption = 0,
     SIGHUP or a changed file reloads the rooms without dropping a connection; SIGTERM or Ctrl-C lets the requests under way end
     first, a second one does not wait for them.
     """
@@ -145,7 +169,7 @@ def serve(
         "session_duration": session_duration,
         "queueing_method": queueing_method,
     }
-    given_place = {"listen": listen, "control": control, "data": str(data.absolute()) if data else None}
+    given_place = {"listen": listen, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
     given_place["store"] = store_url(store, Path.cwd()) if store else None
     room = {key: value for key, value in given_room.items() if value is not None}
     place = {key: value for key, value in given_place.items() if value is not None}
@@ -153,13 +177,13 @@ def serve(
         mixed = [_option(key) for key in ["origin"] * bool(origin) + list(room)]
         if mixed:
             _stop(f"{', '.join(mixed)} cannot be used together with --config: write it into the file")
-        _run(FileSource(config.absolute(), place))
+        _run(FileSource(config.absolute(), place), workers, worker)
     elif origin is None and room:
         _stop(f"--origin is needed with {', '.join(map(_option, room))}: where does your application listen?")
     elif origin is None:
-        _run(OptionSource(place, {key: _option(key) for key in _server}))
+        _run(OptionSource(place, {key: _option(key) for key in _server}), workers, worker)
     else:
-        _run(_from_options(origin, room, place))
+        _run(_from_options(origin, room, place), workers, worker)
 
 
 def _from_options(origin: str, room: dict[str, Any], place: dict[str, str]) -> OptionSource:
@@ -172,11 +196,15 @@ def _option(key: str) -> str:
     return "--" + key.replace("_", "-")
 
 
-def _run(source: Source) -> None:
+def _run(source: Source, workers: int = 1, worker: int = 0) -> None:
     from greenroom.runtime.serve import serve_until_stopped
 
     try:
-        serve_until_stopped(source, say)
+        if workers > 1 and not worker:
+            from greenroom.runtime.workers import serve_with_workers
+
+            raise typer.Exit(serve_with_workers(source.load(), workers, sys.argv[1:], say))
+        serve_until_stopped(source, _say_of(worker), one_of_many=worker > 0)
     except InvalidConfig as error:
         complain_of(error.problems, source.name)
         raise typer.Exit(BAD_CONFIG) from None
@@ -188,6 +216,56 @@ def _run(source: Source) -> None:
 def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)]) -> None:
     """Say everything that is wrong with a configuration file, or what it does."""
     try:
+def _say_of(worker: int) -> Callable[[str], None]:
+    """A worker's lines carry its number; what all of them would say alike is said by the first."""
+    same = ("visitors", "data", "origin", "books")
+
+    def say_as_worker(line: str) -> None:
+        if worker == 1 or not line.startswith(same):
+            say(f"worker {worker}: {line}")
+
+    return say_as_worker if worker else say
+
+
+@app.command()
+def edge(
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
+    redis: RedisOption = None,
+    datacenter: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of this data center, if there are several.", rich_help_panel=_WHERE)
+    ] = None,
+    global_redis: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="GREENROOM_GLOBAL_REDIS",
+            show_envvar=True,
+            help="The Redis that all data centers share.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None,
+    listen: ListenOption = None,
+    control: ControlOption = None,
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Serve visitors as one of any number of processes and machines that share their books in Redis.
+
+    Everything is as with `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
+    """
+    given = {"listen": listen, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
+    given |= {"datacenter": datacenter, "global_redis": global_redis, "store": store_url(store, Path.cwd()) if store else None}
+    source = FileSource(config.absolute(), {key: value for key, value in given.items() if value is not None})
+    try:
+        shared = source.load().shared
+    except InvalidConfig as error:
+        complain_of(error.problems, source.name)
+        raise typer.Exit(BAD_CONFIG) from None
+    if shared is None:
+        _stop("--redis is needed: where do the processes share their books? With one process greenroom serve needs none")
+    _run(source)
+
+
         config = load_config(file)
     except InvalidConfig as error:
         complain_of(error.problems, str(file))

@@ -16,8 +16,11 @@ CLOSING_S = 2
 """How long answers under way on the control listener may still take when greenroom ends."""
 
 
-def bind(address: Address, what: str) -> socket.socket:
-    """A bound socket that does not listen yet. Raises CannotStart, naming `what` wanted the address and why it cannot have it."""
+def bind(address: Address, what: str, *, reuse_port: bool = False) -> socket.socket:
+    """A bound socket that does not listen yet; with `reuse_port` one of several on that address.
+
+    Raises CannotStart, naming `what` wanted the address and why it cannot have it.
+    """
     try:
         family, _, _, _, name = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -25,6 +28,8 @@ def bind(address: Address, what: str) -> socket.socket:
         raise CannotStart(f"cannot listen on {address} for {what}: {error.strerror or error}") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.setblocking(False)
         listener.bind(name)
     except OSError as error:

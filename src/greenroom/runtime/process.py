@@ -68,13 +68,17 @@ Say = Callable[[str], None]
 class Process:
     """Runs what one source says until it is told to stop, and takes pictures of itself for the control listener."""
 
-    def __init__(self, source: Source, say: Say, routes: Sequence[BaseRoute] = ()) -> None:
-        """`say` prints a line for people; `routes` are added to the control listener. Raises InvalidConfig."""
+    def __init__(self, source: Source, say: Say, routes: Sequence[BaseRoute] = (), *, one_of_many: bool = False) -> None:
+        """`say` prints a line for people; `routes` are added to the control listener. Raises InvalidConfig.
+
+        `one_of_many`: other processes listen for visitors on the same address.
+        """
         stamp = source.stamp()
         self._file = self.config = source.load()
         self.stopping = asyncio.Event()
         self.ready = asyncio.Event()
         self._clock = ServerClock(MonotonicClock()) if self.config.shared else MonotonicClock()
+        self._one_of_many = one_of_many
         self._hurry = asyncio.Event()
         self._say = say
         self._routes = routes
@@ -172,7 +176,7 @@ class Process:
         return Exposition(self, (*METRICS, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges)))
 
     def _take_addresses(self, undo: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
-        visitors = bind(self.config.listen, "visitors")
+        visitors = bind(self.config.listen, "visitors", reuse_port=self._one_of_many)
         undo.callback(visitors.close)
         control = bind(self.config.control, "the control listener")
         undo.callback(control.close)

@@ -14,11 +14,11 @@ from greenroom.runtime.source import Source
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
 
 
-def serve_until_stopped(source: Source, say: Say) -> None:
+def serve_until_stopped(source: Source, say: Say, *, one_of_many: bool = False) -> None:
     """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start; returns after a clean end."""
 
     async def serve() -> None:
-        process = Process(source, say)
+        process = Process(source, say, one_of_many=one_of_many)
         set_up_logs(process.config.log)
         await process.run()
 

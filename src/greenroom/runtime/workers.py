@@ -1,0 +1,239 @@
+"""Several workers on one machine: starts them, starts them again when one dies, passes signals on, and ends them.
+
+Workers share one address (SO_REUSEPORT: the kernel deals connections out), one data directory, and books in Redis: the one that is
+named, or a private redis-server on a socket file in the data directory, which nobody else can reach and which writes everything down.
+"""
+
+import ctypes
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.listener import bind, bound
+from greenroom.runtime.settings import Address, Config
+
+WORKERS_MAX = 64
+"""Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a typing error."""
+
+LOOK_S = 0.1
+LIVED_S = 20.0
+"""A worker that ended sooner is not started again at once."""
+REST_S = 2.0
+REDIS_START_S = 30.0
+"""Longest time a private Redis may take to read what it wrote down: millions of visitors."""
+
+SOCKET_PATH_MAX = 100
+"""Longer paths cannot name a socket file (108 bytes on Linux)."""
+
+REDIS_OPTIONS = {
+    "port": "0",
+    "unixsocketperm": "700",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "save": "",
+    "maxmemory-policy": "noeviction",
+    "loglevel": "warning",
+    "daemonize": "no",
+}
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+Say = Callable[[str], None]
+
+
+class PrivateRedis:
+    """A redis-server of our own. Its data stay in `<data>/redis`."""
+
+    def __init__(self, data: Path) -> None:
+        """Raises CannotStart when it is not installed, or runs for somebody else already."""
+        program = shutil.which("redis-server")
+        if program is None:
+            raise CannotStart(
+                "several workers share their books in Redis, and there is no redis-server here: install it "
+                "(apt-get install redis-server), or name one with --redis"
+            )
+        folder = data / "redis"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotStart(f"the data directory {data} is in use by another greenroom; choose another one with --data") from None
+        except OSError as error:
+            raise CannotStart(f"cannot use {folder}: {error.strerror or error}") from None
+        self._path = folder / "socket"
+        if len(os.fsencode(self._path)) > SOCKET_PATH_MAX:
+            self._path = Path(tempfile.mkdtemp(prefix="greenroom-")) / "socket"
+        self._command = [program, "--dir", str(folder), "--unixsocket", str(self._path)]
+        for name, value in REDIS_OPTIONS.items():
+            self._command += [f"--{name}", value]
+        self._log = folder / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"unix://{self._path}"
+
+    def start(self) -> None:
+        """Returns when it answers. Raises CannotStart when it does not."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_as_child)  # noqa: S603
+        until = time.monotonic() + REDIS_START_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > until:
+                self.stop()
+                raise CannotStart(f"redis-server does not start: see {self._log}")
+            time.sleep(LOOK_S / 2)
+
+    def keep(self, say: Say) -> None:
+        """Starts it again when it has died."""
+        if self._process is not None and self._process.poll() is not None:
+            say("redis-server died and is started again")
+            self.start()
+
+    def stop(self) -> None:
+        """An orderly end."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+    def _answers(self) -> bool:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
+                one.settimeout(1.0)
+                one.connect(str(self._path))
+                one.sendall(b"PING\r\n")
+                return one.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+class Worker:
+    """One process, and the next one in its place."""
+
+    def __init__(self, number: int, command: Sequence[str]) -> None:
+        self.number = number
+        self._command = command
+        self._began_s = 0.0
+        self._rest_until_s = 0.0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begins it."""
+        self._began_s = time.monotonic()
+        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, preexec_fn=_as_child)  # noqa: S603
+
+    def signal(self, number: int) -> None:
+        """Passes a signal on."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def refused(self) -> int:
+        """Its exit code when it ended by itself before it had lived; 0 otherwise."""
+        code = None if self._process is None else self._process.poll()
+        return code if code is not None and code > 0 and time.monotonic() - self._began_s < LIVED_S else 0
+
+    def keep(self, say: Say) -> None:
+        """Starts it again when it has died, after a rest when it did not live long."""
+        if self.alive:
+            return
+        if self._process is not None:
+            code, self._process = self._process.returncode, None
+            say(f"worker {self.number} ended ({code}) and is started again")
+            lived_s = time.monotonic() - self._began_s
+            self._rest_until_s = time.monotonic() + (REST_S if lived_s < LIVED_S else 0.0)
+        if time.monotonic() >= self._rest_until_s:
+            self.start()
+
+
+def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say: Say) -> int:
+    """Runs `count` workers until told to stop; the exit code. `arguments` are those of this command line, for the workers.
+
+    Raises CannotStart.
+    """
+    with ExitStack() as undo:
+        place = bind(config.listen, "visitors", reuse_port=True)  # never listens: it keeps the address while workers come and go
+        undo.callback(place.close)
+        redis = PrivateRedis(config.data) if config.shared is None else None
+        if redis:
+            redis.start()
+            undo.callback(redis.stop)
+        workers = [Worker(number, _command(arguments, number, bound(place), config.control, redis)) for number in range(1, count + 1)]
+        say(f"workers    {count}, books in {redis.url if redis else config.shared and config.shared.redis}")
+        return _Foreman(workers, redis, say).run()
+
+
+def _command(arguments: Sequence[str], number: int, listen: Address, control: Address, redis: PrivateRedis | None) -> list[str]:
+    own = Address(control.host, control.port + number - 1 if control.port else 0)
+    more = ["--worker", str(number), "--listen", str(listen), "--control", str(own)]
+    if redis:
+        more += ["--redis", redis.url]
+    return [sys.executable, "-c", "from greenroom.cli import main; main()", *arguments, *more]
+
+
+class _Foreman:
+    """Looks after the workers."""
+
+    def __init__(self, workers: Sequence[Worker], redis: PrivateRedis | None, say: Say) -> None:
+        self._workers = workers
+        self._redis = redis
+        self._say = say
+        self._stopping = False
+
+    def run(self) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._pass_on)
+        for worker in self._workers:
+            worker.start()
+        began_s = time.monotonic()
+        while not self._stopping:
+            time.sleep(LOOK_S)
+            refused = max(worker.refused for worker in self._workers) if time.monotonic() - began_s < LIVED_S else 0
+            if refused and not self._stopping:  # what is wrong for one is wrong for all, and has been said
+                self._end()
+                return refused
+            self._look()
+        self._end()
+        return 0
+
+    def _look(self) -> None:
+        if self._stopping:
+            return
+        if self._redis:
+            try:
+                self._redis.keep(self._say)
+            except CannotStart as error:
+                self._say(str(error))
+        for worker in self._workers:
+            worker.keep(self._say)
+
+    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+        self._stopping = self._stopping or number != signal.SIGHUP
+        for worker in self._workers:
+            worker.signal(number if number == signal.SIGHUP else signal.SIGTERM)
+
+    def _end(self) -> None:
+        if not self._stopping:
+            self._pass_on(signal.SIGTERM, None)
+        while any(worker.alive for worker in self._workers):
+            time.sleep(LOOK_S)
+
+
+def _as_child() -> None:
+    """Away from the terminal's signals, which the parent passes on, and never alive without it."""
+    os.setpgid(0, 0)
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGTERM)

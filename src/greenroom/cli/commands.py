@@ -102,10 +102,6 @@ StoreOption = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
 RedisOption = Annotated[
     str | None,
     typer.Option(
@@ -117,6 +113,10 @@ RedisOption = Annotated[
     ),
 ]
 WorkerOption = Annotated[int, typer.Option("--worker", hidden=True, help="This process is one of several workers.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
         say(f"greenroom {version_of('greenroom')}")
         raise typer.Exit
 
@@ -142,10 +142,6 @@ def serve(
     control: ControlOption = None,
     data: DataOption = None,
     store: StoreOption = None,
-) -> None:
-    """Put a waiting room in front of a web application.
-
-    Name the application and two limits, or a configuration file; with neither, zones and rooms come from the management API alone.
     redis: RedisOption = None,
     workers: Annotated[
         int,
@@ -158,6 +154,10 @@ def serve(
         ),
     ] = 1,
     worker: WorkerOption = 0,
+) -> None:
+    """Put a waiting room in front of a web application.
+
+    Name the application and two limits, or a configuration file; with neither, zones and rooms come from the management API alone.
     SIGHUP or a changed file reloads the rooms without dropping a connection; SIGTERM or Ctrl-C lets the requests under way end
     first, a second one does not wait for them.
     """
@@ -212,10 +212,6 @@ def _run(source: Source, workers: int = 1, worker: int = 0) -> None:
         _stop(str(error))
 
 
-@app.command()
-def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)]) -> None:
-    """Say everything that is wrong with a configuration file, or what it does."""
-    try:
 def _say_of(worker: int) -> Callable[[str], None]:
     """A worker's lines carry its number; what all of them would say alike is said by the first."""
     same = ("visitors", "data", "origin", "books")
@@ -266,6 +262,10 @@ def edge(
     _run(source)
 
 
+@app.command()
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)]) -> None:
+    """Say everything that is wrong with a configuration file, or what it does."""
+    try:
         config = load_config(file)
     except InvalidConfig as error:
         complain_of(error.problems, str(file))

@@ -75,10 +75,10 @@ class Process:
         """
         stamp = source.stamp()
         self._file = self.config = source.load()
+        self._one_of_many = one_of_many
         self.stopping = asyncio.Event()
         self.ready = asyncio.Event()
         self._clock = ServerClock(MonotonicClock()) if self.config.shared else MonotonicClock()
-        self._one_of_many = one_of_many
         self._hurry = asyncio.Event()
         self._say = say
         self._routes = routes

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from greenroom.cli import whole
 from greenroom.cli.show import complain, complain_of, say, show_config
 from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
@@ -41,6 +42,7 @@ app = typer.Typer(
 keys = typer.Typer(name="keys", help="The keys that seal visitors' tickets.", no_args_is_help=True)
 app.add_typer(keys)
 app.add_typer(tokens)
+whole.register(app)
 app.command()(verify_draw)
 app.command()(simulate)
 

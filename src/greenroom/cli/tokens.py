@@ -20,7 +20,8 @@ DataOption = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="The data directory of your greenroom (default: as for `greenroom serve`).")
 ]
 StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="URL", help="The configuration store, if it is not in the data directory.")
+    str | None,
+    typer.Option("--store", metavar="URL", envvar="GREENROOM_STORE", help="The configuration store, if it is not in the data directory."),
 ]
 
 
@@ -52,7 +53,7 @@ def show(data: DataOption = None, store: StoreOption = None) -> None:
     """Show the tokens there are, without their secrets."""
     from greenroom.control.tokens import every
 
-    with _desk(data, store) as desk:
+    with desk_or_exit(data, store) as desk:
         for entry in desk.look(every):
             token = entry.record
             ends = f"until {_day(token.expires_ms)}" if token.expires_ms is not None else "for ever"
@@ -76,12 +77,13 @@ def revoke(
 def _change(plan: Callable[..., Any], data: Path | None, store: str | None) -> Any:
     from greenroom.runtime.desk import author_here
 
-    with _desk(data, store) as desk:
+    with desk_or_exit(data, store) as desk:
         return desk.change(author_here(), plan)
 
 
 @contextmanager
-def _desk(data: Path | None, store: str | None) -> Iterator[Any]:
+def desk_or_exit(data: Path | None, store: str | None) -> Iterator[Any]:
+    """A desk at the store; what is refused or cannot be is said, and ends the command."""
     from greenroom.control.refusals import Refused
     from greenroom.runtime.config import default_data
     from greenroom.runtime.data_dir import CannotStart

@@ -55,6 +55,12 @@ class Desk:
         """What this makes of the newest configuration."""
         return ask(self.store.read())
 
+    def trial(self, plan: Plan) -> Any:
+        """What the plan would answer, without writing anything. Raises Refused as `change` does."""
+        known = self.store.read()
+        planned = plan(known, Moment(self.clock.now_ms(), self._new_id))
+        return planned.answer(known)
+
     def change(self, author: str, plan: Plan) -> Any:
         """Does what is planned, in the name of `author`; the plan's answer."""
         for _ in range(ATTEMPTS):

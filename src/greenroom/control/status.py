@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from greenroom.control.state import RoomState, State
+from greenroom.control.state import RoomState, State, StoreState
 from greenroom.control.times import plain_moment
 
 
@@ -23,6 +23,7 @@ def status(state: State) -> dict[str, Any]:
             "reloads": config.reloads,
             "failed_reloads": config.failures,
         },
+        "config_store": _store(state.store),
         "rooms": [_room(room) for room in state.rooms],
         "gateway": dict(state.gateway),
     }
@@ -52,6 +53,17 @@ def _event(state: RoomState) -> dict[str, Any] | None:
     event = now.event
     times = {"starts": event.event_start_ms, "ends": event.event_end_ms}
     return {"name": event.name, "id": event.id, "phase": now.phase.name.lower(), **{key: plain_moment(ms) for key, ms in times.items()}}
+
+
+def _store(store: StoreState) -> dict[str, Any]:
+    return {
+        "store": store.name,
+        "reachable": store.reachable,
+        "revision": store.revision,
+        "valid": not store.problems,
+        "problems": [{"key": found.pointer, "reason": found.reason} for found in store.problems],
+        "from_copy": store.from_copy,
+    }
 
 
 def _room(state: RoomState) -> dict[str, Any]:

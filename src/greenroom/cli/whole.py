@@ -1,0 +1,83 @@
+"""`greenroom export`, `import` and `apply`: the whole configuration of the store as one file."""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from greenroom.cli.show import complain, say
+from greenroom.cli.tokens import REFUSED, DataOption, StoreOption, desk_or_exit
+
+FILE_MAX = 256 * 1024 * 1024
+"""Larger than any configuration; a mistyped path to something huge is refused instead of read."""
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="TOML or JSON; - reads standard input.", show_default=False)]
+
+
+def export(
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of TOML.")] = False,
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Write the zones, rooms, events, rules and lists of the store to standard output, without any secret."""
+    from greenroom.control.toml_text import toml_text
+    from greenroom.control.whole import exported
+
+    with desk_or_exit(data, store) as desk:
+        document = desk.look(exported)
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else toml_text(document))
+
+
+def import_(file: FileArgument, data: DataOption = None, store: StoreOption = None) -> None:
+    """Put an exported configuration into a store that has none. What is there already is never changed: see `greenroom apply`."""
+    _make_true(_read(file), data, store, only_into_empty=True)
+
+
+def apply(
+    file: FileArgument,
+    check: Annotated[bool, typer.Option("--check", help="Only say what would be done; nothing is changed.")] = False,
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Make the store what the file says: things are made, changed and removed; a second time there is nothing left to do."""
+    _make_true(_read(file), data, store, only_check=check)
+
+
+def _make_true(document: Any, data: Path | None, store: str | None, *, only_check: bool = False, only_into_empty: bool = False) -> None:
+    from greenroom.control.whole import make_true, step_line
+    from greenroom.runtime.addresses import origin_problems
+    from greenroom.runtime.desk import author_here
+
+    plan = make_true(document, origin_problems, only_into_empty=only_into_empty)
+    with desk_or_exit(data, store) as desk:
+        steps = desk.trial(plan) if only_check else desk.change(author_here(), plan)
+        known = desk.look(lambda configuration: configuration)
+        for step in steps:
+            say(step_line(step, known))
+    done = "would be made" if only_check else "made"
+    say(f"{len(steps)} change{'' if len(steps) == 1 else 's'} {done}" if steps else "nothing to do")
+
+
+def _read(file: Path) -> Any:
+    try:
+        text = sys.stdin.read(FILE_MAX + 1) if str(file) == "-" else _text(file)
+        return json.loads(text) if text.lstrip()[:1] == "{" else tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        complain(f"{file}: {reason}")
+        raise typer.Exit(REFUSED) from None
+
+
+def _text(file: Path) -> str:
+    if file.stat().st_size > FILE_MAX:
+        raise ValueError(f"is larger than {FILE_MAX} bytes")
+    return file.read_text(encoding="utf-8")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the three commands."""
+    for name, command in (("export", export), ("import", import_), ("apply", apply)):
+        app.command(name)(command)

@@ -8,9 +8,13 @@ to the host alone (no Domain attribute).
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from greenroom.errors import Problem
 from greenroom.model.room import Room, Route
+
+SCOPES_KEPT = 8_192
+"""Scopes remembered: those of all rooms are compared again with every change."""
 
 PATH_MAX = 1024
 """Browsers ignore a longer Path attribute (RFC 6265bis, 5.6)."""
@@ -30,6 +34,7 @@ class CookieScope:
     problem: Problem | None = None
 
 
+@lru_cache(maxsize=SCOPES_KEPT)
 def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> CookieScope:
     """The scope for one room's routes (at least one). Cookie paths are case-sensitive, so a case-insensitive room gets `/`."""
     hosts = list(dict.fromkeys(route.host.removeprefix("*.") for route in routes))

@@ -1,6 +1,7 @@
 """Which room covers a host and path: the most specific host first, then the longest path prefix on segment boundaries."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from greenroom.core.canonical import Target, canonical_target, matching_path
@@ -9,6 +10,9 @@ from greenroom.model.room import Route
 T = TypeVar("T")
 
 ANY_HOST = "*"
+
+PREFIXES_KEPT = 16_384
+"""Canonical prefixes remembered: the paths of all rooms are compared again with every change, and a path is 2 KB at most."""
 
 
 class RouteTable(Generic[T]):
@@ -65,6 +69,7 @@ class RouteTable(Generic[T]):
             prefix = prefix[: prefix.rfind("/")]
 
 
+@lru_cache(maxsize=PREFIXES_KEPT)
 def route_prefix(path: str) -> str:
     """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix, which covers everything."""
     target = canonical_target(path.encode())

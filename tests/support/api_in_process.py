@@ -15,10 +15,20 @@ from starlette.applications import Starlette
 from greenroom.api.app import PREFIX, under_prefix
 from greenroom.api.management import management_api, management_app
 from greenroom.control.access import make_token
+from greenroom.control.explaining import Asked
 from greenroom.control.state import RoomState
+from greenroom.core.explain import Explanation
+from greenroom.core.rules import NOTHING_KNOWN
 from greenroom.model.change import Put
 from greenroom.runtime.addresses import origin_problems
+from greenroom.runtime.config import read_config
+from greenroom.runtime.explain import explained
 from greenroom.stores.sql import SqlStore, default_url
+
+RUNNING = read_config(
+    'origin = "http://127.0.0.1:3000"\ndata = "."\n'
+    '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n[[rooms.rules]]\nexpression = "ssl"\n'
+)
 
 
 @dataclass
@@ -41,6 +51,9 @@ class Watched:
     def state(self) -> Any:
         return SimpleNamespace(rooms=self.rooms, now_ms=self.clock.at_ms)
 
+    def explain(self, asked: Asked) -> Explanation:
+        return explained(RUNNING, asked, NOTHING_KNOWN, self.clock.at_ms, {})
+
 
 @dataclass
 class ApiInProcess:
@@ -51,8 +64,8 @@ class ApiInProcess:
 
     def __post_init__(self) -> None:
         self.watched = Watched(self.clock)
-        self.app = Starlette(routes=[under_prefix(management_api(self.store, self.clock, self.watched, origin_problems))])
-        self.routes = management_app(self.store, self.clock, self.watched, origin_problems).routes
+        self.app = Starlette(routes=[under_prefix(management_api(self.store, self.clock, self.watched, origin_problems, self.watched))])
+        self.routes = management_app(self.store, self.clock, self.watched, origin_problems, self.watched).routes
         self.token = self.make_token("everything", "edit", "analytics")
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url=f"http://testserver{PREFIX}")

@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from greenroom.api.asked import May
 from greenroom.api.envelope import JSON
 from greenroom.control.events import DETAILS, EVENT
+from greenroom.control.explaining import explanation_schemas
 from greenroom.control.forms import Form, Json
 from greenroom.control.list_items import ITEM, ITEM_DELETION, OPERATION
 from greenroom.control.lists import LIST
@@ -53,7 +54,12 @@ _OPERATION_ID = {
     "required": ["operation_id"],
     "additionalProperties": False,
 }
-_PREVIEW = {"type": "object", "properties": {"custom_html": {"type": "string"}}, "required": ["custom_html"], "additionalProperties": False}
+_PREVIEW = {
+    "type": "object",
+    "properties": {"custom_html": {"type": "string"}},
+    "required": ["custom_html"],
+    "additionalProperties": False,
+}
 _PREVIEW_URL = {"type": "object", "properties": {"preview_url": {"type": "string", "format": "uri"}}, "required": ["preview_url"]}
 _ERROR = {
     "type": "object",
@@ -143,6 +149,7 @@ def schemas() -> dict[str, Json]:
         "OperationId": _OPERATION_ID,
         "Preview": _PREVIEW,
         "PreviewUrl": _PREVIEW_URL,
+        **explanation_schemas("#/components/schemas/{name}"),
         "ListItemDeletion": ITEM_DELETION,
     }
 

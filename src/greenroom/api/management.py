@@ -16,28 +16,30 @@ from greenroom.api.described import document
 from greenroom.api.envelope import no_route, refused
 from greenroom.api.front import Front
 from greenroom.api.preview import Previews
-from greenroom.api.routes import events, lists, rooms, rules, zones
+from greenroom.api.preview_page import preview_routes
+from greenroom.api.routes import events, explain, lists, rooms, rules, zones
 from greenroom.control.access import Door
 from greenroom.control.desk import Desk
+from greenroom.control.explaining import Explains
 from greenroom.control.list_items import Catalogue, Operations
 from greenroom.control.refusals import CODES, Code, Fault, Refused
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore
 
-ROUTERS = (zones.router, preview.router, rooms.router, events.router, rules.router, lists.router)
+ROUTERS = (zones.router, preview.router, rooms.router, events.router, rules.router, lists.router, explain.router)
 """Literal segments before ids: `settings` and `preview` stand where a room's id would."""
 
 
 def management_api(
-    store: ConfigStore, clock: Clock, observed: Observed, origin_problems: OriginProblems, previews: Previews | None = None
+    store: ConfigStore, clock: Clock, observed: Observed, origin_problems: OriginProblems, explains: Explains | None = None
 ) -> ASGIApp:
     """The whole API, its front included."""
-    return Front(management_app(store, clock, observed, origin_problems, previews))
+    return Front(management_app(store, clock, observed, origin_problems, explains))
 
 
 def management_app(
-    store: ConfigStore, clock: Clock, observed: Observed, origin_problems: OriginProblems, previews: Previews | None = None
+    store: ConfigStore, clock: Clock, observed: Observed, origin_problems: OriginProblems, explains: Explains | None = None
 ) -> FastAPI:
     """The routes with what they need."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
@@ -45,11 +47,13 @@ def management_app(
     app.state.door = Door(store, clock)
     app.state.observed = observed
     app.state.origin_problems = origin_problems
-    app.state.previews = previews or Previews(clock)
+    app.state.previews = previews = Previews(clock)
+    app.state.explains = explains
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes.extend(preview_routes(previews, clock))
     described: dict[str, Any] = {}
 
     @app.get("/openapi.json", include_in_schema=False)

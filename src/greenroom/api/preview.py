@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from greenroom.api.app import PREFIX
 from greenroom.api.asked import AtDesk, Document
 from greenroom.api.described import told
 from greenroom.api.envelope import answered
@@ -66,8 +67,8 @@ def make_preview(desk: AtDesk, document: Document, request: Request, zone_id: st
     desk.look(lambda known: zone_of(known, zone_id))
     previews: Previews = request.app.state.previews
     html = _custom_html(document)
-    base = str(request.base_url.replace(path=PREVIEW_PATH, query="", fragment=""))
-    return answered({"preview_url": f"{base}/{previews.keep(html)}"})
+    base = request.base_url.replace(path=f"{PREFIX}{PREVIEW_PATH}/{previews.keep(html)}", query="", fragment="")
+    return answered({"preview_url": str(base)})
 
 
 def _custom_html(document: object) -> str:

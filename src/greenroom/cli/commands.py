@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from greenroom.cli import whole
+from greenroom.cli.explain import explain
 from greenroom.cli.show import complain, complain_of, say, show_config
 from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
@@ -43,8 +44,9 @@ keys = typer.Typer(name="keys", help="The keys that seal visitors' tickets.", no
 app.add_typer(keys)
 app.add_typer(tokens)
 whole.register(app)
-app.command()(verify_draw)
 app.command()(simulate)
+app.command()(verify_draw)
+app.command()(explain)
 
 _room, _server = specs(Room), specs(Server)
 _HERE, _WAITING, _WHERE = "What is protected", "The waiting room", "Where greenroom lives"

@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
+from urllib.parse import urlencode
 
 import typer
 
@@ -78,10 +79,11 @@ def _from_running(control: str, asked: Asked, token: str | None) -> dict[str, An
     secret = token or next((found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), "")
     if not secret:
         _stop("a running greenroom tells it to holders of a token only: --token, or greenroom token create; or ask a file with --config")
-    body = json.dumps({"url": asked.url, "method": asked.method, "headers": asked.headers, "client": asked.client})
+    lines = [("header", f"{name}: {value}") for name, value in asked.headers]
+    query = urlencode([("url", asked.url), ("method", asked.method), ("client", asked.client), *lines])
     connection = http.client.HTTPConnection(control, timeout=TIMEOUT_S)
     try:
-        connection.request("POST", ASK_PATH, body, {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"})
+        connection.request("GET", f"{ASK_PATH}?{query}", headers={"Authorization": f"Bearer {secret}"})
         response = connection.getresponse()
         answer = json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -8,8 +8,9 @@ from greenroom.core.explain import Explanation
 
 URL_MAX = 16_384
 HEADERS_MAX = 100
-HEADER_MAX = 16_384
+HEADER_MAX = 8_192
 METHOD_MAX = 24
+CLIENT_MAX = 64
 CLIENT = "203.0.113.1"
 """The visitor's address when none is said: one that is reserved for examples and is nowhere."""
 
@@ -21,6 +22,12 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     client: str = CLIENT
+
+
+def explanation_schemas(template: str) -> dict[str, Any]:
+    """The schemas of an answer by name; `template` is where they will be found, with `{name}` in it."""
+    _, components = msgspec.json.schema_components([Explanation], ref_template=template)
+    return components
 
 
 class Explains(Protocol):

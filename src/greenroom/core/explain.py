@@ -1,7 +1,7 @@
 """Why a request would be treated as it is: which room covers it and why that one, which rule holds, which settings count, what comes of it.
 
 It asks the same functions as the data path (routing, rules, schedule, decide, admissible), so it cannot tell another story; what only the
-ledger knows, whether there is a place this very moment, it says as far as `Books` tell.
+ledger knows, whether there is a place this very moment, it says as far as `Seats` tells.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class Plan(msgspec.Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
 
 
-class Books(msgspec.Struct, frozen=True):
+class Seats(msgspec.Struct, frozen=True):
     """How a room is doing right now."""
 
     active: int
@@ -96,7 +96,7 @@ class Explanation(msgspec.Struct, frozen=True):
     settings: tuple[Setting, ...] = ()
     cookie: str = ""
     answer: str = ""
-    books: Books | None = None
+    seats: Seats | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -106,7 +106,7 @@ def explain(
     lists: Mapping[str, Membership],
     lookups: Lookups,
     now_ms: int,
-    books: Mapping[str, Books],
+    books: Mapping[str, Seats],
 ) -> Explanation:
     """The whole story of one request by somebody who brings no good ticket; `books` by room id, where they are known."""
     table = RouteTable((route, plan.room.case_insensitive_paths, (plan, route)) for plan in plans for route in plan.room.routes)
@@ -141,7 +141,7 @@ def explain(
         settings=_settings(now),
         cookie=_cookie(room),
         answer=_answer(arrival, now.room, word) if result != "origin" else "",
-        books=known,
+        seats=known,
         notes=_notes(arrival, room, result),
     )
 
@@ -186,7 +186,7 @@ def _rules(rules: Sequence[Rule], facts: Facts, lists: Mapping[str, Membership])
     return tuple(seen), bypassing
 
 
-def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, books: Books | None) -> tuple[str, str, str]:
+def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, books: Seats | None) -> tuple[str, str, str]:
     """(result, word, reason), in the published order of decision."""
     room = now.room
     if room.suspended:
@@ -205,7 +205,7 @@ def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, books: Bo
     return _by_method(room, books)
 
 
-def _by_method(room: Room, books: Books | None) -> tuple[str, str, str]:
+def _by_method(room: Room, books: Seats | None) -> tuple[str, str, str]:
     method = room.queueing_method
     if method == "passthrough":
         return "origin", "passthrough", "The method is passthrough: everybody goes on and is counted."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from greenroom.control.explaining import Asked
 from greenroom.core.canonical import Refusal
-from greenroom.core.explain import Books, Explanation, Plan, explain
+from greenroom.core.explain import Explanation, Plan, Seats, explain
 from greenroom.core.rules import Lookups, compile_lists
 from greenroom.gateway.rehearsal import rehearsed
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
@@ -22,7 +22,7 @@ from greenroom.stores.sql import SqlStore, default_url
 LOOK_S = 0.01
 
 
-def explained(config: Config, asked: Asked, lookups: Lookups, now_ms: int, books: Mapping[str, Books]) -> Explanation:
+def explained(config: Config, asked: Asked, lookups: Lookups, now_ms: int, books: Mapping[str, Seats]) -> Explanation:
     """What would become of this request, and why. Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
     arrival = rehearsed(asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config))
     if isinstance(arrival, Refusal):

@@ -21,8 +21,10 @@ from starlette.types import ASGIApp
 
 from greenroom.api.app import control_app, under_prefix
 from greenroom.api.draws import draw_routes
+from greenroom.control.explaining import Asked
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
 from greenroom.control.state import RoomState, State, StoreState
+from greenroom.core.explain import Explanation, Seats
 from greenroom.core.rules import Lookups
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.gateway.counts import Counts
@@ -38,6 +40,7 @@ from greenroom.runtime.books import AnyBooks, Books
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.deferred import Deferred
+from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
 from greenroom.runtime.layers import LayeredStore, merged, zone_origin_problems
 from greenroom.runtime.listener import AppListener, bind, bound
@@ -141,7 +144,14 @@ class Process:
     def _management_api(self, store: LayeredStore) -> ASGIApp:
         from greenroom.api.management import management_api
 
-        return management_api(store, self._clock, self, self._origin_problems)
+        return management_api(store, self._clock, self, self._origin_problems, self)
+
+    def explain(self, asked: Asked) -> Explanation:
+        """What would become of a request now. Call it inside the event loop."""
+        now_ms = self._clock.now_ms()
+        books = {room.room.id: room.figures for room in self.state().rooms}
+        seats = {room_id: Seats(figures.active, figures.waiting) for room_id, figures in books.items()}
+        return explained(self.config, asked, self._lookups(), now_ms, seats)
 
     def _origin_problems(self, pointer: str, url: str) -> list[Problem]:
         return zone_origin_problems(self._file, pointer, url)

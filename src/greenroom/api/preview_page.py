@@ -1,0 +1,155 @@
+"""Shows a previewed template, or the built-in page, in any state that the query asks for: as HTML, or as JSON for apps."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from greenroom.api.preview import PREVIEW_PATH, Previews
+from greenroom.model.room import LANGUAGES, METHODS, Room
+from greenroom.model.visit import Estimate, Held
+from greenroom.pages import compile_page
+from greenroom.pages.variables import WAIT_MINUTES_MAX
+from greenroom.ports import Clock
+
+BUILT_IN = "built-in"
+"""Stands where an id would and shows the built-in page."""
+
+EVENTS = ("none", "prequeueing", "started")
+EVENT_LASTS_MS = 3_600_000
+QUARTER, THREE_QUARTERS = 0.415, 2.0
+"""Of the median: ln(3/4) / ln(1/2) and ln(1/4) / ln(1/2), as the published formula of random rooms has it."""
+
+POSITION, WAITING = 42, 120
+"""What the page in line shows; whoever asks for a state wants to see the page, not to count."""
+
+WELCOME = b"<!doctype html><html lang=en><meta charset=utf-8><title>Welcome</title><h1>Welcome</h1>"
+
+SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
+"""A template is somebody's program: here it must not act in the name of whoever looks at it."""
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What the query asks for."""
+
+    force_queue: bool = False
+    queue_is_full: bool = False
+    queueing_method: str = "fifo"
+    event: str = "none"
+    shuffle_at_event_start: bool = False
+    wait_minutes: int = 10
+    language: str = "en-US"
+
+    @property
+    def passes(self) -> bool:
+        """Whether nobody would be held."""
+        return self.queueing_method == "passthrough" and not self.force_queue and self.event != "prequeueing"
+
+    def held(self, now_ms: int) -> Held:
+        """The visitor that this state is about."""
+        median_s = self.wait_minutes * 60.0
+        random = self.queueing_method == "random"
+        estimate = Estimate(median_s * QUARTER, median_s, median_s * THREE_QUARTERS) if random else Estimate(median_s, median_s, median_s)
+        prequeue, closed = self.event == "prequeueing", self.queueing_method == "reject" and not self.force_queue
+        start_ms = now_ms + self.wait_minutes * 60_000 if prequeue else now_ms
+        refresh_s = 0 if closed and not prequeue else 20
+        return Held(
+            now_ms=now_ms,
+            method=self.queueing_method,
+            last_updated_ms=now_ms,
+            refresh_s=refresh_s,
+            next_try_s=refresh_s,
+            estimate=estimate,
+            queue_full=self.queue_is_full,
+            queue_all=self.force_queue,
+            position=0 if self.queue_is_full else POSITION,
+            ahead=0 if self.queue_is_full else POSITION - 1,
+            waiting=WAITING,
+            joined_ms=now_ms - 60_000,
+            in_line=not self.queue_is_full,
+            event_active=self.event != "none",
+            event_prequeueing=prequeue,
+            event_start_ms=start_ms,
+            event_end_ms=start_ms + EVENT_LASTS_MS,
+            shuffle_at_event_start=self.shuffle_at_event_start,
+        )
+
+
+def state_of(query: Mapping[str, str]) -> State | list[str]:
+    """The state in these parameters, or everything that is wrong with them."""
+    wrong = [f"{name}: is not a parameter; known here: {', '.join(PARAMETERS)}" for name in query if name not in PARAMETERS]
+    found: dict[str, Any] = {}
+    for name, (field, read, wanted) in PARAMETERS.items():
+        if name in query:
+            value = read(query[name])
+            if value is None:
+                wrong.append(f"{name}: must be {wanted}, not {query[name][:60]!r}")
+            else:
+                found[field] = value
+    if found.get("shuffle_at_event_start") and found.get("event", "none") == "none":
+        wrong.append("shuffle_at_event_start: only together with an event")
+    return wrong or State(**found)
+
+
+def _boolean(text: str) -> bool | None:
+    return {"true": True, "false": False, "1": True, "0": False}.get(text.lower())
+
+
+def _minutes(text: str) -> int | None:
+    fits = text.isascii() and text.isdigit() and len(text) <= len(str(WAIT_MINUTES_MAX)) and 0 < int(text) <= WAIT_MINUTES_MAX
+    return int(text) if fits else None
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[str], str | None]:
+    return lambda text: text if text in choices else None
+
+
+PARAMETERS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
+    "force_queue": ("force_queue", _boolean, "true or false"),
+    "queue_is_full": ("queue_is_full", _boolean, "true or false"),
+    "queueing_method": ("queueing_method", _one_of(METHODS), f"one of {', '.join(METHODS)}"),
+    "event": ("event", _one_of(EVENTS), f"one of {', '.join(EVENTS)}"),
+    "shuffle_at_event_start": ("shuffle_at_event_start", _boolean, "true or false"),
+    "waitTime": ("wait_minutes", _minutes, f"a whole number of minutes from 1 to {WAIT_MINUTES_MAX}"),
+    "language": ("language", _one_of(LANGUAGES), "one of the published languages"),
+}
+"""Query parameter -> field of State, how it is read, what it must be. All but `language` (ours) are as published."""
+
+
+def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:
+    """For the control listener, beside the API: whoever has the address needs no token, as published."""
+
+    async def show(request: Request) -> Response:
+        preview_id = request.path_params["preview_id"]
+        template = "" if preview_id == BUILT_IN else previews.get(preview_id)
+        if template is None:
+            return PlainTextResponse("There is no such preview, or its hour is over.\n", 404)
+        state = state_of(request.query_params)
+        if isinstance(state, list):
+            return PlainTextResponse("".join(f"{reason}\n" for reason in state), 400)
+        if state.passes:
+            return Response(WELCOME, media_type="text/html")
+        return _shown(template, state, state.held(clock.now_ms()), request)
+
+    return [Route(f"{PREVIEW_PATH}/{{preview_id}}", show)]
+
+
+def _shown(template: str, state: State, held: Held, request: Request) -> Response:
+    room = Room(
+        name="preview",
+        host="*",
+        total_active_users=1,
+        new_users_per_minute=1,
+        custom_page_html=template,
+        default_template_language=state.language,
+    )
+    page = compile_page(room)
+    as_json = "greenroom-update" in request.headers or request.headers.get("accept") == "application/json"
+    head, body = (page.json_head, page.json(held)) if as_json else (page.html_head, page.html(held))
+    headers = dict(line.split(": ", 1) for line in head.decode("ascii").split("\r\n") if line)
+    if page.custom and not as_json:
+        headers["Content-Security-Policy"] = SANDBOX
+    return Response(body, headers=headers)

@@ -1,0 +1,33 @@
+"""What would happen to a request, asked of the running greenroom. Ours: Cloudflare has no such call."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import StringConstraints
+from starlette.responses import Response
+
+from greenroom.api.described import told
+from greenroom.api.envelope import answered
+from greenroom.control.explaining import CLIENT, CLIENT_MAX, HEADER_MAX, HEADERS_MAX, METHOD_MAX, URL_MAX, Asked, Explains, as_plain
+from greenroom.control.refusals import Code, Fault, Refused
+
+router = APIRouter(tags=["route tester"])
+
+HeaderLine = Annotated[str, StringConstraints(pattern=r"^[^:]+:", max_length=HEADER_MAX)]
+
+
+@router.get("/explain", **told("Explanation", may="read"))
+async def explain_request(
+    request: Request,
+    url: Annotated[str, Query(min_length=1, max_length=URL_MAX, description="The address as a visitor would write it.")],
+    method: Annotated[str, Query(min_length=1, max_length=METHOD_MAX, description="The HTTP method.")] = "GET",
+    header: Annotated[list[HeaderLine] | None, Query(max_length=HEADERS_MAX, description="Headers, each as `Name: value`.")] = None,
+    client: Annotated[str, Query(min_length=1, max_length=CLIENT_MAX, description="The visitor's address.")] = CLIENT,
+) -> Response:
+    """Explain a request. Which room covers it and why, which rule holds, which settings count, what the visitor would get."""
+    explains: Explains | None = request.app.state.explains
+    if explains is None:
+        raise Refused(Fault(Code.UNAVAILABLE, "nobody serves visitors here"))
+    pairs = (line.partition(":") for line in header or ())
+    asked = Asked(url, method, tuple((name.strip(), value.strip()) for name, _, value in pairs), client)
+    return answered(as_plain(explains.explain(asked)))

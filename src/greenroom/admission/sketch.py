@@ -22,7 +22,8 @@ OFFSET_S = 3.0
 LEADS_S = (30.0, 120.0, 480.0, 1_920.0)
 """Widths are learnt for waits of about this long, and read in between. Four times each: see WIDEST."""
 WIDEST = 1.2
-"""The largest logarithm of a width. Less than log 4, so that nobody is told less than whoever is in front."""
+"""The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by
+less than log 4, and nobody is told less than whoever stands in front."""
 UNDECIDED_S = 25.0
 """Whoever joined and was never seen again is known to be lost so much later: one refresh and the grace."""
 SHARES = (0.25, 0.5, 0.75, 0.95)

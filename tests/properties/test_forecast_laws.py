@@ -1,0 +1,403 @@
+"""Laws of the forecast: what must hold for every room, whatever has been learnt."""
+
+from collections import Counter
+from itertools import pairwise
+from math import exp, log
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
+from forecast_rooms import Past, outlook_on, quantiles, report
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from greenroom.admission.drift import drifted
+from greenroom.admission.endings import Endings
+from greenroom.admission.fluid import STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
+from greenroom.admission.forecast import BELIEVED_ENDS, Facts, Forecaster
+from greenroom.admission.intervals import Intervals
+from greenroom.admission.lottery import Draws, hazards
+from greenroom.admission.sketch import BELIEVED_S, HAZARDS, LEADS_S, OFFSET_S, SHARES, STALE_MS, WIDEST, Outlook, Sketch, between
+from greenroom.admission.waits import not_before
+from greenroom.model.visit import CHANGES, Estimate, Standing, make_key
+from greenroom.stores.memory import MemoryLedger
+
+pasts = st.fixed_dictionaries(
+    {
+        "total": st.integers(1, 400),
+        "per_minute": st.integers(1, 400),
+        "method": st.sampled_from(["fifo", "random"]),
+        "stay_s": st.sampled_from([(1, 10), (40, 160), (100, 101), (5, 900)]),
+        "minutes": st.integers(0, 5),
+        "lost_in_thousand": st.sampled_from([0, 50, 400]),
+        "seed": st.integers(0, 99),
+    }
+)
+widths = st.tuples(st.floats(-WIDEST, 0), st.just(0.0), st.floats(0, WIDEST), st.floats(0, WIDEST)).map(lambda drawn: tuple(sorted(drawn)))
+gaps = st.lists(st.floats(0.01, 1000), min_size=40, max_size=40)
+
+
+@st.composite
+def sketches(draw: st.DrawFn) -> Sketch:
+    """Any sketch of a line that could travel, with any widths."""
+    people, seconds = [0.0], [1.0]
+    for more, later in zip(draw(gaps), draw(gaps), strict=True):
+        people.append(people[-1] + more)
+        seconds.append(seconds[-1] + later)
+    knots = draw(st.integers(2, 41))
+    return Sketch(
+        START_MS, tuple(people[:knots]), tuple(seconds[:knots]), tuple(draw(widths) for _ in LEADS_S), strays_per_s=draw(st.floats(0, 5))
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(sketches(), st.integers(0, 300_000), st.lists(st.floats(0, 2_000), min_size=2, max_size=20))
+def test_whoever_stands_further_back_is_never_told_less(sketch: Sketch, age_ms: int, places: list[float]) -> None:
+    outlook, now_ms = outlook_on(sketch), START_MS + age_ms
+    told = [outlook.fifo(place, START_MS - 60_000, now_ms) for place in sorted(places)]
+    known = [quantiles(estimate) for estimate in told if estimate]
+    assert None not in told[: len(known)]  # known up to somewhere, and unknown from there on
+    for column in zip(*known, strict=True):
+        assert all(after >= before - 1e-6 for before, after in pairwise(column))
+
+
+@settings(max_examples=100, deadline=None)
+@given(sketches(), st.integers(0, 300_000), st.floats(0, 2_000), st.integers(-60_000, 60_000))
+def test_quantiles_are_in_order_and_no_wait_is_negative(sketch: Sketch, age_ms: int, place: float, came_ms: int) -> None:
+    estimate = outlook_on(sketch).fifo(place, START_MS + came_ms, START_MS + age_ms)
+    if estimate:
+        values = quantiles(estimate)
+        assert values[0] >= 0
+        assert list(values) == sorted(values)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sketches(), st.floats(0, 500))
+def test_what_is_old_is_said_to_be_old_and_believed_less(sketch: Sketch, place: float) -> None:
+    outlook = outlook_on(sketch)
+    fresh = outlook.fifo(place, START_MS - 60_000, START_MS + STALE_MS)
+    old = outlook.fifo(place, START_MS - 60_000, START_MS + STALE_MS + 30_000)
+    if fresh and old and old.p25_s > 0:
+        assert (fresh.change, old.change) == ("", "stale")
+        assert old.p75_s + 34 + OFFSET_S >= 1.9 * (old.p25_s + 34 + OFFSET_S)  # counted from when the table was made
+
+
+@settings(max_examples=25, deadline=None)
+@given(pasts, st.integers(1, 3_000))
+def test_a_forecast_is_a_short_table_that_ascends_ends_at_a_day_and_can_travel(past: dict[str, Any], waiting: int) -> None:
+    sketch = Past(**past).sketch(waiting)
+    assert all(after > before for before, after in pairwise(sketch.people))
+    assert all(after > before for before, after in pairwise(sketch.seconds))
+    assert len(sketch.people) == len(sketch.seconds) <= 200
+    assert sketch.seconds[-1] <= BELIEVED_S
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(sketch), type=Sketch) == sketch
+
+
+@settings(max_examples=10, deadline=None)
+@given(pasts, st.integers(1, 3_000))
+def test_the_same_reports_make_the_same_forecast(past: dict[str, Any], waiting: int) -> None:
+    assert Past(**past).sketch(waiting) == Past(**past).sketch(waiting)
+
+
+@pytest.mark.parametrize("method", ["fifo", "random"])
+@pytest.mark.parametrize("stay_s", [(40, 160), (100, 101)])
+def test_a_room_three_times_as_large_with_three_times_the_line_waits_as_long(method: str, stay_s: tuple[int, int]) -> None:
+    one = Past(method=method, stay_s=stay_s)
+    three = Past(method=method, stay_s=stay_s, times=3)
+    small, large = outlook_on(one.sketch(700)), outlook_on(three.sketch(2_100))
+    for place in (1, 10, 70, 300, 700):
+        came_ms = one.now_ms - 60_000
+        said = [
+            outlook.random(came_ms, one.now_ms) if method == "random" else outlook.fifo(times * place, came_ms, one.now_ms)
+            for times, outlook in ((1, small), (3, large))
+        ]
+        assert said[0]
+        assert said[1]
+        assert said[0].p50_s == pytest.approx(said[1].p50_s, rel=0.03, abs=1)
+
+
+@given(
+    st.lists(st.floats(0, 50), min_size=30, max_size=200),
+    st.floats(0.001, 0.6),
+    st.floats(0, 300),
+    st.integers(0, 100),
+    st.integers(1, 500),
+    st.lists(st.integers(0, 20), min_size=WINDOW_STEPS, max_size=WINDOW_STEPS),
+)
+def test_nobody_is_forecast_to_enter_beyond_either_limit(
+    living: list[float], hazard: float, free: float, permits: int, per_minute: int, recent: list[int]
+) -> None:
+    survival = [(1 - hazard) ** step for step in range(len(living) + 1)]
+    ends = ends_of_the_living(living, survival, 0.3, STEPS_MAX)
+    assert min(ends) >= 0
+    assert sum(ends) <= sum(living) + 1e-6
+    entered = admissions(ends, survival, free, permits, per_minute, recent, float("inf"))
+    begun = [float(permits), *entered]
+    for step in range(1, len(begun)):
+        lived = [0, *(step - one + 1 for one in range(step - 1, -1, -1))]  # in steps, the newest first
+        newly = sum(count * survival[min(age, len(living))] for count, age in zip(reversed(begun[: step + 1]), lived, strict=True))
+        assert newly + sum(living) - sum(ends[:step]) <= sum(living) + permits + free + 1e-6
+    window = [float(count) for count in recent] + [float(permits)] + entered
+    spent = sum(recent) + permits
+    for start in range(1, len(window) - WINDOW_STEPS + 1):
+        assert sum(window[start : start + WINDOW_STEPS]) <= max(per_minute, spent) + 1e-6
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(8, 60), st.integers(1, 400))
+def test_the_age_at_which_sessions_end_is_learnt(steps: int, each: int) -> None:
+    endings = Endings(60_000, 0)
+    for cell in range(400):
+        endings.step(cell)
+        endings.begin(cell, each)
+        if cell >= steps:
+            endings.end(steps, each)
+    shares = endings.survival()
+    assert sum(shares) - 1 == pytest.approx(steps, rel=0.02 + 3 / each)
+    assert len(endings.living(100.0, shares)) == len(shares) - 1
+    assert sum(endings.living(100.0, shares)) == pytest.approx(100)
+
+
+def test_a_room_that_has_just_filled_is_not_taken_for_one_that_nobody_stays_in() -> None:
+    """Of 1,000 sessions that began at once ten ended within half a minute. Without those still there, all would have."""
+    endings = Endings(60_000, 0)
+    endings.begin(0, 1_000)
+    for cell in range(1, 7):
+        endings.step(cell)
+        endings.end(cell, 2)
+    assert endings.survival()[6] == pytest.approx(0.99, abs=0.005)
+
+
+def test_another_session_duration_is_learnt_anew() -> None:
+    endings = Endings(60_000, 0)
+    for cell in range(100):
+        endings.step(cell)
+        endings.begin(cell, 10)
+        if cell >= 4:
+            endings.end(4, 10)
+    assert endings.seen > BELIEVED_ENDS
+    endings.configure(60_000)
+    assert endings.seen > BELIEVED_ENDS
+    endings.configure(300_000)
+    assert endings.seen == 0
+    assert endings.survival()[59] == 1
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(0.05, 0.6), st.floats(-0.2, 0.2), st.integers(0, 99))
+def test_intervals_become_as_wide_as_the_errors_are(sigma: float, bias: float, seed: int) -> None:
+    draw, intervals = Random(seed), Intervals()
+    inside, trials = [0] * len(SHARES), 2_000
+    wait_s = 100.0
+    for number in range(trials):
+        now_ms = START_MS + number * 1_000_000
+        took_s = (wait_s + OFFSET_S) * exp(draw.gauss(bias, sigma)) - OFFSET_S
+        low, middle, high, top = intervals.widths[1]
+        for which, width in enumerate((low, middle, high, top)):
+            inside[which] += log((took_s + OFFSET_S) / (wait_s + OFFSET_S)) <= width
+        intervals.expect(number, now_ms, wait_s)
+        intervals.front_at(number + 1, now_ms + int(took_s * 1_000))
+    for which, share in enumerate(SHARES):
+        bounded = which == 1 or abs(bias) > sigma / 2  # the median is not moved, and a quartile never crosses it
+        assert bounded or inside[which] / trials == pytest.approx(share, abs=0.06)
+
+
+def test_a_line_that_stops_widens_its_intervals_before_anybody_got_in() -> None:
+    intervals = Intervals()
+    for number in range(20):
+        intervals.expect(number, START_MS, 60)
+    before = intervals.widths[0]
+    intervals.overdue(START_MS + 60_000)
+    assert intervals.widths[0][2] == before[2]
+    intervals.overdue(START_MS + 120_000)
+    assert intervals.widths[0][2] > before[2] + 0.1
+    assert intervals.widths[2] == intervals.widths[3] == before
+
+
+@given(st.integers(10, 10_000), st.floats(0.1, 20))
+def test_a_draw_among_as_many_as_come_is_memoryless(present: int, per_s: float) -> None:
+    """As many join as get in, so everybody's hazard is constant."""
+    drawn = min(per_s, present / 20) * 5
+    found = hazards([drawn] * STEPS_MAX, present, (drawn / 5, drawn / 5), 0.0, True)
+    hazard = -log(1 - drawn / (present + drawn / 2)) / 5
+    for wanted in HAZARDS:
+        at_s = between(*found, wanted)
+        if wanted / hazard < BELIEVED_S / 2:
+            assert at_s == pytest.approx(wanted / hazard, rel=0.05)
+
+
+@given(st.integers(1, 500), st.floats(0.5, 50))
+def test_a_draw_that_nobody_joins_any_more_is_over_when_as_many_were_let_in_as_were_there(present: int, drawn: float) -> None:
+    people, seconds = hazards([drawn] * STEPS_MAX, present, (0.0, 0.0), 0.0, True)
+    median_s = between(people, seconds, HAZARDS[1])
+    if present <= drawn * STEPS_MAX:
+        assert median_s == pytest.approx(5 * present / drawn / 2, rel=0.1, abs=6)
+
+
+def test_quantiles_of_a_draw_move_to_where_the_share_that_is_in_is_theirs() -> None:
+    """Everybody gets in 15 per cent faster than the table says."""
+    draws = Draws()
+    table = (tuple(0.01 * step for step in range(700)), tuple(5.0 * step for step in range(700)))
+    for number in range(200):
+        made_ms = START_MS + number * 10_000
+        draws.expect(made_ms, 10_000, table)
+        for passed_s in range(0, 1_600, 5):
+            left = int(10_000 * exp(-0.01 * 1.15 * passed_s / 5))
+            draws.judge({made_ms // 1000 - 1: left}, 0.0, made_ms + passed_s * 1_000)
+    for width in draws.widths[0][:3]:
+        assert width == pytest.approx(-log(1.15), abs=0.04)
+
+
+class Door:
+    """A full room with a line, and how many requests without cookies come each second."""
+
+    def __init__(self, noise: int) -> None:
+        self.noise = noise
+        self.clock = HandClock()
+        self.ledger = MemoryLedger(small_room(total_active_users=20, new_users_per_minute=60), self.clock, bits(3))
+        self.told: list[tuple[int, Estimate | None]] = []
+
+    def run(self) -> list[tuple[int, Estimate | None]]:
+        due: dict[int, int] = {}
+        strangers = 10_000
+        for second in range(900):
+            self.clock.ms = START_MS + second * 1_000
+            self.ledger.tick()
+            if second % 2 == 0 and second < 400:
+                due[second] = 0
+            for number in sorted(due):
+                if due[number] <= self.clock.ms:
+                    self._tries(number, due)
+            for _ in range(self.noise if len(self.ledger.books.line) > 2 else 0):
+                strangers += 1
+                outcome = answer_of(self.ledger.arrive, ticket_id(strangers), make_key(self.clock.ms, 0))
+                assert outcome.position == 0
+        return self.told
+
+    def _tries(self, number: int, due: dict[int, int]) -> None:
+        outcome = answer_of(self.ledger.poll, ticket_id(number), make_key(START_MS + number * 1_000, number))
+        if outcome.standing is Standing.WAITING:
+            self.told.append((number, outcome.estimate))
+            due[number] = self.clock.ms + outcome.refresh_ms // 1_000 * 1_000
+            if outcome.estimate:
+                assert outcome.estimate.p25_s * 1_000 >= outcome.refresh_ms
+        else:
+            del due[number]
+
+
+def test_requests_without_cookies_change_no_estimate() -> None:
+    calm = Door(0)
+    flooded = Door(7)
+    flooded.ledger._getrandbits = lambda count: 1 << count - 1  # the same luck for everybody in both worlds
+    calm.ledger._getrandbits = flooded.ledger._getrandbits
+    told = calm.run()
+    assert len([1 for _, estimate in told if estimate]) > 500
+    assert flooded.run() == told
+
+
+@given(st.integers(0, 60_000), st.tuples(*[st.floats(0, 500)] * 4).map(sorted))
+def test_nobody_gets_in_before_the_next_try(next_ms: int, seconds: list[float]) -> None:
+    p25_s, p50_s, p75_s, most_s = quantiles(not_before(next_ms, Estimate(*seconds)) or Estimate(-1, -1, -1))
+    assert [p25_s, p50_s, p75_s] == [max(next_ms / 1000, value) for value in seconds[:3]]
+    assert most_s == (max(next_ms / 1000, seconds[3]) if seconds[3] else 0)
+    assert not_before(next_ms, None) is None
+
+
+def test_before_sessions_have_ended_only_free_units_are_promised() -> None:
+    past = Past(total=50, per_minute=600, stay_s=(900, 901), minutes=0)
+    past.forecaster.think(Facts(0, 0, 50, 200, 0, {START_MS // 1000 - 1: 200}), past.now_ms)
+    sketch = past.forecaster.sketch
+    assert sketch
+    outlook = outlook_on(sketch)
+    assert outlook.decides
+    near = outlook.fifo(40, START_MS - 60_000, past.now_ms)
+    assert near
+    assert near.p50_s < 20
+    assert outlook.fifo(60, START_MS - 60_000, past.now_ms) is None
+
+
+def test_where_sessions_ended_but_their_ages_were_not_told_the_measured_pace_is_not_silenced() -> None:
+    past = Past(minutes=0)
+    past.forecaster.think(Facts(200, 0, 0, 100, BELIEVED_ENDS, {START_MS // 1000 - 1: 100}), past.now_ms)
+    assert past.forecaster.sketch
+    assert not outlook_on(past.forecaster.sketch).decides
+
+
+def test_a_line_that_is_over_is_forgotten() -> None:
+    past = Past()
+    past.sketch(100)
+    past.forecaster.think(past.facts(0), past.now_ms)
+    assert past.forecaster.sketch is None
+
+
+def test_another_method_needs_another_sketch() -> None:
+    outlook = outlook_on(Past().sketch(100))
+    outlook.expect(False)
+    assert outlook.sketch
+    outlook.expect(True)
+    assert outlook.sketch is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.integers(0, 300), st.integers(1, 40), min_size=2, max_size=150), st.integers(0, 300), st.randoms())
+def test_two_data_centers_agree_on_who_is_before_somebody(seconds: dict[int, int], mine: int, draw: Random) -> None:
+    """Counted here exactly, elsewhere between knots that are a tenth of the people apart."""
+    first = START_MS // 1000
+    whole = {first + second: count for second, count in seconds.items()}
+    here = {second: draw.randint(0, count) for second, count in whole.items()}
+    forecaster = Forecaster(small_room(total_active_users=200, new_users_per_minute=300), START_MS)
+    forecaster.think(Facts(200, 0, 0, sum(whole.values()), 0, whole), START_MS + 400_000)
+    sketch = forecaster.sketch_for(here)
+    assert sketch
+    outlook = Outlook()
+    outlook.take(sketch, START_MS + 400_000, START_MS + 400_000)
+    ends_ms = (first + mine + 1) * 1_000
+    own = sum(count for second, count in here.items() if second <= first + mine)
+    everybody = sum(count for second, count in whole.items() if second <= first + mine)
+    assert own + outlook._elsewhere(sketch, ends_ms) == pytest.approx(everybody, rel=0.1, abs=41)
+
+
+@given(st.floats(0, 5_000), st.floats(0, 5_000))
+def test_only_a_change_of_a_minute_and_a_quarter_is_news(expected_s: float, now_s: float) -> None:
+    word = drifted(expected_s, now_s)
+    assert word in ("", *CHANGES[:2])
+    assert bool(word) == (abs(now_s - expected_s) >= max(60, expected_s / 4))
+    assert word != "slower" or now_s > expected_s
+
+
+class Serving:
+    """3,000 people who came within ten minutes; only the minute holds them back."""
+
+    def __init__(self, method: str) -> None:
+        self.past = Past(total=5_000, per_minute=300, method=method, minutes=12)
+        self.method = method
+        self.draw = Random(1)
+        self.line = [self.past.now_ms // 1000 - 1 - number // 5 for number in range(3_000)]  # arrival seconds, the newest first
+
+    def two_seconds(self, limit: int) -> Sketch:
+        past = self.past
+        past.now_ms += 2_000
+        served = [self.line.pop(self.draw.randrange(len(self.line)) if self.method == "random" else -1) for _ in range(limit // 30)]
+        past.forecaster.admitted([0] * len(served), past.now_ms)
+        past.forecaster.hear(report(10_000, front_s=served[-1]), past.now_ms)
+        past.forecaster.think(Facts(500, 0, 4_500, len(self.line), sum(past.ended.values()), Counter(self.line)), past.now_ms)
+        assert past.forecaster.sketch
+        return past.forecaster.sketch
+
+
+@pytest.mark.parametrize("method", ["fifo", "random"])
+@pytest.mark.parametrize(("limit", "word"), [(120, "slower"), (600, "faster"), (300, "")])
+def test_those_who_were_told_something_else_hear_why_and_newcomers_do_not(method: str, limit: int, word: str) -> None:
+    door = Serving(method)
+    assert {door.two_seconds(300).change for _ in range(60)} == {""}
+    door.past.forecaster.configure(small_room(total_active_users=5_000, new_users_per_minute=limit, queueing_method=method))
+    told = [door.two_seconds(limit) for _ in range(60)]
+    assert {sketch.change for sketch in told} == {"", word}
+    sketch = next(sketch for sketch in told if sketch.change == word)
+    outlook = outlook_on(sketch)
+    for came_ms, said in ((sketch.made_ms - 300_000, word), (sketch.made_ms - 10_000, "")):
+        found = outlook.random(came_ms, sketch.made_ms) if method == "random" else outlook.fifo(100, came_ms, sketch.made_ms)
+        assert found
+        assert found.change == said

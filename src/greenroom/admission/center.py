@@ -59,6 +59,8 @@ class DataCenter:
     arrivals_per_s: float = 0.0
     newest: SyncUp | None = None
     """The newest report, while it is of this epoch."""
+    marked: tuple[int, ...] = ()
+    """What of it was written down last, see `remembering`."""
     sketched_ms: int = -1
     """When the newest forecast was made that it was told."""
     weight: Weight = field(default_factory=Weight)

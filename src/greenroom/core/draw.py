@@ -45,7 +45,7 @@ class Appointment(msgspec.Struct, frozen=True):
     @property
     def draw_id(self) -> str:
         """The name of this draw: other times make another draw."""
-        return _hash("draw", self.room_id, self.event_id, self.prequeue_start_ms, self.event_start_ms)[:SHORT_DIGITS]
+        return _hash(f"draw:{self.room_id}:{self.event_id}:{self.prequeue_start_ms}:{self.event_start_ms}")[:SHORT_DIGITS]
 
 
 class Draw(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,22 +74,23 @@ def appointment_of(room: Room, event: Event) -> Appointment | None:
 
 def commitment(draw_id: str, seed: bytes) -> str:
     """What is published before the pre-queue opens: fits one seed only, and tells nothing about it."""
-    return _hash("seed", draw_id, seed.hex())
+    return _hash(f"seed:{draw_id}:{seed.hex()}")
 
 
 def receipt(draw_id: str, ticket_id: bytes) -> str:
     """A visitor's receipt. Nobody can make it without the ticket, or the ticket from it."""
-    return _hash("ticket", draw_id, ticket_id.hex())[:SHORT_DIGITS]
+    return _hash(f"ticket:{draw_id}:{ticket_id.hex()}")[:SHORT_DIGITS]
 
 
 def blinded(receipt: str) -> str:
     """A receipt as it stands in the published list."""
-    return _hash("receipt", receipt)
+    return _hash(f"receipt:{receipt}")
 
 
 def list_hash(draw_id: str, receipts: Iterable[str]) -> str:
     """The hash of everybody who takes part, in whatever order these blinded receipts come."""
-    return _hash("list", draw_id, "\n".join(sorted(receipts)))
+    joined = "\n".join(sorted(receipts))
+    return _hash(f"list:{draw_id}:{joined}")
 
 
 def hold(appointment: Appointment, seed: bytes, ticket_ids: Iterable[bytes], room: str, event: str) -> Draw:
@@ -142,5 +143,5 @@ class Drawn:
         return self._floor_key | int.from_bytes(ticket_id[:4], "big") & (1 << TIE_BITS) - 1
 
 
-def _hash(kind: str, *parts: object) -> str:
-    return sha256(":".join((f"greenroom {kind}", *map(str, parts))).encode()).hexdigest()
+def _hash(text: str) -> str:
+    return sha256(f"greenroom {text}".encode()).hexdigest()

@@ -51,13 +51,14 @@ class CompiledRoom(msgspec.Struct, frozen=True):
 class Calendar:
     """The stages of one room. `now` is the one that holds; read it through `at`."""
 
-    __slots__ = ("_later", "_on_error", "now", "until_ms")
+    __slots__ = ("_drawing", "_later", "_on_error", "now", "until_ms")
 
     def __init__(self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]) -> None:
         """`course`: (from when, the room compiled for it), ascending, at least one; the ledger must be set to the first one."""
         self.now = course[0][1]
         self._later = list(course[1:])
         self._on_error = on_error
+        self._drawing = False
         self.until_ms = self._later[0][0] if self._later else NEVER_MS
 
     @property
@@ -87,11 +88,19 @@ class Calendar:
         drawing = stage.drawing
         if drawing is None or drawing.drawn or stage.effective.phase is not Phase.RUNNING:
             return True
-        self.until_ms = now_ms + RETRY_MS
-        drawing.hold(stage.ledger, self._answered)
+        if not self._drawing:  # a distributed ledger answers later
+            self._drawing = True
+            try:
+                drawing.hold(stage.ledger, self._answered)
+            except Exception as error:
+                self._drawing = False
+                self._on_error(error)
+        if drawing.drawn is None:
+            self.until_ms = now_ms + RETRY_MS
         return drawing.drawn is not None
 
     def _answered(self, failed: StorageFailed | None) -> None:
+        self._drawing = False
         if failed:
             self._on_error(failed)
         else:

@@ -1,0 +1,131 @@
+"""schemathesis asks the API everything that its OpenAPI document allows, and what it forbids, and finds the document true."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from api_in_process import ApiInProcess, api_in
+from fastapi.routing import APIRoute
+from schemathesis import engine, hooks
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import events
+
+from greenroom.api.app import PREFIX
+from greenroom.api.management import ROUTERS
+from greenroom.control.access import FAILURES_MS
+from greenroom.model.configuration import Entry
+from greenroom.model.zone import ACCOUNT_ID
+
+EXAMPLES = 3
+"""Random requests for each of the forty operations, besides those made from every bound and every kind of wrong value."""
+
+BEYOND_A_SCHEMA = ["2xx", "400", "404"]
+"""A body that fits its schema may still be refused: a host outside the zone, a name that is taken, times in the wrong order."""
+
+CONFIG = {
+    "checks": {"positive_data_acceptance": {"expected-statuses": BEYOND_A_SCHEMA}},
+    "generation": {"max-examples": EXAMPLES, "deterministic": True, "allow-x00": False, "database": "none"},
+    "phases": {"stateful": {"enabled": False}},
+}
+CANNOT_BE_GUESSED = {"DELETE /accounts/{account_id}/rules/lists/{list_id}/items"}
+"""Takes the ids of items in its body; the test with the official SDK has them."""
+
+TAGS = sorted({tag for router in ROUTERS for tag in router.tags})
+LIMITS = {"new_users_per_minute": 200, "total_active_users": 200}
+
+
+class Kept:
+    """One of everything, made again when a request took it away."""
+
+    def __init__(self, api: ApiInProcess) -> None:
+        self._api = api
+        self._operation = ""
+
+    def ids(self) -> dict[str, str]:
+        """By the names that paths give them."""
+        known = self._api.store.read()
+        zone_id = self._only(known.zones.values(), "/zones", {"name": "shop.example.com"})
+        rooms = f"/zones/{zone_id}/waiting_rooms"
+        room_id = self._only(known.rooms.of(zone_id), rooms, {"name": "kept", "host": "kept.shop.example.com", **LIMITS})
+        event = {"name": "kept", "event_start_time": "2040-01-01T00:00:00Z", "event_end_time": "2040-01-02T00:00:00Z"}
+        rules = known.rules[room_id].record.rules if room_id in known.rules else ()
+        rule = {"action": "bypass_waiting_room", "expression": "ssl"}
+        lists = f"/accounts/{ACCOUNT_ID}/rules/lists"
+        list_id = self._only(known.lists.values(), lists, {"name": "kept", "kind": "ip"})
+        if not known.list_items.of(list_id):
+            self._operation = self._api.make(f"{lists}/{list_id}/items", [{"ip": "10.0.0.1"}])["operation_id"]
+        return {
+            "account_id": ACCOUNT_ID,
+            "zone_id": zone_id,
+            "waiting_room_id": room_id,
+            "event_id": self._only(known.events.of(room_id), f"{rooms}/{room_id}/events", event),
+            "rule_id": rules[0].id if rules else self._api.make(f"{rooms}/{room_id}/rules", rule)[0]["id"],
+            "list_id": list_id,
+            "item_id": self._api.store.read().list_items.of(list_id)[0].id,
+            "operation_id": self._operation,
+        }
+
+    def _only(self, there: Iterable[Entry[Any]], path: str, document: Any) -> str:
+        """The id of the one that is kept; the others go, so that there is room for what is asked next."""
+        kept = None
+        for entry in there:
+            if entry.record.name == document["name"]:
+                kept = entry.id
+            else:
+                assert self._api.ask("DELETE", f"{path}/{entry.id}").status_code in (200, 400)
+        return kept or self._make(path, document)
+
+    def _make(self, path: str, document: Any) -> str:
+        return str(self._api.make(path, document)["id"])
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory) -> Iterator[ApiInProcess]:
+    with api_in(tmp_path_factory.mktemp("document")) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def schema(api) -> Iterator[Any]:
+    """The document as schemathesis reads it; its requests go to things that are there, now and then to what it made up."""
+    config = SchemathesisConfig.from_dict({**CONFIG, "headers": {"Authorization": f"Bearer {api.token}"}})
+    schema = schemathesis.openapi.from_asgi(f"{PREFIX}/openapi.json", api.app, config=config)
+    kept, requests = Kept(api), itertools.count(1)
+
+    @schemathesis.hook
+    def before_call(context: Any, case: Any, **kwargs: Any) -> None:
+        api.clock.at_ms += FAILURES_MS  # wrong tokens are tried too, and must not have to wait for that
+        ids = kept.ids()
+        if next(requests) % 8:
+            case.path_parameters = {name: ids.get(name, value) for name, value in (case.path_parameters or {}).items()}
+
+    yield schema
+    hooks.unregister(before_call)
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_every_answer_is_as_the_document_says(schema, tag) -> None:
+    schema = schema.include(tag=tag)
+    operations = {operation.ok().label for operation in schema.get_all_operations()}
+    wrong, asked, reached = [], 0, set()
+    for event in engine.from_schema(schema).execute():
+        if isinstance(event, events.NonFatalError | events.FatalError):
+            wrong.append(f"{getattr(event, 'label', '')}: {getattr(event, 'value', event)}")
+        if isinstance(event, events.ScenarioFinished):
+            asked += len(event.recorder.interactions)
+            answers = (found.response for found in event.recorder.interactions.values())
+            reached |= {event.label} if any(answer and answer.status_code == 200 for answer in answers) else set()
+            for case_id, checks in event.recorder.checks.items():
+                request = event.recorder.cases[case_id].value.as_curl_command()
+                wrong += [f"{check.failure_info.failure}\n{request}" for check in checks if check.failure_info]
+    assert not wrong, "\n\n".join(dict.fromkeys(wrong))
+    assert asked > 30 * len(operations)
+    assert operations - reached <= CANNOT_BE_GUESSED, "never succeeded, so their answers were not compared"
+
+
+def test_the_document_names_every_route(api, schema) -> None:
+    described = {(method.upper(), path) for path, item in schema.raw_schema["paths"].items() for method in item}
+    served = {(method, route.path) for route in api.routes if isinstance(route, APIRoute) for method in route.methods}
+    assert served - described == {("GET", "/openapi.json")}

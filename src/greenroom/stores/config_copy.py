@@ -25,7 +25,7 @@ class ConfigCopy:
         """Returns when it is on the disk itself. Raises StorageFailed; the old copy then stays."""
         kept = {kind: list(configuration.shelf(kind).values()) for kind in KINDS}
         body = msgspec.json.encode({"version": VERSION, "revision": configuration.revision, "entries": kept})
-        beside = self.path.with_name(self.path.name + ".new")
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")  # processes may share the directory
         try:
             file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(file, "wb") as writing:

@@ -1,0 +1,54 @@
+"""A PostgreSQL server of our own in a directory, started and stopped as a test likes."""
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+SERVER_USER = "postgres"
+"""PostgreSQL refuses to run as root; Debian's package makes this user."""
+
+
+def tool(name: str) -> str:
+    """Debian keeps the server's own programs out of the PATH."""
+    found = shutil.which(name) or next(iter(sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), reverse=True)), None)
+    assert found, f"{name} of PostgreSQL is not installed; ./test installs it"
+    return found
+
+
+class Postgres:
+    """Durability is switched off: the server is never killed, only stopped."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._count = 0
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            self.port = int(sock.getsockname()[1])
+        self._as = ["setpriv", f"--reuid={SERVER_USER}", f"--regid={SERVER_USER}", "--clear-groups"] if os.geteuid() == 0 else []
+        folder.mkdir(parents=True)
+        if self._as:
+            shutil.chown(folder, SERVER_USER, SERVER_USER)
+            for parent in list(folder.parents)[:-2]:
+                parent.chmod(parent.stat().st_mode | 0o011)  # pytest's directories are private
+        self._run("initdb", "-D", str(folder / "db"), "--auth=trust", "--username=greenroom", "--encoding=UTF8", "--no-sync")
+        self.start()
+
+    def new_database(self) -> str:
+        """The URL of another one, empty."""
+        self._count += 1
+        name = f"greenroom{self._count}"
+        self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "greenroom", name)
+        return f"postgresql://greenroom:secret@127.0.0.1:{self.port}/{name}"
+
+    def start(self) -> None:
+        options = f"-F -h 127.0.0.1 -p {self.port} -k {self.folder} -c shared_buffers=8MB -c max_connections=40"
+        self._run("pg_ctl", "-D", str(self.folder / "db"), "-l", str(self.folder / "log"), "-w", "-o", options, "start")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-D", str(self.folder / "db"), "-m", "immediate", "-w", "stop")
+
+    def _run(self, name: str, *arguments: str) -> None:
+        done = subprocess.run([*self._as, tool(name), *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", check=False)
+        assert done.returncode == 0, done.stderr.decode()

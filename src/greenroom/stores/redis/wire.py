@@ -6,6 +6,7 @@ did not run.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
@@ -22,6 +23,9 @@ Command = tuple[bytes | str | int, ...]
 _MISSING = "Function not found"
 _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "MISCONF")
 """Refusals after which another server may be the right one: the connection is made anew."""
+
+
+IDLE_S = 0.2
 
 
 class Unreachable(Exception):
@@ -46,12 +50,13 @@ class ServerWire:
         self._library = library
         self._timeout_s = timeout_s
         self._connection: AbstractConnection | None = None
+        self._used_s = 0.0
 
     async def exchange(self, commands: Sequence[Command]) -> list[Any]:
         """See `Wire`."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                connection = self._connection or await self._connect()
+                connection = await self._at_hand()
                 replies = await _pipelined(connection, commands)
                 missing = [place for place, reply in enumerate(replies) if _is_missing(reply)]
                 if missing:
@@ -76,6 +81,20 @@ class ServerWire:
         if connection:
             await connection.disconnect(nowait=True)
             await self._pool.release(connection)
+
+    async def _at_hand(self) -> AbstractConnection:
+        """The connection; one that was idle is looked at first, because the server may have ended it meanwhile."""
+        now_s = time.monotonic()
+        idle_s, self._used_s = now_s - self._used_s, now_s
+        if self._connection and idle_s > IDLE_S:
+            look: Callable[[], Awaitable[bool]] = self._connection.can_read_destructive
+            try:
+                ended = await look()
+            except (RedisError, OSError):
+                ended = True
+            if ended:
+                await self.close()
+        return self._connection or await self._connect()
 
     async def _connect(self) -> AbstractConnection:
         get: Callable[[], Awaitable[AbstractConnection]] = self._pool.get_connection

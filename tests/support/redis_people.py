@@ -1,0 +1,97 @@
+"""Visitors of rooms in a real Redis, asked from an event loop: the books of one process, its coordinator beside it, and real time."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from random import Random
+from typing import Any, TypeVar
+
+from admission_world import small_room
+
+from greenroom.admission.coordinator import Coordinator
+from greenroom.model.room import Room
+from greenroom.model.visit import Outcome, make_key
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.stores.redis.books import RedisBooks
+from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.link import Link
+
+Result = TypeVar("Result")
+
+
+class House:
+    """One process with its books; `coordinator` grants, in this test, whatever its Redis says."""
+
+    def __init__(
+        self, url: str, rooms: Iterable[Room] = (small_room(total_active_users=3, new_users_per_minute=100),), timeout_s: float = 1.0
+    ) -> None:
+        self.clock = ServerClock(MonotonicClock())
+        self.troubles: list[Exception | None] = []
+        self.rooms = {room.id: room for room in rooms}
+        self._luck = Random(7)
+        self.books = RedisBooks(
+            Link(url).client(timeout_s), "here", self.clock, self._luck.getrandbits, on_trouble=self.troubles.append, timeout_s=timeout_s
+        )
+        self.coordinators = {room.id: Coordinator(["here"], room, self.clock.now_ms()) for room in rooms}
+        for room in rooms:
+            self.books.ledger(room)
+
+    async def sync(self) -> int:
+        """Syncs every room that can be reached; how many."""
+        ups = await self.books.sync_up(dict.fromkeys(self.rooms, 0))
+        now_ms = self.clock.now_ms()
+        downs = {room_id: self.coordinators[room_id].sync(up, now_ms, self._luck.getrandbits(64)) for room_id, up in ups.items()}
+        await self.books.sync_down(downs)
+        return len(ups)
+
+    async def until_synced(self) -> None:
+        """Until every room has been synced twice, so that permits are there."""
+        synced = 0
+        while synced < 2:
+            synced = synced + 1 if await self.sync() == len(self.rooms) else 0
+            await asyncio.sleep(0.02)
+
+    async def ask(self, operation: str, *arguments: Any, room: str = "r") -> Outcome:
+        answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        getattr(self.books.ledger(self.rooms[room]), operation)(*arguments, answered.set_result)
+        return await asyncio.wait_for(answered, 10)
+
+    async def arrive(self, one: bytes, room: str = "r") -> Outcome:
+        return await self.ask("arrive", one, make_key(self.clock.now_ms(), 0), room=room)
+
+    async def poll(self, one: bytes, room: str = "r") -> Outcome:
+        return await self.ask("poll", one, make_key(self.clock.now_ms() - 1_000, 0), room=room)
+
+    async def crowd(self, count: int, room: str = "r") -> tuple[dict[bytes, Outcome], Counter[str]]:
+        """Newcomers all at once, and how many were answered how."""
+        ids = [os.urandom(12) for _ in range(count)]
+        outcomes = await asyncio.gather(*(self.arrive(one, room) for one in ids))
+        return dict(zip(ids, outcomes, strict=True)), Counter(outcome.standing.name for outcome in outcomes)
+
+    async def epoch(self) -> int:
+        """Of the first room."""
+        while not (states := await self.books.states()):
+            await asyncio.sleep(0.05)
+        return int(next(iter(states.values()))["epoch"])
+
+    async def until_answered(self, one: bytes, room: str = "r") -> Outcome:
+        """Looks until Redis answers again."""
+        while True:
+            outcome = await self.ask("peek", one, make_key(self.clock.now_ms(), 0), room=room)
+            if not outcome.storage_failed:
+                return outcome
+            await asyncio.sleep(0.05)
+
+
+def in_house(url: str, story: Callable[[House], Awaitable[Result]], **settings: Any) -> Result:
+    """Runs a story with a house, and closes it."""
+
+    async def run() -> Result:
+        house = House(url, **settings)
+        try:
+            return await asyncio.wait_for(story(house), 60)
+        finally:
+            await house.books.close()
+
+    return asyncio.run(run())

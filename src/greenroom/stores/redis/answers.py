@@ -10,7 +10,7 @@ from struct import Struct
 from msgspec import msgpack
 
 from greenroom.admission.sketch import Outlook, Sketch
-from greenroom.admission.waits import not_before
+from greenroom.admission.waits import cut_off, not_before
 from greenroom.core.estimate import AT_ONCE, random_estimate
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
@@ -24,7 +24,7 @@ VISIT_MORE = Struct("<dBB")
 SETTINGS = Struct("<BBBBBIIII")
 _HEAD = Struct("<dddddd")
 _ANSWER = Struct("<BBddIIId")
-_IN_LINE, _BORROWS, _UNTOLD = 1, 2, 4
+_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF = 1, 2, 4, 8
 
 _SKETCHES = msgpack.Decoder(Sketch)
 _STANDINGS = (Standing.GONE, *Standing)
@@ -73,7 +73,7 @@ class Reader:
             if standing == Standing.WAITING:
                 in_line = flags & _IN_LINE
                 attempted_ms = int(first)
-                estimate = None if flags & _UNTOLD else self._estimate(ahead + 1, waiting, int(second), wait_s)
+                estimate = None if flags & _UNTOLD else self._estimate(ahead + 1, waiting, int(second), wait_s, bool(flags & _CUT_OFF))
                 yield (
                     Outcome(
                         Standing.WAITING, 0, 0, attempted_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
@@ -86,20 +86,22 @@ class Reader:
             else:
                 yield Outcome(_STANDINGS[standing], int(first), int(second)), False
 
-    def _estimate(self, position: int, waiting: int, key: int, wait_s: float) -> Estimate | None:
+    def _estimate(self, position: int, waiting: int, key: int, wait_s: float, alone: bool) -> Estimate | None:
         """As `admission.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""
         if not self._open:
             return None
         outlook = self._outlook
-        if self._random:
-            found = outlook.random(arrival_ms_of(key), self.now_ms) if outlook.sketch else None
-            if found or outlook.decides:
-                return found
-            return random_estimate(max(position, waiting) - self.permits, self.per_minute)
-        if wait_s == 0 and position <= self.permits:
+        if wait_s == 0 and position <= self.permits and not self._random:
             return AT_ONCE
-        if outlook.sketch:
-            found = outlook.fifo(position - self.permits, arrival_ms_of(key), self.now_ms)
+        if not alone:
+            arrival_ms = arrival_ms_of(key)
+            found = (
+                outlook.random(arrival_ms, self.now_ms) if self._random else outlook.fifo(position - self.permits, arrival_ms, self.now_ms)
+            )
             if found or outlook.decides:
                 return found
-        return None if wait_s < 0 else Estimate(wait_s, wait_s, wait_s)
+        if self._random:
+            found = random_estimate(max(position, waiting) - self.permits, self.per_minute)
+        else:
+            found = None if wait_s < 0 else Estimate(wait_s, wait_s, wait_s)
+        return cut_off(found) if alone else found

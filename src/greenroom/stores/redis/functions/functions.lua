@@ -21,7 +21,7 @@ local function turn(keys, argv)
   end
   local forecast = ''
   if tonumber(argv[3]) ~= b.forecast and b.forecast > 0 then forecast = call('GET', k.forecast) or '' end
-  answers[1] = struct.pack('<dddddd', now, b.permits, b.per_minute or UNKNOWN, b.line_ahead_ms, borrows(), b.forecast)
+  answers[1] = struct.pack('<dddddd', now, b.permits, pace_a_minute() or UNKNOWN, b.line_ahead_ms, borrows(), b.forecast)
   close_books(room)
   return {table.concat(answers), forecast}
 end

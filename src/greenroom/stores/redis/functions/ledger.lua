@@ -97,11 +97,21 @@ local function count_called()
   return min(b.waiting, b.permits + max(1, ceil(b.look)))
 end
 
+-- Lives on its own units: nobody has answered lately.
+local function cut_off() return b.rho > 0 and not connected() end
+
+-- People a minute; nil or 0: not known. Cut off, as many as in the last one (admission/waits.py).
+local function pace_a_minute()
+  if not cut_off() then return b.per_minute end
+  trim_minute()
+  return b.minute_rows
+end
+
 -- How long it takes by the limits and the measured pace alone, in seconds (core/estimate.py; fifo); nil: not known.
 local function plain_wait_s(position)
   local without = position - b.permits
   if without <= 0 then return 0 end
-  if without <= b.pool and b.alone then
+  if without <= b.pool and b.alone and not cut_off() then
     local limit = s.minute_limit
     local paced_s = without * 30 / limit
     local beyond = without - 1 - (limit - b.minute_rows)
@@ -111,14 +121,15 @@ local function plain_wait_s(position)
     if place < b.minute_rows then leaves_ms = tonumber(call('LINDEX', k.minute, place)) + WINDOW_MS - now end
     return min(LONGEST_S, max(paced_s, minutes * 60 + max(0, leaves_ms) / 1000))
   end
-  if not b.per_minute or b.per_minute <= 0 then return nil end
-  return min(LONGEST_S, without * 60 / b.per_minute)
+  local per_minute = pace_a_minute()
+  if not per_minute or per_minute <= 0 then return nil end
+  return min(LONGEST_S, without * 60 / per_minute)
 end
 
 -- Answers --------------------------------------------------------------------------------------------------------------------------
 
 local ADMITTED, ACTIVE, WAITING, GONE = 1, 2, 3, 4
-local IN_LINE, BORROWS, UNTOLD = 1, 2, 4 -- flags
+local IN_LINE, BORROWS, UNTOLD, CUT_OFF = 1, 2, 4, 8 -- flags
 local UNKNOWN = -1
 
 local function answer(standing, flags, first, second, refresh_ms, ahead, waiting, wait_s)
@@ -130,6 +141,7 @@ local function gone() return answer(GONE, 0, 0, 0, 0, 0, 0, UNKNOWN) end
 local function active(renewed_ms) return answer(ACTIVE, 0, renewed_ms + s.life_ms, renewed_ms, 0, 0, 0, UNKNOWN) end
 
 local function held(flags, attempted_ms, key, refresh_ms, ahead, wait_s)
+  if cut_off() then flags = flags + CUT_OFF end
   return answer(WAITING, flags, attempted_ms, key, refresh_ms, ahead, b.waiting, wait_s or UNKNOWN)
 end
 

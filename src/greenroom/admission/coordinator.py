@@ -132,12 +132,15 @@ class Coordinator:
             self._begin_epoch(center, up.epoch, now_ms)
         if up.epoch == center.epoch:
             newest = up.number > center.heard
-            if not (newest and center.reachable and center.newest and up.repeats(center.newest)):
+            news = not (newest and center.reachable and center.newest and up.repeats(center.newest))
+            if news:
                 self._absorb(center, up, now_ms)
                 if newest:
                     self._note(center, up, now_ms)
             if newest:
                 self._meet(center, up, now_ms)
+                if news:
+                    self._weigh(center)
                 recall = self._allot(center, up.want, now_ms, luck)
         center.answered = max(center.answered, up.applied) + 1
         rho = self._rho(center)
@@ -207,7 +210,6 @@ class Coordinator:
         self._contacts[center.name] = None
         self._contacts.move_to_end(center.name)
         center.confirm_rho(up.applied, up.rho)
-        self._weigh(center)
 
     def _see(self, center: DataCenter, up: SyncUp) -> None:
         """Its waiters, by arrival second."""

@@ -305,6 +305,8 @@ class Process:
         """The store has a new revision."""
         self._apply(merged(self._file, stored))
         self._stored = stored
+        if self._reloader.state.problems:
+            self._reloader.reload()  # what was wrong with the file may have been what stood in the store
 
     def _apply(self, config: Config) -> None:
         """Takes a changed configuration over; whatever can fail comes before anything is changed."""

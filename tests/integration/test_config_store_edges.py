@@ -1,0 +1,237 @@
+"""What is changed in the store is live at every edge, whatever broke goes on with the last good configuration, also over a restart."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from api_rig import Api, create_token
+from config_material import room, rules, zone
+from postgres import Postgres
+
+from greenroom.model.change import Put, Remove
+from greenroom.model.rule import ListItem, RuleList
+from greenroom.runtime.follow import POLL_S
+from greenroom.stores.sql import SqlStore, default_url
+
+HELD = {"total_active_users": 10, "new_users_per_minute": 10, "queue_all": True}
+FILE_ROOM = (
+    '[[rooms]]\nname = "fromfile"\nhost = "file.example.com"\ntotal_active_users = 10\nnew_users_per_minute = 10\nqueue_all = true\n'
+)
+
+
+class Writer:
+    """Another process that changes the configuration."""
+
+    def __init__(self, url: str) -> None:
+        self.store = SqlStore(url)
+
+    def write(self, *changes: object) -> int:
+        return self.store.write(list(changes), expected=self.store.revision(), author="test", now_ms=1).revision
+
+
+@pytest.fixture
+def writer(greenroom) -> Writer:
+    """Changes the store of this test's data directory."""
+    greenroom.data.mkdir(mode=0o700)
+    return Writer(default_url(greenroom.data))
+
+
+def site(origin) -> Put:
+    return Put(zone("z1", name="example.com", origin=origin.url))
+
+
+def shop(**more) -> Put:
+    return Put(room("r1", name="shop", host="shop.example.com", **{**HELD, **more}), "z1")
+
+
+def held(running, host: str = "shop.example.com") -> bool:
+    return running.visitor(host).get().waiting
+
+
+class Edges:
+    """Edge processes, and what is to become of them."""
+
+    def __init__(self, greenroom) -> None:
+        self.greenroom = greenroom
+
+    def taken_over(self, running, revision: int) -> None:
+        """Returns when this revision runs."""
+        self.greenroom.eventually(
+            lambda: running.metric("greenroom_config_store_revision") == revision, lambda: f"revision {revision}:\n{running.output}"
+        )
+
+    def until(self, running, metric: str, value: float) -> None:
+        """Returns when a metric has this value."""
+        self.greenroom.eventually(lambda: running.metric(metric) == value, lambda: f"{metric} {value}:\n{running.output}")
+
+
+@pytest.fixture
+def edges(greenroom) -> Edges:
+    return Edges(greenroom)
+
+
+def test_a_change_counts_in_every_edge_process_soon_and_without_an_error(greenroom, edges, origin, writer, tmp_path: Path) -> None:
+    writer.write(site(origin), shop(queue_all=False))
+    url = default_url(greenroom.data)
+    both = [greenroom.serve(), greenroom.serve("--data", str(tmp_path / "other"), "--store", url)]
+    assert [held(edge) for edge in both] == [False, False]
+    begun = time.monotonic()
+    writer.write(shop())
+    greenroom.eventually(lambda: all(held(edge) for edge in both), "the change at both")
+    print(f"visible after {time.monotonic() - begun:.2f} s")
+    writer.write(Remove("room", "r1"))
+    greenroom.eventually(lambda: not any(held(edge) for edge in both), "the room is gone at both")
+    assert POLL_S <= 0.5
+    assert [edge.metric("greenroom_config_store_taken_total") for edge in both] == [2, 2]
+
+
+def test_a_host_that_no_zone_covers_is_not_served(greenroom, origin, writer) -> None:
+    writer.write(site(origin))
+    edge = greenroom.serve()
+    assert not edge.visitor("any.example.com").get().waiting
+    assert edge.visitor("elsewhere.org").get().status == 421
+
+
+def test_each_zone_has_its_own_origin_and_a_paused_one_holds_nobody(greenroom, edges, origin, writer) -> None:
+    writer.write(site(origin), shop(), Put(zone("z2", name="inner.example.com")), Put(room("r2", host="inner.example.com", **HELD), "z2"))
+    edge = greenroom.serve()
+    assert held(edge)
+    assert held(edge, "inner.example.com")
+    edges.taken_over(edge, writer.write(Put(zone("z1", name="example.com", origin=origin.url, paused=True))))
+    assert not held(edge)
+    assert held(edge, "inner.example.com"), "another zone"
+
+
+def test_rooms_of_the_file_and_of_the_api_live_together_and_those_of_the_file_are_read_only(greenroom, edges, origin) -> None:
+    edge = greenroom.config(f'origin = "{origin.url}"\n{FILE_ROOM}')
+    api = Api(edge.control, create_token(greenroom.data, "all", "--scope", "edit"))
+    zones = api.ask("GET", "/zones").result
+    assert [(found["name"], found["greenroom"]["read_only"]) for found in zones] == [("file", True)]
+    new = api.ask("POST", "/zones", {"name": "example.com"}).result["id"]
+    made = api.ask(
+        "POST",
+        f"/zones/{new}/waiting_rooms",
+        {"name": "shop", "host": "shop.example.com", "total_active_users": 200, "new_users_per_minute": 200, "queue_all": True},
+    )
+    assert made.status == 200
+    greenroom.eventually(lambda: held(edge), "the room made by the API")
+    assert held(edge, "file.example.com")
+    rooms = {found["name"]: found for found in api.ask("GET", f"/zones/{new}/waiting_rooms").result}
+    assert {name: found["greenroom"]["read_only"] for name, found in rooms.items()} == {"fromfile": True, "shop": False}
+    path = f"/zones/{new}/waiting_rooms/{rooms['fromfile']['id']}"
+    assert api.ask("PATCH", path, {"queue_all": False}).status == 403
+    assert api.ask("DELETE", path).status == 403
+    taken = api.ask(
+        "POST",
+        f"/zones/{new}/waiting_rooms",
+        {"name": "x", "host": "file.example.com", "total_active_users": 200, "new_users_per_minute": 200},
+    )
+    assert taken.status == 400
+    assert "belongs to waiting room fromfile" in taken.body["errors"][0]["message"]
+
+
+def test_a_file_that_clashes_with_the_store_is_refused_and_taken_once_the_way_is_clear(greenroom, edges, origin, writer) -> None:
+    writer.write(site(origin), shop())
+    edge = greenroom.config(f'origin = "{origin.url}"\n{FILE_ROOM}')
+    clash = FILE_ROOM.replace("file.example.com", "shop.example.com")
+    (greenroom.folder / "greenroom.toml").write_text(f'origin = "{origin.url}"\n{clash}')
+    edge.wait_until_printed("shop.example.com/ is already covered by room fromfile")
+    assert held(edge, "file.example.com"), "the last good file goes on"
+    writer.write(Remove("room", "r1"))
+    edges.until(edge, "greenroom_config_valid", 1)
+    greenroom.eventually(lambda: not held(edge, "file.example.com") and held(edge), "the file counts")
+
+
+def test_a_revision_that_cannot_be_used_is_refused_and_a_metric_says_so(greenroom, edges, origin, writer) -> None:
+    writer.write(site(origin), shop())
+    edge = greenroom.serve()
+    writer.write(shop(queue_all=False), Put(rules("r1", "http.nonsense eq 1"), "r1"))
+    edges.until(edge, "greenroom_config_store_valid", 0)
+    assert held(edge), "the last good one goes on, as a whole"
+    assert edge.metric("greenroom_config_store_refusals_total") == 1
+    assert "room shop: rules[0].expression" in str(edge.status()["config_store"]["problems"])
+    writer.write(Put(rules("r1", 'http.host eq "x"'), "r1"))
+    edges.until(edge, "greenroom_config_store_valid", 1)
+    assert not held(edge)
+
+
+def test_rules_and_lists_of_the_store_count(greenroom, edges, origin, writer) -> None:
+    office = [Put(RuleList(id="l1", name="office", kind="ip")), Put(ListItem(id="i1", value="203.0.113.9"), "l1")]
+    writer.write(site(origin), shop(), *office, Put(rules("r1", "ip.src in $office"), "r1"))
+    edge = greenroom.serve()
+    assert held(edge)
+    edges.taken_over(edge, writer.write(Put(ListItem(id="i2", value="127.0.0.0/8"), "l1")))
+    assert not held(edge)
+
+
+def test_a_change_to_one_room_leaves_the_visitors_of_another_where_they_are(greenroom, edges, origin, writer) -> None:
+    one = {"total_active_users": 1, "new_users_per_minute": 10, "queue_all": False}
+    writer.write(site(origin), shop(**one), Put(room("r2", host="other.example.com", **one), "z1"))
+    edge = greenroom.serve()
+    inside, late = edge.visitor("other.example.com"), edge.visitor("other.example.com")
+    assert not inside.get().waiting
+    assert late.get().waiting
+    edges.taken_over(edge, writer.write(shop(description="new")))
+    assert not inside.get().waiting
+    assert late.get().waiting
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    server = Postgres(tmp_path_factory.mktemp("postgres") / "server")
+    yield server
+    server.stop()
+
+
+def test_an_edge_cut_off_from_the_store_keeps_its_configuration_also_over_a_restart(greenroom, edges, origin, postgres) -> None:
+    url = postgres.new_database()
+    writer = Writer(url)
+    revision = writer.write(site(origin), shop())
+    first = greenroom.serve("--store", url)
+    assert held(first)
+    postgres.stop()
+    try:
+        edges.until(first, "greenroom_config_store_reachable", 0)
+        assert held(first)
+        assert first.stop() == 0
+        second = greenroom.serve("--store", url)
+        assert held(second)
+        assert second.status()["config_store"]["from_copy"] is True
+        assert second.metric("greenroom_config_store_revision") == revision
+        assert "secret" not in second.output + first.output
+        nowhere = greenroom.serve("--store", url, "--data", str(greenroom.folder / "new"), ready=False)
+        assert nowhere.end() == 2
+        assert "Connection refused" in nowhere.output or "connection failed" in nowhere.output
+    finally:
+        postgres.start()
+    writer.write(shop(queue_all=False))
+    greenroom.eventually(lambda: not held(second), "what changed meanwhile")
+    assert second.metric("greenroom_config_store_reachable") == 1
+    assert second.status()["config_store"]["from_copy"] is False
+
+
+def test_a_store_of_a_newer_greenroom_is_refused_at_the_start_even_with_a_copy(greenroom, edges, origin, writer) -> None:
+    writer.write(site(origin), shop())
+    edge = greenroom.serve()
+    with writer.store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    assert held(edge), "one that runs goes on"
+    edge.stop()
+    refused = greenroom.serve(ready=False)
+    assert refused.end() == 2
+    assert "was written by a newer greenroom (tables of version 9999; this one knows up to" in refused.output
+
+
+def test_a_damaged_store_in_the_data_directory_is_survived_by_a_restart(greenroom, edges, origin, writer) -> None:
+    writer.write(site(origin), shop())
+    edge = greenroom.serve()
+    assert held(edge)
+    edge.stop()
+    writer.store.close()
+    for path in greenroom.data.glob("config.db*"):
+        path.unlink()
+    (greenroom.data / "config.db").write_bytes(b"garbage" * 1000)
+    again = greenroom.serve()
+    assert held(again)
+    assert again.metric("greenroom_config_store_reachable") == 0

@@ -17,6 +17,7 @@ from random import Random
 
 from greenroom.admission import Ledger
 from greenroom.model.visit import make_key
+from greenroom.simulator.checks import Watch
 from greenroom.simulator.drawing import page
 from greenroom.simulator.fairness import Fairness, fairness
 from greenroom.simulator.plots import heatmap, picture
@@ -97,6 +98,7 @@ def run(name: str, algorithm: str, method: str = "") -> tuple[str, str, Report, 
     if method:
         scenario = replace(scenario, room=replace(scenario.room, queueing_method=method))
     world = World(scenario, streams, algorithm)
+    Watch(world)
     world.run()
     pictures = {}
     if name == HEATMAP:

@@ -30,6 +30,8 @@ class DataCenter:
     answered: int = 0
     contact_ms: int | None = None
     granted: int = 0
+    seen: int = 0
+    """Of all granted, how many have arrived there for certain."""
     returned_permits: int = 0
     returned_freed: int = 0
     used: int = 0
@@ -80,8 +82,8 @@ class DataCenter:
 
     @property
     def value(self) -> int:
-        """Rate units it counts with."""
-        return max(self.minute + self.outstanding, self.rhos[0][1] if self.rhos else 0)
+        """Rate units it counts with: all it admitted and may admit with permits; or, cut off, rho and the permits on the way to it."""
+        return max(self.minute + self.outstanding, self.rhos[0][1] + self.granted - self.seen if self.rhos else 0)
 
     @property
     def uncovered(self) -> int:

@@ -1,7 +1,8 @@
 """Leases permits to the ledgers of all data centers, and is the only one that knows the whole line.
 
 Theory. Of capacity, what is not in the pool is held by somebody: `pool + sum(held + orphans) == total_active_users`. Of rate, every
-data center counts with what it has admitted within 60 s plus what it may still admit: `value = max(admitted + outstanding, rho)`. A
+data center counts with what it has admitted within 60 s plus what it may still admit:
+`value = max(admitted + outstanding, rho + permits on the way)`, because one that was cut off may have used up rho when they arrive. A
 permit is granted only out of `min(pool, new_users_per_minute - sum(value))`. An unused permit keeps counting until its use is
 reported, and an admission counts from its own age on, so neither a late nor a lost message can free a unit too early, and no two
 clocks are compared.
@@ -165,7 +166,7 @@ class Coordinator:
         if center.value > center.minute:
             center.admit(now_ms + WINDOW_MS, center.value - center.minute)
         center.granted = center.returned_permits = center.returned_freed = center.used = center.over = center.settled = 0
-        center.acknowledged = center.heard = center.waiting = center.moved_in = center.moved_out = center.arrived = 0
+        center.acknowledged = center.heard = center.waiting = center.seen = center.moved_in = center.moved_out = center.arrived = 0
         self.movers.begin_epoch(center.name)
         center.whole, center.newest = False, None
         center.seconds.clear()
@@ -183,6 +184,7 @@ class Coordinator:
         center.orphans -= remembered
         self.pool += returned - adopted + remembered
         center.granted += adopted
+        center.seen = max(center.seen, up.granted_seen)
         center.returned_permits = max(center.returned_permits, up.returned_permits)
         center.returned_freed = max(center.returned_freed, up.returned_freed)
         center.used, center.over, center.settled = max(center.used, up.used), max(center.over, up.over), max(center.settled, up.settled)
@@ -322,7 +324,7 @@ class Coordinator:
 
     def _rho(self, center: DataCenter) -> int:
         """What it may admit per minute while cut off; never raises the sum of values above the limit."""
-        if self._alone:
+        if self._alone or self.pool < 0:  # more is held than there is: a ledger may remember sessions whose units went back long ago
             return 0
         left = max(0, min(self.pool, self.per_minute - self.sums.value))
         own = int(RHO_SHARE * center.minute)

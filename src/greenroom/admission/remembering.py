@@ -50,6 +50,7 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     moved_in: int = 0
     moved_out: int = 0
     on_the_way: tuple[tuple[bytes, int], ...] = ()  # (id, last renewal) of sessions booked to it and not known to be taken over
+    seen: int = 0  # of all granted, how many have arrived there for certain
 
 
 class Mark(NamedTuple):
@@ -82,7 +83,7 @@ def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) ->
         center.epoch, center.heard, center.answered, center.granted, center.returned_permits, center.returned_freed, center.used,
         center.over, center.settled, center.acknowledged, center.orphans, center.orphans_until_ms,
         center.rhos[0][1] if center.rhos else 0, tuple(leaving.items()), center.retired, center.moved_in, center.moved_out,
-        on_the_way,
+        on_the_way, center.seen,
     )  # fmt: skip
 
 
@@ -118,7 +119,7 @@ def _fill(center: DataCenter, row: CenterRow, passed_ms: int) -> None:
     center.returned_permits, center.returned_freed = row.returned_permits, row.returned_freed
     center.used, center.over, center.settled, center.acknowledged = row.used, row.over, row.settled, row.acknowledged
     center.orphans, center.orphans_until_ms = row.orphans, row.orphans_until_ms + passed_ms
-    center.retired, center.moved_in, center.moved_out = row.retired, row.moved_in, row.moved_out
+    center.retired, center.moved_in, center.moved_out, center.seen = row.retired, row.moved_in, row.moved_out, row.seen
     center.allow_rho(row.answered, row.rho)
     for second, count in row.leaving:
         center.admit(second * ROW_CELL_MS + passed_ms, count)

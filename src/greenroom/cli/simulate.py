@@ -15,8 +15,9 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import specs
 from greenroom.model.room import METHODS, Room
 from greenroom.simulator.arrivals import CENTERS_MAX, CURVES, LASTS_MAX_S, VISITORS_MAX, from_curve, from_rows, read_rows
-from greenroom.simulator.campaign import random_scenario, verdict
+from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.chance import Streams
+from greenroom.simulator.checks import Watch, verdict
 from greenroom.simulator.plots import picture
 from greenroom.simulator.report import Report, report
 from greenroom.simulator.sale import LINES, VISIT_S, bottleneck, changed, duration, figure, sale
@@ -126,8 +127,9 @@ def run_campaign(first: int, count: int, as_json: bool) -> None:
     for seed in range(first, first + count):
         streams = streams_of(seed)
         world = World(random_scenario(streams), streams)
+        watch = Watch(world)
         world.run()
-        found = verdict(world)
+        found = verdict(watch)
         unconfirmed = max(unconfirmed, report(world).unconfirmed)
         if found:
             failures[seed] = found
@@ -166,6 +168,7 @@ def _arrivals(streams: Streams, file: Path | None, curve: str, visitors: int, mi
 
 def _run(scenario: Scenario, streams: Streams, algorithm: str) -> World:
     world = World(scenario, streams, algorithm)
+    Watch(world)
     world.run(_progress(f"{scenario.name}, {algorithm}"))
     return world
 

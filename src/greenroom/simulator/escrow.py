@@ -4,8 +4,9 @@ Nothing is decided here. What a process around the core does is done in virtual 
 coordinator at a time when the lease ran dry, visitors waiting behind it.
 """
 
+from collections.abc import Callable
+
 from greenroom.admission.coordinator import Coordinator
-from greenroom.admission.laws import problems
 from greenroom.admission.ledger import Ledger
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.admission.records import Memory
@@ -50,6 +51,8 @@ class Escrow:
         clocks = streams("clocks")
         most_ms = scenario.network.skew_ms
         self.global_calls = self.messages = 0
+        self.before_poll: Callable[[Center, Visitor, int], None] | None = None
+        self.after_poll: Callable[[Visitor, Outcome], None] | None = None
         self.coordinator_down = 0
         self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
         names = [f"dc{number:03}" for number in range(scenario.centers)]
@@ -89,7 +92,12 @@ class Escrow:
     def poll(self, visitor: Visitor, then: Then) -> None:
         """See `visitor.Door`."""
         center = self.centers[visitor.center]
-        outcome = center.ledger.poll(visitor.id, visitor.key, self._local_ms(center), self._luck.getrandbits(64))
+        now_ms = self._local_ms(center)
+        if self.before_poll:
+            self.before_poll(center, visitor, now_ms)
+        outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, self._luck.getrandbits(64))
+        if self.after_poll:
+            self.after_poll(visitor, outcome)
         then(visitor, self._done(visitor, outcome))
 
     def peek(self, visitor: Visitor, then: Then) -> None:
@@ -147,10 +155,6 @@ class Escrow:
     def lose_coordinator(self) -> None:
         """The coordinator begins again, with nothing."""
         self.coordinator = Coordinator([one.name for one in self.centers], self._room, self._coordinator_ms())
-
-    def problems(self) -> list[str]:
-        """See `admission.laws`."""
-        return problems(self.coordinator, [center.ledger for center in self.centers])
 
     def worker_dies(self, number: int) -> None:
         """Whoever waited for an answer from it is asked for by another worker; admissions are in the ledger, not in workers."""

@@ -14,6 +14,7 @@ class Fairness:
     """Kolmogorov-Smirnov distance between the winners' ranks by arrival and an even spread: 0 is fair, 1 is all first or all last."""
     advantage: float
     """Chance to win of those who tried ten times as often, against that of the others: 1 is fair."""
+    waited: int
 
 
 def fairness(world: World) -> Fairness | None:
@@ -34,4 +35,4 @@ def fairness(world: World) -> Fairness | None:
     for eager in (True, False):
         group = [place for place, one in enumerate(waited) if one.reloads is eager]
         chances.append(sum(place in won for place in group) / len(group) if group else 0.0)
-    return Fairness(distance, chances[0] / chances[1] if chances[1] else 0.0)
+    return Fairness(distance, chances[0] / chances[1] if chances[1] else 0.0, len(waited))

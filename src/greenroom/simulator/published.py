@@ -167,10 +167,6 @@ class Published:
         """See `visitor.Door`."""
         self._room = room
 
-    def problems(self) -> list[str]:
-        """These have no laws of conservation."""
-        return []
-
     # -- slots --------------------------------------------------------------------------------------------------------------------------
 
     def _site(self, visitor: Visitor) -> Site:

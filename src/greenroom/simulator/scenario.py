@@ -17,6 +17,7 @@ FAULTS = {
     "loss": "so many per cent of all messages are lost",
     "churn": "workers die and are born all the time",
     "limits": "both limits are multiplied by `amount` / 100, at once",
+    "method": "the queueing method changes from fifo to random, or from random to fifo",
 }
 
 

@@ -101,6 +101,3 @@ class Door(Protocol):
 
     def configure(self, room: Room) -> None:
         """The operator writes down other limits."""
-
-    def problems(self) -> list[str]:
-        """Laws that do not hold at this moment."""

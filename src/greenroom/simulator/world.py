@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from greenroom.model.room import Room
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.crowd import Crowd
@@ -15,7 +16,6 @@ from greenroom.simulator.witness import SAMPLE_MS, Witness
 
 WARM_MS = 5_000
 """Data centers greet the coordinator before the first visitor comes."""
-LAWS_TOLD = 10
 CHURN_MS = 2_000
 
 Progress = Callable[[float], None]
@@ -38,6 +38,10 @@ class World:
         self.witness = Witness(scenario)
         self.door = self._make_door(algorithm, streams)
         self.crowd = Crowd(scenario, self.agenda, self.door, self.witness, streams)
+        self.room = scenario.room
+        """As it is at this moment."""
+        self.on_sample: Callable[[int], None] | None = None
+        """Whoever looks on (see `checks`)."""
         self.broken_laws: list[str] = []
         self._draw = streams("faults")
         for fault in scenario.faults:
@@ -68,8 +72,8 @@ class World:
     def _sample(self) -> None:
         self.witness.sample(self.agenda.now_ms)
         self.agenda.after(SAMPLE_MS, self._sample)
-        if (self.agenda.now_ms - START_MS) % (self.scenario.laws_every_s * 1000) == 0 and len(self.broken_laws) < LAWS_TOLD:
-            self.broken_laws += self.door.problems()
+        if self.on_sample:
+            self.on_sample(self.agenda.now_ms)
 
     # -- faults ------------------------------------------------------------------------------------------------------------------
 
@@ -126,11 +130,19 @@ class World:
 
     def limits(self, fault: Fault, change: int) -> None:
         """The operator writes down other limits."""
-        room = self.scenario.room
-        if change > 0:
-            factor = fault.amount / 100
-            total, per_minute = int(room.total_active_users * factor), int(room.new_users_per_minute * factor)
-            room = replace(room, total_active_users=max(1, total), new_users_per_minute=max(1, per_minute))
+        was = self.scenario.room
+        factor = fault.amount / 100 if change > 0 else 1
+        total, per_minute = int(was.total_active_users * factor), int(was.new_users_per_minute * factor)
+        self._configure(replace(self.room, total_active_users=max(1, total), new_users_per_minute=max(1, per_minute)))
+
+    def method(self, _: Fault, change: int) -> None:
+        """The operator lets the line in in the other way."""
+        was = self.scenario.room.queueing_method
+        other = "random" if was == "fifo" else "fifo"
+        self._configure(replace(self.room, queueing_method=other if change > 0 else was))
+
+    def _configure(self, room: Room) -> None:
+        self.room = room
         self.witness.change(room.total_active_users, room.new_users_per_minute)
         self.door.configure(room)
 
@@ -145,4 +157,5 @@ DEEDS: dict[str, Callable[[World, Fault, int], None]] = {
     "loss": World.loss,
     "churn": World.churn,
     "limits": World.limits,
+    "method": World.method,
 }

@@ -1,0 +1,164 @@
+"""The laws of admission as checks of any simulated world: one row for each, in the table CHECKS.
+
+Some can be seen at the end of a run; the others are watched while it goes on (`Watch`), every `laws_every_s`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from greenroom.admission.laws import problems
+from greenroom.admission.line import GRACE_MS
+from greenroom.model.visit import Outcome, Standing
+from greenroom.simulator.escrow import Center, Escrow
+from greenroom.simulator.fairness import fairness
+from greenroom.simulator.scenario import START_MS
+from greenroom.simulator.visitor import Visitor
+from greenroom.simulator.world import World
+
+TOLD_MOST = 3
+"""Problems of one law that are told: the first one matters, the others follow from it."""
+
+ENOUGH_FOR_FAIRNESS = 300
+"""Fewer people in a draw say nothing about its fairness."""
+UNFAIR = 0.2
+
+STALL_MS = 31_000
+"""Nobody enters for longer than this although both limits have room and somebody waits: two syncs, the longest refresh, and the grace
+for a ghost who was called."""
+
+
+WATCHED_MOST = 2_000
+"""Longer lines are not gone through at every try."""
+LATE_MS = 512
+"""Ghosts may be noticed this late."""
+LOOK_SLACK = 1
+"""What is expected may grow by this much when the ledger looks at its pace during the try itself."""
+
+
+class Watch:
+    """Looks on while a world runs, and keeps what was wrong by law."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.found: dict[str, list[str]] = {}
+        self._largest = world.scenario.room.total_active_users
+        self._stalled_ms = 0
+        self._entered = 0
+        self._ahead: tuple[int, int, int] | None = None
+        if isinstance(world.door, Escrow):
+            world.door.before_poll, world.door.after_poll = self._polled, self._answered
+        world.on_sample = self._look
+
+    def note(self, law: str, problem: str) -> None:
+        """Something was wrong."""
+        told = self.found.setdefault(law, [])
+        if len(told) < TOLD_MOST:
+            told.append(f"{(self.world.agenda.now_ms - START_MS) / 1000:.1f} s: {problem}")
+            self.world.broken_laws.append(f"{law}, {told[-1]}")
+
+    def _look(self, now_ms: int) -> None:
+        door = self.world.door
+        self._stall(now_ms)
+        if (now_ms - START_MS) % (self.world.scenario.laws_every_s * 1000) or not isinstance(door, Escrow):
+            return
+        for problem in problems(door.coordinator, [center.ledger for center in door.centers]):
+            self.note("I1", problem)
+        self._largest = max(self._largest, door.coordinator.total)
+        leases = [center.ledger.lease for center in door.centers]
+        spendable = sum(lease.permits + min(lease.freed, lease.rho) for lease in leases)
+        in_use = self.world.witness.in_use - self.world.witness.on_trust
+        if spendable + in_use > self._largest:
+            self.note("I7", f"{spendable} units could be spent and {in_use} are in use, of {self._largest}")
+        for center in door.centers:
+            self._keys(center)
+
+    def _polled(self, center: Center, visitor: Visitor, now_ms: int) -> None:
+        """Somebody in line is about to try: whoever has more people ahead than there are permits, and will be, must not enter."""
+        ledger, key = center.ledger, visitor.key
+        line = ledger.line
+        if self.world.room.queueing_method != "fifo" or len(line) > WATCHED_MOST:
+            return
+        due_ms = now_ms - GRACE_MS - LATE_MS
+        ahead = sum(1 for slot in line.slots.values() if line.keys[slot] < key and line.attempted[slot] + line.refresh[slot] > due_ms)
+        permits = ledger.lease.spendable(now_ms) + int(ledger._look)  # the look ahead is nobody else's business
+        self._ahead = None if ahead < permits + LOOK_SLACK else (visitor.number, ahead, permits)
+
+    def _answered(self, visitor: Visitor, outcome: Outcome) -> None:
+        if self._ahead and outcome.standing is Standing.ADMITTED and self._ahead[0] == visitor.number:
+            _, ahead, permits = self._ahead
+            self.note("I4", f"visitor {visitor.number} entered with {permits} permits there or expected, and {ahead} ahead")
+        self._ahead = None
+
+    def _keys(self, center: Center) -> None:
+        line, visitors = center.ledger.line, self.world.crowd.visitors
+        for ticket_id, slot in line.slots.items():
+            visitor = visitors[int.from_bytes(ticket_id, "big") - 1]
+            if line.keys[slot] != visitor.key:
+                self.note("I8", f"visitor {visitor.number} stands by {line.keys[slot]}, not by {visitor.key}")
+
+    def _stall(self, now_ms: int) -> None:
+        """Only where nothing is broken: faults may stop everything for a while."""
+        witness, scenario = self.world.witness, self.world.scenario
+        able = witness.in_use < witness.total and len(witness.minute) < witness.per_minute and witness.waiting > 0
+        if not able or witness.entered != self._entered or scenario.faults or scenario.network.loss:
+            self._stalled_ms, self._entered = now_ms, witness.entered
+        elif now_ms - self._stalled_ms > STALL_MS:
+            self.note("I5", f"nobody entered for {STALL_MS / 1000:.0f} s although there was room and {witness.waiting} waited")
+            self._stalled_ms = now_ms
+
+
+def _active(watch: Watch) -> list[str]:
+    witness = watch.world.witness
+    found = [f"{witness.over_beyond_trust} too many active"] * (witness.over_beyond_trust > 0)
+    if watch.world.scenario.room.strong_sessions and witness.most_on_trust:
+        found.append(f"{witness.most_on_trust} served on trust in strong mode")
+    return found
+
+
+def _minute(watch: Watch) -> list[str]:
+    over = watch.world.witness.over_minute
+    return [f"{over} too many within 60 s"] * (over > 0)
+
+
+def _fair(watch: Watch) -> list[str]:
+    world = watch.world
+    if world.scenario.room.queueing_method != "random" or world.scenario.faults or len(world.scenario.arrivals) < ENOUGH_FOR_FAIRNESS:
+        return []
+    found = fairness(world)
+    return (
+        [f"winners' ranks are {found.distance:.2f} off"]
+        if found and found.waited >= ENOUGH_FOR_FAIRNESS and found.distance > UNFAIR
+        else []
+    )
+
+
+def _nothing(_: Watch) -> list[str]:
+    return []
+
+
+class Check(NamedTuple):
+    """A law, and what of it can be seen at the end of a run."""
+
+    law: str
+    at_the_end: Callable[[Watch], list[str]]
+
+
+CHECKS: dict[str, Check] = {
+    "I1": Check("units in the pool, held and orphaned add up to total_active_users, in all books at any moment", _nothing),
+    "I2": Check("active visitors are never more than total_active_users, but for counted movers outside strong mode", _active),
+    "I3": Check("admissions of any 60 seconds are never more than new_users_per_minute", _minute),
+    "I4": Check("in a fifo line nobody enters unless there is a permit for everybody ahead", _nothing),
+    "I5": Check("nobody waits long while both limits have room", _nothing),
+    "I6": Check("in a random room early and late comers have the same chance", _fair),
+    "I7": Check("no message that is lost, late, doubled or out of order lets ledgers hold more than total_active_users", _nothing),
+    "I8": Check("a place keeps its key through pauses and changes of method", _nothing),
+    "I9": Check("all of it with limits of 1", _nothing),
+}
+
+
+def verdict(watch: Watch) -> list[str]:
+    """Everything that must never happen, and did."""
+    found = [f"{law}: {problem}" for law, told in watch.found.items() for problem in told]
+    for law, check in CHECKS.items():
+        found += [f"{law}: {problem}" for problem in check.at_the_end(watch)]
+    return found

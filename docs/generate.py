@@ -15,10 +15,12 @@ from greenroom.core.rules import FIELDS, FUNCTIONS
 from greenroom.core.rules.functions import FunctionSpec
 from greenroom.gateway.counts import Counts
 from greenroom.model.crawler import Crawler
+from greenroom.model.event import EVENTS_PER_ROOM, Event
 from greenroom.model.fields import Spec, plain_type, specs
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
+from greenroom.runtime.event_entries import TIMES, EventExtra
 from greenroom.runtime.room_entries import Extra
 from greenroom.runtime.settings import SECTIONS, OriginEntry, Server
 
@@ -113,6 +115,10 @@ def configuration() -> str:
     parts.append("\nIn a file there are also:\n\n" + keys(Extra))
     parts.append(
         "\n`additional_routes` is a list of tables with `host` and `path`.\n\n### `cookie_attributes`\n\n" + keys(CookieAttributes)
+    )
+    parts.append(
+        f"\n## `[[rooms.events]]`\n\nEvents of the room above them, at most {EVENTS_PER_ROOM}: [the how-to](../howto/run-a-sale.md). What "
+        "an event leaves out is the room's.\n\n" + keys(EventExtra) + "\n" + keys(Event, without=["id", *TIMES.values(), "written_times"])
     )
     parts.append(
         f"\n## `[[rooms.rules]]`\n\nBypass rules of the room above them, at most {RULES_MAX}: [the language](rules.md), "

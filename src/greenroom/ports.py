@@ -5,6 +5,7 @@ from typing import Protocol
 
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.core.draw import Draw
+from greenroom.errors import StorageFailed
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
@@ -58,16 +59,16 @@ class Ledger(Protocol):
 
 
 class Draws(Protocol):
-    """The seeds and the results of draws (core.draw), shared by all processes that serve a room. All raise StorageFailed."""
+    """The seeds and the results of draws (core.draw), shared by all processes that serve a room."""
 
     def seed(self, draw_id: str) -> bytes:
-        """The 32 secret bytes of this draw: always the same, and known to nobody outside before it was held."""
+        """The 32 secret bytes of this draw: always the same, and known to nobody outside before it was held. Raises StorageFailed."""
 
-    def held(self, draw_id: str) -> Draw | None:
-        """The draw of this id, when it was held."""
+    def settle(self, draw_id: str, hold: Callable[[], Draw], then: Callable[[Draw | StorageFailed], None]) -> None:
+        """The draw of this id: the one that was held, or else what `hold` makes, kept for good and published before `then` hears of it.
 
-    def keep(self, draw: Draw) -> Draw:
-        """Keeps a draw for good and publishes it; the one that counts, which is the first that was kept under this id."""
+        Of several at once the first that is kept counts for all. Calls `then` exactly once, now or later.
+        """
 
 
 class Books(Protocol):

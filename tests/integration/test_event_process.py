@@ -49,7 +49,7 @@ queueing_method = "reject"
 
 
 def pause_until(moment: float) -> None:
-    time.sleep(max(0.0, moment - time.monotonic()))
+    time.sleep(max(0.0, moment - time.monotonic()))  # events begin by the clock on the wall
 
 
 def everybody_in_line(running: Any) -> list[Any]:

@@ -3,13 +3,22 @@
 import math
 
 from greenroom.control.forms import Form, Json, Shown, computed
-from greenroom.control.state import Figures
+from greenroom.control.state import Figures, RoomState
 from greenroom.core.schedule import Phase, effective
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 
 STATUSES = ("not_queueing", "queueing", "event_prequeueing", "suspended")
 _COUNT = {"type": "integer", "minimum": 0}
+_TEXTS = ("event_id", "draw", "commitment")
+_DRAWS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": [*_TEXTS, "held"],
+        "properties": {**{name: {"type": "string"} for name in _TEXTS}, "held": {"type": "boolean"}},
+    },
+}
 
 STATUS = Form(
     (
@@ -18,14 +27,15 @@ STATUS = Form(
         computed("estimated_queued_users", "visitors in line", Shown(_COUNT)),
         computed("estimated_total_active_users", "visitors with a living session", Shown(_COUNT)),
         computed("max_estimated_time_minutes", "the longest wait that anybody is told now, in minutes", Shown(_COUNT)),
+        computed("draws", "draws announced for coming events and that of this one, with the commitments to their seeds", Shown(_DRAWS)),
     )
 )
 
 
-def status(known: Configuration, entry: Entry[Room], figures: Figures | None, now_ms: int) -> Json:
+def status(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> Json:
     """From the books at this moment; a room that no edge has opened yet has nobody in it."""
     now = effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
-    books = figures or Figures()
+    books = state.figures if state else Figures()
     suspended = entry.record.suspended or known.zones[entry.parent].record.paused
     word = (
         "suspended"
@@ -42,6 +52,10 @@ def status(known: Configuration, entry: Entry[Room], figures: Figures | None, no
         "estimated_queued_users": books.waiting,
         "estimated_total_active_users": books.active,
         "max_estimated_time_minutes": _longest_wait(now.room, books),
+        "draws": [
+            {"event_id": draw.event_id, "draw": draw.id, "commitment": draw.commitment, "held": draw.held}
+            for draw in (state.draws if state else ())
+        ],
     }
 
 

@@ -61,10 +61,11 @@ class Drawing:
         """
 
         def listed(ticket_ids: Sequence[bytes]) -> None:
-            try:
-                draw = self._draws.held(self.draw_id) or self._draws.keep(self._held(ticket_ids))
-            except StorageFailed as error:
-                then(error)
+            self._draws.settle(self.draw_id, lambda: self._held(ticket_ids), lambda draw: settled(draw, ticket_ids))
+
+        def settled(draw: Draw | StorageFailed, ticket_ids: Sequence[bytes]) -> None:
+            if isinstance(draw, StorageFailed):
+                then(draw)
                 return
             drawn = Drawn(draw)
 

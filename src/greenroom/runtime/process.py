@@ -35,6 +35,7 @@ from greenroom.gateway.timekeeper import keep_time
 from greenroom.gateway.tls import server_context
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
+from greenroom.ports import Draws
 from greenroom.runtime import assemble
 from greenroom.runtime.books import AnyBooks, Books
 from greenroom.runtime.clock import MonotonicClock
@@ -54,6 +55,8 @@ from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.draws import RedisDraws
+from greenroom.stores.redis.office import TIMEOUT_S
 from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
@@ -211,9 +214,10 @@ class Process:
     async def _serve(self, data: DataDir, visitors: socket.socket, draws: DrawFiles) -> None:
         ring = KeyRing(data.path, self._clock.now_ms())
         books = self._books = self._make_books(data)
+        ending = contextlib.AsyncExitStack()
         try:
             await books.restore(assemble.ledger_rooms(self.config))
-            workshop = self._workshop = Workshop(draws, self._on_error)
+            workshop = self._workshop = Workshop(await self._agreed_draws(draws, ending), self._on_error)
             table = workshop.table(self.config, books.open, self._clock.now_ms(), self._lookups(), rules_later=True)
             front = self._front = assemble.reception(table, ring, self._clock, self._on_error)
             self._settle(front.table, books, books.open)
@@ -234,7 +238,20 @@ class Process:
                     await self._drain(gateway)
             gateway.close()
         finally:
+            await ending.aclose()
             await books.close()
+
+    async def _agreed_draws(self, files: DrawFiles, ending: contextlib.AsyncExitStack) -> Draws:
+        """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
+        if self.config.shared is None:
+            return files
+        draws = RedisDraws(self.config.shared.global_redis.client(TIMEOUT_S), files)
+        ending.push_async_callback(draws.close)
+        try:
+            await draws.agree()
+        except StorageFailed as error:  # what was agreed on before still counts
+            log.warning("draws", reason=str(error))
+        return draws
 
     def _make_books(self, data: DataDir) -> AnyBooks:
         if isinstance(self._clock, ServerClock) and self.config.shared:

@@ -42,12 +42,37 @@ class DrawFiles:
 
     def seed(self, draw_id: str) -> bytes:
         """See `ports.Draws`."""
+        return hmac.digest(self.secret(), f"greenroom draw {draw_id}".encode(), "sha256")
+
+    def secret(self) -> bytes:
+        """What all seeds are made from; made when there is none. Raises StorageFailed."""
         if not self._secret:
             self._secret = self._read_secret() or self._make_secret()
-        return hmac.digest(self._secret, f"greenroom draw {draw_id}".encode(), "sha256")
+        return self._secret
+
+    def adopt(self, secret: bytes) -> None:
+        """From now on this secret counts, which several machines have agreed on. Raises StorageFailed, or ValueError for no secret."""
+        if len(secret) != SECRET_BYTES:
+            raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(secret)}")
+        if secret != self.secret():
+            try:
+                _write(new := self._path.with_name(f".{SECRET_FILE}.{os.getpid()}"), secret.hex().encode() + b"\n", 0o600)
+                new.replace(self._path)
+                _sync(self._path.parent)
+            except OSError as error:
+                raise StorageFailed(f"cannot write {self._path}: {error.strerror or error}") from None
+            self._secret = secret
+
+    def settle(self, draw_id: str, hold: Callable[[], Draw], then: Callable[[Draw | StorageFailed], None]) -> None:
+        """See `ports.Draws`."""
+        try:
+            answer: Draw | StorageFailed = self.held(draw_id) or self.keep(hold())
+        except StorageFailed as error:
+            answer = error
+        then(answer)
 
     def held(self, draw_id: str) -> Draw | None:
-        """See `ports.Draws`."""
+        """The draw of this id, when there is a file of it. Raises StorageFailed."""
         if draw_id in self._at_hand:
             return self._at_hand[draw_id]
         content = self.file(draw_id)
@@ -59,7 +84,7 @@ class DrawFiles:
             raise StorageFailed(f"{self._where(draw_id)} is not a draw: {error}") from None
 
     def keep(self, draw: Draw) -> Draw:
-        """See `ports.Draws`."""
+        """Writes the file of a draw; the one that counts, which is the first that was kept. Raises StorageFailed."""
         new = self._folder / f".{draw.draw}.{os.getpid()}"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)

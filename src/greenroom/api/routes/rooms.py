@@ -72,5 +72,5 @@ async def get_status(desk: AtDesk, request: Request, zone_id: str, waiting_room_
     entry = rooms.room_of(known, zone_id, waiting_room_id)
     observed: Observed = request.app.state.observed
     state = observed.state()  # in the event loop, where the books are
-    figures = next((room.figures for room in state.rooms if room.room.id == waiting_room_id), None)
-    return answered(room_status.status(known, entry, figures, state.now_ms))
+    room = next((room for room in state.rooms if room.room.id == waiting_room_id), None)
+    return answered(room_status.status(known, entry, room, state.now_ms))

@@ -217,8 +217,8 @@ def _run(source: Source, workers: int = 1, worker: int = 0) -> None:
 
 
 def _say_of(worker: int) -> Callable[[str], None]:
-    """A worker's lines carry its number; what all of them would say alike is said by the first."""
-    same = ("visitors", "data", "origin", "books")
+    """A worker's lines carry its number; what all of them would say alike is said by the first, or by who started them."""
+    same = ("data", "origin")
 
     def say_as_worker(line: str) -> None:
         if worker == 1 or not line.startswith(same):

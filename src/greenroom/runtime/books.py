@@ -59,6 +59,9 @@ class AnyBooks(Protocol):
     def open(self) -> Mapping[str, OpenRoom]:
         """By room id."""
 
+    async def exchange_keys(self) -> None:
+        """Before the key ring is read: takes in the keys of other machines, where there are any."""
+
     async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms as they are remembered. Raises StorageFailed."""
 
@@ -125,6 +128,9 @@ class Books:
         self._say = say
         self._ledgers: dict[str, MemoryLedger] = {}
         self._loop = SyncLoop(lambda: self._ledgers, clock, None, on_error)
+
+    async def exchange_keys(self) -> None:
+        """One process has no others."""
 
     async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""

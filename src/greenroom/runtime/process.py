@@ -212,10 +212,11 @@ class Process:
             self._reloader.reload()
 
     async def _serve(self, data: DataDir, visitors: socket.socket, draws: DrawFiles) -> None:
-        ring = KeyRing(data.path, self._clock.now_ms())
         books = self._books = self._make_books(data)
         ending = contextlib.AsyncExitStack()
         try:
+            await books.exchange_keys()
+            ring = KeyRing(data.path, self._clock.now_ms())
             await books.restore(assemble.ledger_rooms(self.config))
             workshop = self._workshop = Workshop(await self._agreed_draws(draws, ending), self._on_error)
             table = workshop.table(self.config, books.open, self._clock.now_ms(), self._lookups(), rules_later=True)
@@ -255,7 +256,7 @@ class Process:
 
     def _make_books(self, data: DataDir) -> AnyBooks:
         if isinstance(self._clock, ServerClock) and self.config.shared:
-            return SharedBooks(self.config.shared, self._clock, self._say, self._on_error)
+            return SharedBooks(self.config.shared, data.path, self._clock, self._say, self._on_error)
         return Books(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
 
     async def _open(self, gateway: Gateway, visitors: socket.socket) -> None:

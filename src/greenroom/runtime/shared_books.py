@@ -7,11 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 from redis.exceptions import RedisError
 
 from greenroom.control.state import Figures
+from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
 from greenroom.runtime.books import RoomsAt
@@ -19,6 +21,7 @@ from greenroom.runtime.shared import Membership, Shared
 from greenroom.stores.memory import Gauges
 from greenroom.stores.redis.books import TIMEOUT_S, RedisBooks
 from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.key_exchange import KeyExchange
 from greenroom.stores.redis.ledger import RedisLedger
 
 LOOK_S = 1.0
@@ -26,6 +29,9 @@ LOOK_S = 1.0
 
 ASKED_S = 60.0
 """Rooms are looked at only while somebody wants to know: so long after the last question."""
+
+EXCHANGE_S = 2.0
+"""How often keys are exchanged: well within the 15 s after which a new one seals."""
 
 NOTHING = Gauges(0, 0, 0, 0, 0, False)
 
@@ -59,7 +65,9 @@ class SharedRoom:
 class SharedBooks:
     """All open rooms by id, as `runtime.books.Books`. `run` keeps them in step with the coordinator."""
 
-    def __init__(self, shared: Shared, clock: ServerClock, say: Callable[[str], None], on_error: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, shared: Shared, data: Path, clock: ServerClock, say: Callable[[str], None], on_error: Callable[[BaseException], None]
+    ) -> None:
         """Make it inside the event loop."""
         self.open: Mapping[str, SharedRoom] = {}
         self.troubled = False
@@ -67,6 +75,7 @@ class SharedBooks:
         self._say = say
         self._on_error = on_error
         self._asked_s = float("-inf")
+        self._exchange_s = 0.0
         self._rooms: tuple[Room, ...] = ()
         self._clock = clock
         self._name = str(shared.redis)
@@ -74,6 +83,13 @@ class SharedBooks:
         self._books = RedisBooks(self._client, shared.data_center, clock, secrets.randbits, on_trouble=self._trouble)
         self.membership = Membership(shared, self._books, self._open_rooms, on_error)
         self._books.borrow = self.membership.borrow
+        self._global = shared.global_redis.client(TIMEOUT_S)
+        self._keys = KeyExchange(self._global, data)
+
+    async def exchange_keys(self) -> None:
+        """Before the key ring is read: takes in the keys of other machines, unless Redis does not answer."""
+        with contextlib.suppress(StorageFailed):
+            await self._keys.run(self._clock.now_ms())
 
     async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
@@ -113,14 +129,18 @@ class SharedBooks:
         return {room.ledger.room.name for room in self.open.values()} if self.troubled else set()
 
     async def flush(self) -> None:
-        """Nothing is kept here."""
+        """Nothing is kept here but the keys of tickets. Raises StorageFailed."""
+        if time.monotonic() >= self._exchange_s and not self.troubled:
+            self._exchange_s = time.monotonic() + EXCHANGE_S
+            await self._keys.run(self._clock.now_ms())
 
     async def close(self) -> None:
         """Ends the connections."""
         await self._books.close()
         await self.membership.close()
-        with contextlib.suppress(RedisError, OSError):
-            await self._client.aclose()
+        for client in (self._client, self._global):
+            with contextlib.suppress(RedisError, OSError):
+                await client.aclose()
         self.open = {}
 
     def asked(self) -> None:

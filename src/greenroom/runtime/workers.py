@@ -173,6 +173,7 @@ def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say
             redis.start()
             undo.callback(redis.stop)
         workers = [Worker(number, _command(arguments, number, bound(place), config.control, redis)) for number in range(1, count + 1)]
+        say(f"visitors   http{'s' if config.tls else ''}://{bound(place)}")
         say(f"workers    {count}, books in {redis.url if redis else config.shared and config.shared.redis}")
         return _Foreman(workers, redis, say).run()
 

@@ -147,6 +147,27 @@ class KeyRing:
                 _write(self._path, kept)
 
 
+def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:
+    """Takes in rows of the key files of other machines; all rows that still open tickets, theirs and ours.
+
+    What is no row is ignored. Raises InvalidConfig or StorageFailed, as KeyRing does.
+    """
+    path = data / KEY_FILE
+    found = {key.id: key for key in map(_key, theirs) if key is not None}
+    with _disk(path), _alone(path, wait=True):
+        own = _read(path)[0] if os.path.lexists(path) else ()
+        found |= {key.id: key for key in own}
+        every = tuple(sorted(found.values(), key=lambda key: (key.active_ms, key.id)))
+        kept = _still_valid(every, now_ms)[-KEYS_MAX:]
+        if kept != own:
+            _write(path, kept)
+    return [_row(key) for key in kept]
+
+
+def _row(key: Key) -> dict[str, Any]:
+    return {"id": key.id.hex(), "secret": key.secret.hex(), "created_ms": key.created_ms, "active_ms": key.active_ms}
+
+
 def _sealing(keys: tuple[Key, ...], now_ms: int) -> Key:
     """The newest key whose time has come; the oldest one when the clock was set back before all of them."""
     return next((key for key in reversed(keys) if key.active_ms <= now_ms), keys[0])
@@ -179,8 +200,7 @@ def _alone(path: Path, wait: bool) -> Iterator[None]:
 
 
 def _write(path: Path, keys: Iterable[Key]) -> None:
-    rows = [{"id": key.id.hex(), "secret": key.secret.hex(), "created_ms": key.created_ms, "active_ms": key.active_ms} for key in keys]
-    text = json.dumps({"format": FORMAT, "keys": rows}, indent=1).encode() + b"\n"
+    text = json.dumps({"format": FORMAT, "keys": [_row(key) for key in keys]}, indent=1).encode() + b"\n"
     beside = path.with_suffix(".new")
     with contextlib.suppress(FileNotFoundError):
         beside.unlink()  # left by a process that died here; the lock says nobody else is at it

@@ -1,0 +1,108 @@
+"""Several greenroom processes that share their books: edges with one Redis, and workers of one machine with a private one."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis_world import RedisServer, free_port
+
+ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 1000\n'
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path / "redis")
+    yield server
+    server.kill()
+
+
+def edge(greenroom, server: RedisServer, origin: str, name: str, active: int = 2):
+    path = greenroom.folder / f"{name}.toml"
+    path.write_text(f'origin = "{origin}"\n' + ROOM.format(active=active))
+    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.folder / name))
+    return greenroom.run("edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url})
+
+
+def test_edges_on_two_machines_are_one_waiting_room(greenroom, origin, server: RedisServer) -> None:
+    one, other = (edge(greenroom, server, origin.url, name).wait_until_ready() for name in ("one", "other"))
+    assert f"books      {server.url}" in one.output
+    inside = []
+    for running in (one, other, one, other):
+        visitor = running.visitor()
+        visitor.wait_until_in() if len(inside) < 2 else visitor.get()
+        inside.append(visitor)
+    assert origin.requests == ["GET /"] * 2
+    first, _, third, _ = inside
+    first.address, third.address = other.address, other.address
+    assert not first.get("/x").waiting, "a ticket of one machine opens at the other"
+    held = third.get()
+    assert held.waiting
+    greenroom.eventually(lambda: other.room()["active_users"] == 2, "figures are those of all")
+    other.kill()
+    first.address = one.address
+    assert not first.get("/y").waiting
+    assert one.stop() == 0
+
+
+def test_while_redis_is_away_visitors_wait_and_then_it_goes_on(greenroom, origin, server: RedisServer) -> None:
+    running = edge(greenroom, server, origin.url, "one").wait_until_ready()
+    running.visitor().wait_until_in()
+    server.kill()
+    held = running.visitor().get()
+    assert (held.status, held.waiting) == (200, True)
+    greenroom.eventually(lambda: running.room()["storage_failed"], "it says so")
+    server.start()
+    greenroom.eventually(lambda: not running.room()["storage_failed"], "it goes on")
+
+
+def test_an_edge_needs_a_redis(greenroom, origin) -> None:
+    path = greenroom.folder / "c.toml"
+    path.write_text(f'origin = "{origin.url}"\n' + ROOM.format(active=1))
+    running = greenroom.run("edge", "--config", str(path), "--data", str(greenroom.data))
+    assert running.end() == 2
+    assert "--redis is needed" in running.output
+    wrong = greenroom.run("edge", "--config", str(path), "--redis", "http://x", "--data", str(greenroom.data))
+    assert wrong.end() == 1
+    assert "must begin with redis://" in wrong.output
+
+
+def workers_of(running) -> list[int]:
+    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split()
+    return [int(one) for one in children if b"--worker" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+
+def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom, origin) -> None:
+    control = free_port()
+    options = ("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "1000")
+    places = ("--listen", "127.0.0.1:0", "--control", f"127.0.0.1:{control}", "--data", str(greenroom.data))
+    running = greenroom.run("serve", *options, *places, "--workers", "2")
+    greenroom.eventually(lambda: running.output.count(": ready") == 2, lambda: running.output, within_s=60)
+    visitors = [running.visitor() for _ in range(6)]
+    for visitor in visitors[:3]:
+        visitor.wait_until_in()
+    assert all(visitor.get().waiting for visitor in visitors[3:])
+    assert re.search(rf"worker 2: control    http://127.0.0.1:{control + 1}", running.output)
+    first = workers_of(running)
+    os.kill(first[0], signal.SIGKILL)
+    running.wait_until_printed("is started again")
+    greenroom.eventually(lambda: running.output.count(": ready") == 3, lambda: running.output, within_s=60)
+    assert len(workers_of(running)) == 2
+    assert all(not visitor.get().waiting for visitor in visitors[:3])
+    assert running.stop() == 0
+    again = greenroom.run("serve", *options, *places, "--workers", "2")
+    greenroom.eventually(lambda: again.output.count(": ready") == 2, lambda: again.output, within_s=60)
+    for visitor in visitors[:3]:
+        visitor.address = again.address
+        assert not visitor.get().waiting, "who was inside is inside after a restart"
+    assert again.stop() == 0
+
+
+def test_workers_without_a_redis_server_say_what_to_install(greenroom, origin) -> None:
+    options = ("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "10")
+    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data), "--workers", "2")
+    running = greenroom.run("serve", *options, *places, env={"PATH": str(greenroom.folder)})
+    assert running.end() == 2
+    assert "apt-get install redis-server" in running.output

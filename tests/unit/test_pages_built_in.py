@@ -50,6 +50,7 @@ STATES = {
     "paused": held(queue_all=True),
     "prequeue": held(**PREQUEUE),
     "shuffle": held(**PREQUEUE, shuffle_at_event_start=True, receipt="0f" * 16, draw_commitment="c5" * 32),
+    "drawn": held(receipt="0f" * 16, draw_commitment="c5" * 32, drawn_place=17, drawn_size=1_234),
     "trouble": held(storage_failed=True),
     "full": held(queue_full=True, **OUTSIDE),
     "closed": Held(now_ms=NOW_MS, method="reject", last_updated_ms=NOW_MS, refresh_s=0),
@@ -84,10 +85,10 @@ class Elements(HTMLParser):
 
 
 def test_every_view_has_a_layout_and_an_example_here() -> None:
-    assert set(VIEWS) == set(LAYOUTS) == set(STATES)
+    assert {*VIEWS, "drawn"} == set(LAYOUTS) == set(STATES)
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", LAYOUTS)
 def test_a_state_is_shown_by_its_view(view: str) -> None:
     assert view_of(STATES[view]) == view
     assert json.loads(PAGE.json(STATES[view]))["greenroom"]["words"]["view"] == view
@@ -161,7 +162,7 @@ def test_only_a_closed_room_offers_to_try_by_hand() -> None:
         assert bool(Elements(PAGE.html(state)).shown("again")) is (view == "closed")
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", LAYOUTS)
 def test_page_and_update_use_the_same_words(view: str) -> None:
     page, words = Elements(PAGE.html(STATES[view])), json.loads(PAGE.json(STATES[view]))["greenroom"]["words"]
     assert page.attributes["room"]["class"] == words["layout"]
@@ -170,7 +171,7 @@ def test_page_and_update_use_the_same_words(view: str) -> None:
     }
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", LAYOUTS)
 def test_a_page_is_small_and_names_no_other_address(view: str) -> None:
     page = PAGE.html(STATES[view])
     assert len(page) <= PAGE_BYTES_MAX + (DRAW_BYTES_MAX if b"id=draw" in page else 0)
@@ -186,7 +187,8 @@ def test_only_those_who_take_part_in_a_draw_are_told_of_it() -> None:
     assert "<dd id=seal>" + "c5" * 32 in page
     assert "<div hidden><dt>Place drawn<dd id=drawn></div>" in page
     assert "<div><dt>Place drawn<dd id=drawn>17 of 1,234</div>" in PAGE.html(after).decode()
-    assert json.loads(PAGE.json(after))["greenroom"]["words"]["drawn"] == "17 of 1,234"
+    said = json.loads(PAGE.json(after))["greenroom"]["words"]
+    assert (said["drawn"], said["heading"], said["lead"][:9]) == ("17 of 1,234", "You are in line", "Everybody")
 
 
 def policy(head: bytes) -> dict[str, str]:

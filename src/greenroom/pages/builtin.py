@@ -14,7 +14,7 @@ from importlib import resources
 import msgspec
 
 from greenroom.model.visit import Held
-from greenroom.pages.language import VIEWS, Language, language
+from greenroom.pages.language import Language, language
 from greenroom.pages.variables import SECONDS_KEPT, Facts, chance_per_try, iso_second
 
 Read = Callable[[Facts], bytes]
@@ -48,6 +48,7 @@ class Layout:
 
 LAYOUTS: dict[str, Layout] = {
     "fifo": Layout("position", ("ahead", "wait", "change"), "big bar"),
+    "drawn": Layout("position", ("ahead", "wait", "change"), "big bar"),
     "random": Layout("span", ("chance", "waiting", "change"), "bar"),
     "placing": Layout(looks="bar"),
     "paused": Layout("position", ("ahead",), "big"),
@@ -65,7 +66,7 @@ DRAW = ("receipt", "seal", "drawn")
 
 
 def view_of(held: Held) -> str:
-    """Which of the VIEWS fits. queue_all beats the event, the event beats the method; a wait for no reason we know is a line."""
+    """Which of the LAYOUTS fits. queue_all beats the event, the event beats the method; a wait for no reason we know is a line."""
     if held.queue_all:
         return "paused"
     if held.event_prequeueing:
@@ -76,7 +77,9 @@ def view_of(held: Held) -> str:
         return "trouble"
     if not held.in_line:
         return "full" if held.queue_full else "placing"
-    return "random" if held.method == "random" else "fifo"
+    if held.method == "random":
+        return "random"
+    return "drawn" if held.drawn_place else "fifo"
 
 
 class BuiltIn:
@@ -84,10 +87,10 @@ class BuiltIn:
 
     def __init__(self, words: Language) -> None:
         slots = _slots(words)
-        draw = _Filled(_pieces(_source("draw.html"), VIEWS[0], words), slots)
+        draw = _Filled(_pieces(_source("draw.html"), "drawn", words), slots)
         slots["draw"] = lambda facts: draw.fill(facts) if facts.held.receipt else b""
-        self._pages = {view: _Filled(_pieces(_source("page.html"), view, words), slots) for view in VIEWS}
-        self._words = {view: _Filled(_pieces(_words_json(view), view, words), slots) for view in VIEWS}
+        self._pages = {view: _Filled(_pieces(_source("page.html"), view, words), slots) for view in LAYOUTS}
+        self._words = {view: _Filled(_pieces(_words_json(view), view, words), slots) for view in LAYOUTS}
 
     def html(self, facts: Facts) -> bytes:
         """The whole page."""
@@ -180,7 +183,7 @@ def _pieces(source: str, view: str, words: Language) -> list[str]:
                 pieces.extend((part, ""))
 
     fixed = _fixed(layout, words)
-    texts = {name: words.views[view].get(name, "") for name in WORDS}
+    texts = {name: _said(view, words).get(name, "") for name in WORDS}
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
     texts["hero_hidden"] = texts["label_hidden"] = f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
     for row in ROWS:
@@ -188,6 +191,13 @@ def _pieces(source: str, view: str, words: Language) -> list[str]:
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
     add(source)
     return pieces
+
+
+def _said(view: str, words: Language) -> Mapping[str, str]:
+    """The words of a view. A line that was drawn is a line, but nobody enters it in the order they came."""
+    if view == "drawn":
+        return {**words.views["fifo"], "lead": words.views["shuffle"]["lead"]}
+    return words.views[view]
 
 
 def _fixed(layout: Layout, words: Language) -> dict[str, str]:

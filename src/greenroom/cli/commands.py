@@ -221,7 +221,7 @@ def _say_of(worker: int) -> Callable[[str], None]:
     same = ("data", "origin")
 
     def say_as_worker(line: str) -> None:
-        if worker == 1 or not line.startswith(same):
+        if not line.startswith(("visitors", "books")) and (worker == 1 or not line.startswith(same)):
             say(f"worker {worker}: {line}")
 
     return say_as_worker if worker else say

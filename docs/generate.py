@@ -1,5 +1,6 @@
 """Writes docs/reference from the tables in the source, so that it cannot say anything else. Run: .venv/bin/python docs/generate.py"""
 
+import json
 import types
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
@@ -9,8 +10,13 @@ from typing import Any
 import typer
 from prometheus_client.core import GaugeMetricFamily
 
+from greenroom.api.app import PREFIX
+from greenroom.api.described import FORMS
+from greenroom.api.management import api_document
 from greenroom.cli import app
+from greenroom.control.forms import OURS, Form
 from greenroom.control.metrics import METRICS, gateway_rows
+from greenroom.control.refusals import CODES
 from greenroom.core.rules import FIELDS, FUNCTIONS
 from greenroom.core.rules.functions import FunctionSpec
 from greenroom.gateway.counts import Counts
@@ -126,7 +132,8 @@ def configuration() -> str:
     )
     parts.append("\n## `[[lists]]`\n\nNamed lists that expressions of any room reach as `$name`.\n\n" + keys(RuleList, without=["id"]))
     parts.append(
-        "\n## `[[crawlers]]`\n\nCrawlers beside those that are built in: [the how-to](../howto/countries-and-crawlers.md).\n\n" + keys(Crawler)
+        "\n## `[[crawlers]]`\n\nCrawlers beside those that are built in: [the how-to](../howto/countries-and-crawlers.md).\n\n"
+        + keys(Crawler)
     )
     for name, choices in lists:
         parts.append(f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n")
@@ -216,7 +223,100 @@ def rules() -> str:
     )
 
 
-PAGES = {"commands.md": commands, "configuration.md": configuration, "variables.md": variables, "metrics.md": metrics, "rules.md": rules}
+def api() -> str:
+    found = api_document()
+    parts = [
+        f"# The management API\n\n{NOTE}Under `{PREFIX}` on the control listener, in the shape that Cloudflare published.\n"
+        "`/openapi.json` below it is this page for machines. How to use it: [Use the API](../howto/use-the-api.md); what answers with\n"
+        "`success: false` mean: [Errors of the API](api-errors.md).\n\n"
+        "*Scope* is what the [token](commands.md#greenroom-token-create) must allow; who may `edit` may `read`.\n"
+    ]
+    operations: dict[str, list[tuple[str, ...]]] = {}
+    for path, methods in found["paths"].items():
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["properties"]["result"]
+            shown = (f"`{method.upper()} {path}`", operation["summary"], named(content), named(answer), operation["x-greenroom-scope"])
+            operations.setdefault(operation["tags"][0], []).append(shown)
+    for tag, rows in operations.items():
+        parts.append(f"\n## {tag.capitalize()}\n\n{table(('call', 'what it does', 'body', 'result', 'scope'), rows)}")
+    for name, form in FORMS.items():
+        parts.append(f"\n### {name}\n\n{blanks(form)}")
+    return "".join(parts)
+
+
+def named(schema: dict[str, Any]) -> str:
+    """The schema a call takes or gives; what a form has is described once, under its own name."""
+    if schema.get("type") == "array":
+        return f"list of {named(schema['items'])}"
+    name = schema.get("$ref", "").rpartition("/")[2]
+    base = name.removesuffix("Create").removesuffix("Edit")
+    if base in FORMS:
+        return f"[{base}](#{base.lower()})" + (", some fields" if name.endswith("Edit") else "")
+    return f"`{name}`" if name else ""
+
+
+def blanks(form: Form) -> str:
+    """The fields of one resource."""
+    whole = form.schema("whole")
+    needed = {*whole.get("required", ()), *whole["properties"].get(OURS, {}).get("required", ())}
+    properties = {
+        **whole["properties"],
+        **{f"{OURS}.{name}": inner for name, inner in whole["properties"].get(OURS, {}).get("properties", {}).items()},
+    }
+    rows = []
+    for name, schema in properties.items():
+        if name == OURS:
+            continue
+        default = "**required**" if name in needed else f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
+        default = "*read only*" if schema.get("readOnly") else default
+        rows.append((f"`{name}`", typed(schema), bounds(schema), default, schema.get("description", "")))
+    return table(("field", "type", "allowed", "default", "meaning"), rows)
+
+
+def typed(schema: dict[str, Any]) -> str:
+    kind = schema.get("type", "")
+    return " or ".join(kind) if isinstance(kind, list) else kind
+
+
+def bounds(schema: dict[str, Any]) -> str:
+    choices = schema.get("enum", ())
+    if len(choices) > MANY:
+        return f"one of {len(choices)}, as in [the file](configuration.md)"
+    if choices:
+        return ", ".join(f"`{json.dumps(choice)}`" for choice in choices)
+    parts = []
+    for low, high, unit in (("minimum", "maximum", ""), ("minLength", "maxLength", " characters")):
+        if low in schema or high in schema:
+            parts.append(" ".join(f"{word} {schema[key]:,}" for word, key in (("from", low), ("up to", high)) if key in schema) + unit)
+    if "maxItems" in schema:
+        parts.append(f"up to {schema['maxItems']:,} entries")
+    parts += [f"`{schema['pattern']}`"] if "pattern" in schema and schema.get("format") != "date-time" else []
+    parts += [schema["format"]] if "format" in schema else []
+    return "; ".join(parts)
+
+
+ERRORS_HEAD = """An answer that is no success has `errors`, at least one `{code, message}`; all that is wrong is said at once.
+`source.pointer` is a JSON pointer to the field in what was sent. Codes below 28000 are those that Cloudflare answers with; those
+from 28001 on are ours, because none are published for waiting rooms.
+
+"""
+
+
+def api_errors() -> str:
+    rows = [(f"`{int(code)}`", code.name.lower().replace("_", " "), str(meaning.status), meaning.text) for code, meaning in CODES.items()]
+    return f"# Errors of the API\n\n{NOTE}{ERRORS_HEAD}" + table(("code", "name", "status", "meaning"), rows)
+
+
+PAGES = {
+    "api.md": api,
+    "api-errors.md": api_errors,
+    "commands.md": commands,
+    "configuration.md": configuration,
+    "variables.md": variables,
+    "metrics.md": metrics,
+    "rules.md": rules,
+}
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import schemathesis
 from api_in_process import ApiInProcess, api_in
-from fastapi.routing import APIRoute
 from schemathesis import engine, hooks
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events
@@ -123,9 +122,3 @@ def test_every_answer_is_as_the_document_says(schema, tag) -> None:
     assert not wrong, "\n\n".join(dict.fromkeys(wrong))
     assert asked > 30 * len(operations)
     assert operations - reached <= CANNOT_BE_GUESSED, "never succeeded, so their answers were not compared"
-
-
-def test_the_document_names_every_route(api, schema) -> None:
-    described = {(method.upper(), path) for path, item in schema.raw_schema["paths"].items() for method in item}
-    served = {(method, route.path) for route in api.routes if isinstance(route, APIRoute) for method in route.methods}
-    assert served - described == {("GET", "/openapi.json")}

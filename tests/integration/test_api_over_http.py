@@ -94,6 +94,11 @@ def test_what_is_not_there_is_said_in_the_envelope(api, method, path, status, co
     assert (status == 405) is ("Allow" in reply.headers)
 
 
+def test_a_method_that_is_not_there_names_all_that_are(api, zone) -> None:
+    for path, allowed in ((f"/zones/{zone['id']}", "DELETE, GET, PATCH"), ("/zones", "GET, POST"), ("/openapi.json", "GET")):
+        assert api.ask("OPTIONS", path).headers["Allow"] == allowed
+
+
 def test_literal_segments_are_no_ids(api, zone) -> None:
     assert api.ask("GET", f"/zones/{zone['id']}/waiting_rooms/settings").result == {"search_engine_crawler_bypass": False}
     assert api.ask("GET", f"/zones/{zone['id']}/waiting_rooms/preview").status == 404

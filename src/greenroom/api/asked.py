@@ -1,10 +1,12 @@
 """What a request brings along: who asks, the JSON of its body, and the page that is wanted."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from fastapi import Depends, Query
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from greenroom.api.front import CALLER
@@ -57,6 +59,21 @@ class May:
         if "account_id" in request.path_params:
             check_account(request.path_params["account_id"])
         return caller
+
+
+def permission_of(route: APIRoute) -> May:
+    """What a route asks of a token."""
+    found = list(_permissions(route.dependant))
+    if len(found) != 1:
+        raise ValueError(f"{route.path} must ask for exactly one permission, not {len(found)}")
+    return found[0]
+
+
+def _permissions(dependant: Dependant) -> Iterator[May]:
+    for inner in dependant.dependencies:
+        if isinstance(inner.call, May):
+            yield inner.call
+        yield from _permissions(inner)
 
 
 FilteredReader = Annotated[Caller, Depends(May("read", filtered=True))]

@@ -7,8 +7,9 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
-from greenroom.api.asked import May
+from greenroom.api.asked import May, permission_of
 from greenroom.api.envelope import JSON
 from greenroom.control.events import DETAILS, EVENT
 from greenroom.control.explaining import explanation_schemas
@@ -154,7 +155,7 @@ def schemas() -> dict[str, Json]:
     }
 
 
-def document(app: FastAPI, prefix: str) -> Json:
+def document(app: FastAPI, routes: Iterable[APIRoute], prefix: str) -> Json:
     """The whole OpenAPI 3.1 document; only schemas that are used are in it."""
     found: Json = get_openapi(
         title="greenroom",
@@ -164,10 +165,12 @@ def document(app: FastAPI, prefix: str) -> Json:
         routes=app.routes,
         servers=[{"url": prefix}],
     )
-    for path in found["paths"].values():
-        for operation in path.values():
+    for route in routes:
+        for method in route.methods or ():
+            operation = found["paths"][route.path][method.lower()]
             operation["responses"].pop("422", None)  # FastAPI's own; ours is 400 in the envelope
             operation["summary"] = operation["description"].partition(".")[0]
+            operation["x-greenroom-scope"] = permission_of(route).scope
     components = schemas()
     used = set(_references(found["paths"]))
     while more := {inner for name in used for inner in _references(components[name])} - used:

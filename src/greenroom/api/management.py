@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -29,6 +30,18 @@ from greenroom.ports import Clock, ConfigStore
 
 ROUTERS = (zones.router, preview.router, rooms.router, events.router, rules.router, lists.router, explain.router)
 """Literal segments before ids: `settings` and `preview` stand where a room's id would."""
+
+
+ROUTES = tuple(route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute))
+"""Every call that asks for a token."""
+
+
+def api_document() -> dict[str, Any]:
+    """The OpenAPI document, for whoever has no API running."""
+    app = FastAPI()
+    for router in ROUTERS:
+        app.include_router(router)
+    return document(app, ROUTES, PREFIX)
 
 
 def management_api(
@@ -60,7 +73,7 @@ def management_app(
     def openapi() -> Response:
         """Needs no token: it says nothing about this installation."""
         if not described:
-            described.update(document(app, PREFIX))
+            described.update(document(app, ROUTES, PREFIX))
         return JSONResponse(described)
 
     for error, handler in HANDLERS.items():
@@ -82,7 +95,8 @@ async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
     headers = {}
     if error.status_code == CODES[Code.NO_METHOD].status:
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-        matching = (route for route in request.app.routes if isinstance(route, Route) and route.path_regex.match(path))
+        alone = [route for route in request.app.routes if isinstance(route, Route)]
+        matching = (route for route in (*ROUTES, *alone) if route.path_regex.match(path))
         headers["Allow"] = ", ".join(sorted({method for route in matching for method in route.methods or ()}))
     return refused(no_route(error.status_code, request.method, request.url.path), headers)
 

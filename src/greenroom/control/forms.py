@@ -240,7 +240,7 @@ class Form:
         answer = what == "answer"
         groups: dict[bool, Json] = {}
         for ours in (False, True):
-            properties = {blank.name: _blank_schema(blank) for blank in self.blanks if blank.rule.extension is ours}
+            properties = {blank.name: _blank_schema(blank, what) for blank in self.blanks if blank.rule.extension is ours}
             needed = [blank for blank in self.blanks if blank.rule.extension is ours and blank.default is not UNSET]
             required = [blank.name for blank in needed if answer or (what == "whole" and blank.required)]
             groups[ours] = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -365,8 +365,10 @@ def _record_schema(record: type) -> Json:
     return schema | ({"required": required} if required else {})
 
 
-def _blank_schema(blank: Blank) -> Json:
+def _blank_schema(blank: Blank, what: str) -> Json:
     schema = blank.shape.schema(blank.rule)
+    if what == "whole" and not blank.rule.read_only and blank.default is not NEEDED and blank.default is not UNSET:
+        schema = {**schema, "default": blank.shape.show(blank.default)}
     text = blank.rule.help + (f", in {blank.rule.unit}" if blank.rule.unit else "")
     described = {**schema, "description": text[:1].upper() + text[1:] + "."}
     if blank.rule.example is not None:

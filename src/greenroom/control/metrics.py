@@ -1,5 +1,6 @@
 """The metrics of a running greenroom: one row here is one metric at /metrics and one line in its documentation."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -29,12 +30,20 @@ def _process(name: str, help: str, read: Callable[[State], float], kind: type = 
 
 def _room(name: str, help: str, read: Callable[[RoomState], float | None], kind: type = GaugeMetricFamily) -> Row:
     def samples(state: State) -> Iterator[Sample]:
-        for room in state.rooms:
+        for label, room in _labelled(state):
             value = read(room)
             if value is not None:
-                yield (room.room.name,), value
+                yield (label,), value
 
     return Row(f"greenroom_room_{name}", kind, help, ("room",), samples)
+
+
+def _labelled(state: State) -> Iterator[tuple[str, RoomState]]:
+    """Each room with its name; where rooms of two zones have the same one, its host and path tell them apart."""
+    names = Counter(state.room.name for state in state.rooms)
+    for found in state.rooms:
+        room = found.room
+        yield room.name if names[room.name] == 1 else f"{room.name} ({room.host}{room.path})", found
 
 
 def _median_wait(state: RoomState) -> float | None:
@@ -42,9 +51,9 @@ def _median_wait(state: RoomState) -> float | None:
 
 
 def _requests(state: State) -> Iterator[Sample]:
-    for room in state.rooms:
+    for label, room in _labelled(state):
         for result, count in sorted(room.requests.items()):
-            yield (room.room.name, result), count
+            yield (label, result), count
 
 
 METRICS: tuple[Row, ...] = (

@@ -9,7 +9,6 @@ in ten seconds leaves it ten seconds from now, whatever the clocks of two machin
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -53,24 +52,24 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     seen: int = 0  # of all granted, how many have arrived there for certain
 
 
-class Mark(NamedTuple):
-    """What makes a row worth writing again. All else in it is as good when it is older: it counts more, not less."""
+RHO_MARGIN = 1.25
+"""What may be in force is remembered with a margin, so that the row need not be written again whenever it grows a little."""
 
-    counters: tuple[int, ...]
-    rho: int
-
-    def worth_writing(self, before: "Mark | None") -> bool:
-        """Whether the row that was written `before` would not do."""
-        return before is None or self.counters != before.counters or self.rho > before.rho
+Mark = tuple[int, ...]
+"""What makes a row worth writing again; all else in it is as good when it is older: it counts more, not less. Rho comes last."""
 
 
 def mark_of(center: DataCenter) -> Mark:
     """Of the row that would be written now."""
-    counters = (
-        center.epoch, center.granted, center.returned_permits, center.returned_freed, center.used, center.over, center.settled,
-        center.acknowledged, center.orphans, center.retired, center.moved_in, center.moved_out,
+    return (
+        center.granted, center.acknowledged, center.epoch, center.returned_permits, center.returned_freed, center.used, center.over,
+        center.settled, center.orphans, center.retired, center.moved_in, center.moved_out, center.rhos[0][1] if center.rhos else 0,
     )  # fmt: skip
-    return Mark(counters, center.rhos[0][1] if center.rhos else 0)
+
+
+def worth_writing(now: Mark, before: Mark) -> bool:
+    """Whether the row that was written before would not do."""
+    return not before or now[:-1] != before[:-1] or now[-1] > int(before[-1] * RHO_MARGIN) + 1
 
 
 def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
@@ -82,8 +81,8 @@ def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) ->
     return CenterRow(
         center.epoch, center.heard, center.answered, center.granted, center.returned_permits, center.returned_freed, center.used,
         center.over, center.settled, center.acknowledged, center.orphans, center.orphans_until_ms,
-        center.rhos[0][1] if center.rhos else 0, tuple(leaving.items()), center.retired, center.moved_in, center.moved_out,
-        on_the_way, center.seen,
+        int(center.rhos[0][1] * RHO_MARGIN) + 1 if center.rhos else 0,
+        tuple(leaving.items()), center.retired, center.moved_in, center.moved_out, on_the_way, center.seen,
     )  # fmt: skip
 
 

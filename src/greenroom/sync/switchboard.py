@@ -11,11 +11,14 @@ everything may have been lost, and from here that looks the same.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from zlib import crc32
 
 import msgspec
 
+from greenroom.admission.center import DataCenter
 from greenroom.admission.coordinator import Coordinator
-from greenroom.admission.remembering import CenterRow, Mark, RoomRow, center_row, mark_of, recalled, room_row
+from greenroom.admission.forecast import THINK_MS
+from greenroom.admission.remembering import CenterRow, Mark, RoomRow, center_row, mark_of, recalled, room_row, worth_writing
 from greenroom.model.room import Room
 from greenroom.sync.letters import Answer, encode, report_of
 
@@ -55,8 +58,7 @@ class Switchboard:
         self._data_centers: tuple[str, ...] = ()
         self._dormant: dict[str, Dormant] = {}
         self._touched: dict[str, tuple[str, str]] = {}  # name of a row -> room id, data center or ''
-        self._marks: dict[str, Mark] = {}  # of the rows as they were written
-        self._writing: dict[str, Mark] = {}
+        self._writing: list[tuple[DataCenter, Mark]] = []
         self._forgotten: dict[str, None] = {}
 
     # -- what is written down ----------------------------------------------------------------------------------------------------
@@ -80,6 +82,7 @@ class Switchboard:
     def rows(self) -> dict[str, bytes]:
         """What has changed since the last `written`: to be written down before an answer goes out."""
         rows = {CLOCK_ROW: encode(self.now_ms), LIFE_ROW: self._life}
+        self._writing.clear()
         for name, (room_id, data_center) in self._touched.items():
             coordinator = self.coordinators.get(room_id)
             if coordinator is None:
@@ -91,10 +94,8 @@ class Switchboard:
             if center is None:
                 self._forgotten[name] = None
                 continue
-            mark = mark_of(center)
-            if mark.worth_writing(self._marks.get(name)):
-                rows[name] = encode(center_row(center, coordinator.movers.on_the_way(data_center)))
-                self._writing[name] = mark
+            rows[name] = encode(center_row(center, coordinator.movers.on_the_way(data_center)))
+            self._writing.append((center, mark_of(center)))
         return rows
 
     def forgotten(self) -> list[str]:
@@ -103,7 +104,8 @@ class Switchboard:
 
     def written(self) -> None:
         """`rows` and `forgotten` are where nothing is lost."""
-        self._marks |= self._writing
+        for center, mark in self._writing:
+            center.marked = mark
         self._writing.clear()
         self._touched.clear()
         self._forgotten.clear()
@@ -122,6 +124,7 @@ class Switchboard:
             coordinator = self.coordinators.get(room_id)
             if coordinator is None:
                 coordinator = self.coordinators[room_id] = self._begin(room)
+                coordinator.forecaster.due_ms += crc32(room_id.encode()) % THINK_MS  # or all rooms would think at the same letter
             elif moved:
                 coordinator.enlist(names, self.now_ms)
             elif room == self._rooms[room_id]:
@@ -151,7 +154,6 @@ class Switchboard:
                 del self._dormant[room_id]
                 for name in (room_id, *(f"{room_id}|{data_center}" for data_center in dormant.rows)):
                     self._forgotten[name] = None
-                    self._marks.pop(name, None)
 
     def _touch(self, room_id: str, coordinator: Coordinator) -> None:
         """All rows of a room may have to be written."""
@@ -176,9 +178,11 @@ class Switchboard:
             coordinator = self.coordinators.get(room_id)
             if coordinator is None or up.data_center != data_center:
                 continue
-            doubted = len(coordinator.doubted)
+            doubted = bool(coordinator.doubted)
             rooms[room_id] = coordinator.sync(up, now_ms, self._getrandbits(64))
-            if len(coordinator.doubted) != doubted:
+            if doubted and not coordinator.doubted:  # a row that doubts more than is necessary does no harm
                 self._touched[room_id] = (room_id, "")
-            self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
+            center = coordinator.data_centers[data_center]
+            if worth_writing(mark_of(center), center.marked):
+                self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
         return encode(Answer(report.number, rooms))

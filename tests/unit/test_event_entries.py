@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from greenroom.cli.show import event_lines
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.runtime.config import read_config
@@ -110,3 +111,11 @@ def test_a_time_without_a_zone_is_refused() -> None:
 def test_events_of_one_room_must_not_overlap() -> None:
     assert "overlap" in problems(SALE + SALE.replace('"sale"', '"other"'))["rooms[0].events[1]"]
     assert "[[rooms.events]]" in problems("events = 3")["rooms[0].events"]
+
+
+def test_check_says_what_events_do() -> None:
+    found = config(SALE + 'prequeue_start_time = "2026-05-01T08:00:00Z"\nshuffle_at_event_start = true\nqueueing_method = "random"\n')
+    assert event_lines(next(iter(found.events.values()))) == [
+        "  event sale: 2026-05-01T10:00:00Z to 2026-05-01T12:00:00Z, pre-queue from 2026-05-01T08:00:00Z, places drawn at the start",
+        "    queueing_method = random",
+    ]

@@ -5,7 +5,9 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
+from greenroom.control.times import plain_moment
 from greenroom.errors import Problem
+from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import Rule
@@ -63,7 +65,7 @@ def show_config(config: Config) -> None:
         say(f"list       ${named.name}: {len(named.items)} {_ITEMS[named.kind]}")
     for room in config.rooms:
         say()
-        for line in (*room_lines(room), *rule_lines(config.rules.get(room.id, ()))):
+        for line in (*room_lines(room), *event_lines(config.events.get(room.id, ())), *rule_lines(config.rules.get(room.id, ()))):
             say(line)
     for note in config.notes:
         say(f"note: {note}")
@@ -90,6 +92,19 @@ def room_lines(room: Room) -> list[str]:
 def rule_lines(rules: Iterable[Rule]) -> list[str]:
     """The bypass rules of one room, an expression of several lines on one."""
     return [f"  {'lets by' if rule.enabled else 'switched off'}: {' '.join(rule.expression.split())}" for rule in rules]
+
+
+def event_lines(events: Iterable[Event]) -> list[str]:
+    """The events of one room: when, and what they change."""
+    lines = []
+    for event in sorted(events, key=lambda event: event.opens_ms):
+        times = f"{plain_moment(event.event_start_ms)} to {plain_moment(event.event_end_ms)}"
+        how = ", places drawn at the start" if event.shuffle_at_event_start else ""
+        before = f", pre-queue from {plain_moment(event.prequeue_start_ms)}{how}" if event.prequeue_start_ms is not None else ""
+        lines.append(f"  event {event.name}: {'suspended, ' if event.suspended else ''}{times}{before}")
+        changes = [(name, getattr(event, name)) for name in OVERRIDES]
+        lines += [f"    {name} = {_shown(name, value)}" for name, value in changes if value is not None]
+    return lines
 
 
 _PLAIN = Room(name="plain", host="*", total_active_users=1, new_users_per_minute=1)

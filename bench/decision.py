@@ -13,15 +13,17 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from greenroom.gateway.calendar import compile_room
 from greenroom.gateway.forwarded import ForwardedPolicy
 from greenroom.gateway.head import Peer, RequestHead, read_head
 from greenroom.gateway.outgoing import outgoing_head
 from greenroom.gateway.reception import Reception
-from greenroom.gateway.room_table import RoomTable, compile_room
+from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.tickets import Sealer
 from greenroom.model.room import Room
 from greenroom.model.visit import Answer, Forward, Reply
 from greenroom.runtime.clock import MonotonicClock
+from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.memory import MemoryLedger
 
@@ -63,7 +65,13 @@ def main() -> None:
                 id="room", name="bench", host="shop.example.com", total_active_users=limit, new_users_per_minute=limit, session_duration=30
             )
             ledger = MemoryLedger(room, clock, random.Random(1).getrandbits, None)
-            table = RoomTable([compile_room(room, ledger, Counter(), always_use_https=False)])
+            table = RoomTable(
+                [
+                    compile_room(
+                        room, (), clock.now_ms(), ledger, Counter(), always_use_https=False, draws=DrawFiles(Path(folder)), on_error=print
+                    )
+                ]
+            )
             return Reception(table, Sealer(ring), clock, os.urandom, print)
 
         def head(cookie: bytes = b"") -> RequestHead:

@@ -33,7 +33,7 @@ class RouteTable(Generic[T]):
             table, key = (self._folded, prefix.lower()) if any_case else (self._exact, prefix)
             table.setdefault(route.host, {})[key] = value
             self._depth = max(self._depth, prefix.count("/"))
-        self._patterns = any(host.startswith("*.") for host in (*self._exact, *self._folded))
+        self._patterns = frozenset(host for host in (*self._exact, *self._folded) if host.startswith("*."))
 
     def find(self, host: str, path: str) -> T | None:
         """What covers this canonical host and path, or None."""
@@ -46,7 +46,8 @@ class RouteTable(Generic[T]):
     def _below_patterns(self, host: str, path: str) -> T | None:
         dot = host.find(".")
         while dot >= 0:
-            found = self._below(f"*{host[dot:]}", path)
+            pattern = f"*{host[dot:]}"
+            found = self._below(pattern, path) if pattern in self._patterns else None
             if found is not None:
                 return found
             dot = host.find(".", dot + 1)

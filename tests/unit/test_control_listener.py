@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from greenroom.api.app import control_app
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
-from greenroom.control.state import ConfigState, Figures, RoomState, State
+from greenroom.control.state import ConfigState, Figures, RoomState, State, StoreState
 from greenroom.control.status import status
 from greenroom.errors import Problem
 from greenroom.gateway.counts import Counts
@@ -140,3 +140,37 @@ def test_the_status_tells_the_same_as_json() -> None:
 def test_a_control_listener_open_to_the_network_is_pointed_out() -> None:
     assert exposure_notes(Address("127.0.0.1", 1)) == exposure_notes(Address("::1", 1)) == []
     assert "0.0.0.0:1" in exposure_notes(Address("0.0.0.0", 1))[0]
+
+
+def test_rooms_of_one_name_in_two_zones_are_told_apart() -> None:
+    twin = RoomState(Room(id="j", name="shop", host="other.org", path="/x", total_active_users=5, new_users_per_minute=7), FIGURES, {})
+    found = values(changed(rooms=(*SERVING.rooms, twin)))
+    assert ("greenroom_room_active_users", (("room", "shop (shop.example.com/)"),)) in found
+    assert ("greenroom_room_active_users", (("room", "shop (other.org/x)"),)) in found
+
+
+def test_the_store_is_told_with_what_is_wrong_with_its_newest_revision() -> None:
+    store = StoreState("sqlite:///x", True, 4, 4, 9_000).refused(5, (Problem("room a", "clashes"),)).lost()
+    found = values(changed(store=store))
+    assert found["greenroom_config_store_valid", ()] == 0
+    assert found["greenroom_config_store_reachable", ()] == 0
+    assert found["greenroom_config_store_revision", ()] == 4
+    assert found["greenroom_config_store_refusals_total", ()] == 1
+    told = status(changed(store=store))["config_store"]
+    assert told == {
+        "store": "sqlite:///x",
+        "reachable": False,
+        "revision": 4,
+        "valid": False,
+        "problems": [{"key": "room a", "reason": "clashes"}],
+        "from_copy": False,
+    }
+
+
+def test_a_refusal_counts_once_however_often_it_is_tried_and_is_forgotten_with_the_next_good_revision() -> None:
+    why = (Problem("room a", "clashes"),)
+    store = StoreState(revision=4, tried=4).refused(5, why).refused(5, why)
+    assert (store.refusals, store.revision, store.problems) == (1, 4, why)
+    assert store.refused(6, why).refusals == 2
+    good = store.of_revision(6, 1_000)
+    assert (good.refusals, good.revision, good.taken, good.problems) == (1, 6, 1, ())

@@ -67,6 +67,14 @@ class Memory:
         self.sessions, self.places, self.spent, self.window = before or (sessions, places, spent, window)
 
 
+def doubted(memory: Memory, now_ms: int) -> Memory:
+    """The same books when they may be older than what visitors were told since: every session as if renewed now, so none ends too early.
+
+    To be restored into a new epoch only. Sessions that are missing are orphans at the coordinator.
+    """
+    return Memory(dict.fromkeys(memory.sessions, now_ms), memory.places, memory.spent, memory.window, max(memory.latest_ms, now_ms))
+
+
 def remember(payloads: Iterable[bytes]) -> Memory:
     """The books of one room from all its payloads, oldest first. Raises ValueError as `Memory.replay` does."""
     memory = Memory()

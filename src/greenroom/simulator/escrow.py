@@ -9,7 +9,7 @@ from collections.abc import Callable
 from greenroom.admission.coordinator import Coordinator
 from greenroom.admission.ledger import Ledger
 from greenroom.admission.messages import SyncDown, SyncUp
-from greenroom.admission.records import Memory
+from greenroom.admission.records import Memory, doubted
 from greenroom.admission.visiting import visit
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -145,7 +145,7 @@ class Escrow:
         old = one.disk
         self.lose_books(center)
         if old:
-            one.ledger.restore(old, self._local_ms(one))
+            one.ledger.restore(doubted(old, self._local_ms(one)), self._local_ms(one))
             one.ledger.log.clear()
 
     def silence(self, change: int) -> None:

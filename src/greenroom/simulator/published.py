@@ -31,6 +31,7 @@ REFRESH_MS = 20_000
 MINUTE_MS = 60_000
 ANYWHERE_MS = 65
 """A call to the counter of Anywhere slots (published: 60 or 70 ms)."""
+SWEEP_MS = 10_000
 FORGOTTEN_MS = 45_000
 """A waiting visitor who did not try for so long is not counted any more."""
 
@@ -42,6 +43,9 @@ class Site:
         self.down = 0
         self.sessions: dict[bytes, int] = {}
         self.waiting: dict[bytes, tuple[int, int]] = {}  # id -> bucket, last try
+        self.buckets: Counter[int] = Counter()
+        """Waiting visitors by minute of arrival."""
+        self.swept_ms = 0
         self.came: Counter[int] = Counter()  # new visitors by minute
         self.sent = 0  # this minute
         self.sent_by: Counter[int] = Counter()  # worker -> sent this minute from slots
@@ -143,7 +147,7 @@ class Published:
     def lose_books(self, center: int) -> None:
         """See `visitor.Door`."""
         site = self.sites[center]
-        site.sessions, site.waiting, site.sent_by = {}, {}, Counter()
+        site.sessions, site.waiting, site.sent_by, site.buckets = {}, {}, Counter(), Counter()
 
     def restore_old(self, center: int) -> None:
         """Nothing is kept on disk."""
@@ -225,7 +229,8 @@ class Published:
 
     def _admit(self, visitor: Visitor, site: Site) -> Outcome:
         now_ms = self._agenda.now_ms
-        site.waiting.pop(visitor.id, None)
+        if site.waiting.pop(visitor.id, None):
+            site.buckets[visitor.came_ms // MINUTE_MS] -= 1
         site.sent += 1
         visitor.home = visitor.center
         self._admitted.append(now_ms)
@@ -235,6 +240,7 @@ class Published:
     def _hold(self, visitor: Visitor, site: Site) -> Outcome:
         now_ms = self._agenda.now_ms
         bucket = visitor.came_ms // MINUTE_MS
+        site.buckets[bucket] += visitor.id not in site.waiting
         site.waiting[visitor.id] = (bucket, now_ms)
         ahead = sum(count for other, count in site.world.buckets.items() if other <= bucket)
         while self._admitted and now_ms - self._admitted[0] > MINUTE_MS:
@@ -254,10 +260,13 @@ class Published:
             return
         self.messages += 1
         site.sessions = {one: until_ms for one, until_ms in site.sessions.items() if until_ms > now_ms}
-        site.waiting = {one: place for one, place in site.waiting.items() if now_ms - place[1] <= FORGOTTEN_MS}
+        if now_ms - site.swept_ms >= SWEEP_MS:
+            site.swept_ms = now_ms
+            site.waiting = {one: place for one, place in site.waiting.items() if now_ms - place[1] <= FORGOTTEN_MS}
+            site.buckets = Counter(bucket for bucket, _ in site.waiting.values())
         minute = now_ms // MINUTE_MS
         sent = site.sent if site.minute == minute else 0
-        buckets = dict(Counter(bucket for bucket, _ in site.waiting.values()))
+        buckets = {bucket: count for bucket, count in site.buckets.items() if count > 0}
         self._links.send(number, self._heard, number, (len(site.sessions), sent, buckets, dict(site.came), minute))
 
     def _heard(self, number: int, told: tuple[int, int, dict[int, int], dict[int, int], int]) -> None:

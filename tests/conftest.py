@@ -299,7 +299,7 @@ class Application(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_GET = do_POST = do_HEAD = do_PUT = do_DELETE = answer  # noqa: N815
+    do_GET = do_POST = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = answer  # noqa: N815
 
     def log_message(self, *_: object) -> None:
         pass

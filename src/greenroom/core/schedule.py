@@ -27,6 +27,11 @@ class Effective(msgspec.Struct, frozen=True):
     until_ms: int | None = None
 
     @property
+    def holds_nobody(self) -> bool:
+        """Whether every request goes on, also one that could show no waiting page."""
+        return self.room.queueing_method == "passthrough" and not self.room.queue_all and self.phase is not Phase.PREQUEUE
+
+    @property
     def ledger_room(self) -> Room:
         """The room as the ledger is told: a pre-queue holds everybody, whatever the method, like queue_all."""
         return replace(self.room, queue_all=True) if self.phase is Phase.PREQUEUE else self.room

@@ -114,7 +114,7 @@ class Reception:
     def _ask(
         self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], brought: dict[Ticket, bytes], now_ms: int, then: Then
     ) -> None:
-        able = bool(tickets) or may_take_place(arrival, compiled.room.json_response_enabled)
+        able = bool(tickets) or compiled.effective.holds_nobody or may_take_place(arrival, compiled.room.json_response_enabled)
         decision = decide(compiled.room, tickets, now_ms, able)
         question = decision.question
         if question is Question.PLACELESS:

@@ -293,6 +293,23 @@ def test_lists_of_hosts_and_systems_and_the_rules_that_refer_to_them(drive) -> N
     drive(story)
 
 
+def test_the_audit_log_tells_who_changed_what_before_and_after(drive) -> None:
+    async def story(cf: Any) -> None:
+        zone = await new_zone(cf)
+        room = await new_room(cf, zone)
+        await done(cf.waiting_rooms.edit(room.id, zone_id=zone.id, host=zone.name, name="room", **{**LIMITS, "total_active_users": 400}))
+        await done(cf.waiting_rooms.delete(room.id, zone_id=zone.id))
+        found = [entry for entry in await each(cf.audit_logs.list(account_id=ACCOUNT, per_page=50)) if entry.resource.id == room.id]
+        assert [entry.action.type for entry in found] == ["removed", "changed", "created"]
+        assert all(entry.actor.id.startswith("token sdk (") for entry in found)
+        changed = found[1].to_dict()
+        assert changed["oldValueJson"] == {"total_active_users": 300}
+        assert changed["newValueJson"] == {"total_active_users": 400}
+        assert "secret" not in str([entry.to_dict() for entry in found])
+
+    drive(story)
+
+
 def test_everything_wrong_is_said_at_once_with_a_pointer_to_each_field(drive) -> None:
     async def story(cf: Any) -> None:
         zone = await new_zone(cf)

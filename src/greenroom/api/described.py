@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from greenroom.api.asked import May, permission_of
 from greenroom.api.envelope import JSON
+from greenroom.control.audit import LOG
 from greenroom.control.events import DETAILS, EVENT
 from greenroom.control.explaining import explanation_schemas
 from greenroom.control.forms import Form, Json
@@ -33,6 +34,7 @@ FORMS: dict[str, Form] = {
     "List": LIST,
     "ListItem": ITEM,
     "Operation": OPERATION,
+    "AuditEntry": LOG,
 }
 """Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit (PATCH)."""
 
@@ -42,6 +44,11 @@ _INFO = {
     "type": "object",
     "properties": {name: {"type": "integer"} for name in ("page", "per_page", "count", "total_count", "total_pages")},
     "required": ["page", "per_page", "count", "total_count", "total_pages"],
+}
+_BATCH = {
+    "type": "object",
+    "properties": {name: {"type": "integer"} for name in ("page", "per_page", "count")},
+    "required": ["page", "per_page", "count"],
 }
 _CURSORS = {
     "type": "object",
@@ -145,6 +152,7 @@ def schemas() -> dict[str, Json]:
     return found | {
         "Failure": _ERROR,
         "PageInfo": _INFO,
+        "BatchInfo": _BATCH,
         "CursorInfo": _CURSORS,
         "Id": _ID,
         "OperationId": _OPERATION_ID,

@@ -18,7 +18,7 @@ from greenroom.api.envelope import no_route, refused
 from greenroom.api.front import Front
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
-from greenroom.api.routes import events, explain, lists, rooms, rules, zones
+from greenroom.api.routes import audit, events, explain, lists, rooms, rules, zones
 from greenroom.control.access import Door
 from greenroom.control.desk import Desk
 from greenroom.control.explaining import Explains
@@ -28,7 +28,7 @@ from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore
 
-ROUTERS = (zones.router, preview.router, rooms.router, events.router, rules.router, lists.router, explain.router)
+ROUTERS = (zones.router, preview.router, rooms.router, events.router, rules.router, lists.router, audit.router, explain.router)
 """Literal segments before ids: `settings` and `preview` stand where a room's id would."""
 
 

@@ -1,0 +1,77 @@
+"""Who changed what and when, as the API answers it: newest first, with what was there before and after."""
+
+from typing import Any
+
+import msgspec
+
+from greenroom.control.forms import Form, Json, Shown, computed
+from greenroom.control.times import moment as written
+from greenroom.model.change import AuditEntry
+from greenroom.model.zone import ACCOUNT_ID
+from greenroom.ports import ConfigStore
+
+CHUNK = 1_000
+"""Entries passed over at once on the way to a later page."""
+
+_TEXT = {"type": "string"}
+_VALUES = {"type": ["object", "null"]}
+
+
+def _object(**properties: Json) -> Json:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+LOG = Form(
+    (
+        computed("id", "grows with every entry", Shown(_TEXT)),
+        computed("when", "when it was done", Shown({"type": "string", "format": "date-time"})),
+        computed("actor", "who did it", Shown(_object(id=_TEXT, type=_TEXT))),
+        computed("action", "created, changed or removed", Shown(_object(type=_TEXT, result={"type": "boolean"}))),
+        computed("resource", "what it was done to", Shown(_object(type=_TEXT, id=_TEXT))),
+        computed(
+            "metadata",
+            "its name, what it belongs to, and the revision",
+            Shown(_object(name=_TEXT, parent=_TEXT, revision={"type": "integer"})),
+        ),
+        computed("owner", "the account", Shown(_object(id=_TEXT))),
+        computed("interface", "always empty", Shown(_TEXT)),
+        computed("oldValue", "`oldValueJson` as text", Shown(_TEXT)),
+        computed("newValue", "`newValueJson` as text", Shown(_TEXT)),
+        computed("oldValueJson", "the fields that differ, as they were; null when it was created", Shown(_VALUES)),
+        computed("newValueJson", "the fields that differ, as they are; null when it was removed", Shown(_VALUES)),
+    )
+)
+
+
+def page(store: ConfigStore, skip: int, count: int) -> list[Json]:
+    """`count` entries behind the `skip` newest ones."""
+    before = None
+    while skip > 0:
+        passed = store.audit(min(skip, CHUNK), before)
+        if not passed:
+            return []
+        skip -= len(passed)
+        before = passed[-1].number
+    return [show(entry) for entry in store.audit(count, before)]
+
+
+def show(entry: AuditEntry) -> Json:
+    """One entry. Secrets were left out when it was written."""
+    return {
+        "id": str(entry.number),
+        "when": written(entry.at_ms),
+        "actor": {"id": entry.author, "type": "user"},
+        "action": {"type": entry.action, "result": True},
+        "resource": {"type": entry.kind, "id": entry.id},
+        "metadata": {"name": entry.name, "parent": entry.parent, "revision": entry.revision},
+        "owner": {"id": ACCOUNT_ID},
+        "interface": "",
+        "oldValue": _text(entry.before),
+        "newValue": _text(entry.after),
+        "oldValueJson": entry.before,
+        "newValueJson": entry.after,
+    }
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else msgspec.json.encode(value).decode()

@@ -1,8 +1,10 @@
-"""`greenroom export`, `import` and `apply`: the whole configuration of the store as one file."""
+"""`greenroom export`, `import`, `apply` and `audit`: the whole configuration of the store as one file, and who changed it."""
 
 import json
 import sys
 import tomllib
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,19 +48,35 @@ def apply(
     _make_true(_read(file), data, store, only_check=check)
 
 
+def audit(
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1_000, help="How many changes, the newest ones.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with everything before and after.")] = False,
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Show who changed what, the latest change first."""
+    with desk_or_exit(data, store) as desk:
+        for entry in desk.store.audit(limit):
+            if as_json:
+                say(json.dumps(asdict(entry), ensure_ascii=False))
+            else:
+                when = datetime.fromtimestamp(entry.at_ms / 1000, UTC).isoformat(timespec="seconds")
+                fields = f" ({', '.join(entry.after)})" if entry.action == "changed" and entry.after else ""
+                say(f"{when}  {entry.author}: {entry.kind.replace('_', ' ')} {entry.name} {entry.action}{fields}")
+
+
 def _make_true(document: Any, data: Path | None, store: str | None, *, only_check: bool = False, only_into_empty: bool = False) -> None:
-    from greenroom.control.whole import make_true, step_line
+    from greenroom.control.whole import make_true
     from greenroom.runtime.addresses import origin_problems
     from greenroom.runtime.desk import author_here
 
     plan = make_true(document, origin_problems, only_into_empty=only_into_empty)
     with desk_or_exit(data, store) as desk:
-        steps = desk.trial(plan) if only_check else desk.change(author_here(), plan)
-        known = desk.look(lambda configuration: configuration)
-        for step in steps:
-            say(step_line(step, known))
+        lines = desk.trial(plan) if only_check else desk.change(author_here(), plan)
+    for line in lines:
+        say(line)
     done = "would be made" if only_check else "made"
-    say(f"{len(steps)} change{'' if len(steps) == 1 else 's'} {done}" if steps else "nothing to do")
+    say(f"{len(lines)} change{'' if len(lines) == 1 else 's'} {done}" if lines else "nothing to do")
 
 
 def _read(file: Path) -> Any:
@@ -78,6 +96,6 @@ def _text(file: Path) -> str:
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the three commands."""
-    for name, command in (("export", export), ("import", import_), ("apply", apply)):
+    """Adds these commands."""
+    for name, command in (("export", export), ("import", import_), ("apply", apply), ("audit", audit)):
         app.command(name)(command)

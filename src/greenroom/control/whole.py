@@ -80,7 +80,7 @@ def _brief(form: Form, shown: Json, leave_out: Iterable[str] = ()) -> Json:
 
 
 def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty: bool = False) -> Plan:
-    """What the document says and nothing else from now on; answers with the steps. Raises Refused with every fault.
+    """What the document says and nothing else from now on; answers with a line for each step. Raises Refused with every fault.
 
     `only_into_empty`: refused when there is something already that would be changed or taken away.
     """
@@ -88,10 +88,11 @@ def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty
     def plan(known: Configuration, at: Moment) -> Planned:
         wanted = _wanted(known, document, at, origin_problems)
         changes = differences(known, wanted, at.now_ms)
-        _, steps = applied(known, changes, at.now_ms)
+        after, steps = applied(known, changes, at.now_ms)
         if only_into_empty and any(step.before for step in steps):
             raise Refused(Fault(Code.IN_USE, "there is a configuration already; `greenroom apply` makes it what the file says"))
-        return Planned(changes, lambda _after: steps)
+        lines = [_line(step, after if step.after else known) for step in steps]
+        return Planned(changes, lambda _after: lines)
 
     return plan
 
@@ -113,7 +114,7 @@ def differences(known: Configuration, wanted: Configuration, now_ms: int) -> lis
     return removals + puts
 
 
-def step_line(step: Step, above: Configuration) -> str:
+def _line(step: Step, above: Configuration) -> str:
     """One step for people: `change waiting room shop: total_active_users 200 -> 300`."""
     before, after = told(step)
     what = f"{_WORDS[step.action]} {step.kind.replace('_', ' ')} {_path(step, above)}"

@@ -1,0 +1,123 @@
+"""`greenroom export`, `import`, `apply` and `audit`, as somebody types them."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from greenroom.cli import app
+from greenroom.stores.sql import SqlStore, default_url
+
+DOCUMENT = """
+[[lists]]
+name = "office"
+kind = "ip"
+items = [{ ip = "203.0.113.0/24" }]
+
+[[zones]]
+name = "example.com"
+
+[[zones.waiting_rooms]]
+name = "shop"
+host = "shop.example.com"
+total_active_users = 2000
+new_users_per_minute = 600
+"""
+
+
+def run(*arguments: str, text: str | None = None) -> Any:
+    return CliRunner().invoke(app, list(arguments), input=text)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    return str(tmp_path / "data")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "configuration.toml"
+    path.write_text(DOCUMENT)
+    return path
+
+
+def test_apply_says_what_it_did_and_has_nothing_to_do_the_second_time(data: str, file: Path) -> None:
+    checked = run("apply", str(file), "--check", "--data", data)
+    assert checked.output.splitlines()[-1] == "4 changes would be made"
+    assert SqlStore(default_url(Path(data))).revision() == 0
+    done = run("apply", str(file), "--data", data)
+    assert done.output.splitlines() == [
+        "make zone example.com",
+        "make room shop of example.com",
+        "make list office",
+        "make list item 203.0.113.0/24 of office",
+        "4 changes made",
+    ]
+    assert checked.output.splitlines()[:-1] == done.output.splitlines()[:-1]
+    assert run("apply", str(file), "--data", data).output == "nothing to do\n"
+    file.write_text(DOCUMENT.replace("600", "500").replace('{ ip = "203.0.113.0/24" }', ""))
+    assert run("apply", str(file), "--data", data).output.splitlines() == [
+        "remove list item 203.0.113.0/24 of office",
+        "change room shop of example.com: new_users_per_minute 600 -> 500",
+        "2 changes made",
+    ]
+    assert SqlStore(default_url(Path(data))).revision() == 2
+
+
+def test_an_export_is_read_back_from_toml_json_and_standard_input(data: str, file: Path, tmp_path: Path) -> None:
+    run("apply", str(file), "--data", data)
+    written, as_json = run("export", "--data", data).output, run("export", "--json", "--data", data).output
+    assert tomllib.loads(written) == json.loads(as_json)
+    for number, text in enumerate((written, as_json)):
+        other = str(tmp_path / str(number))
+        assert run("import", "-", "--data", other, text=text).exit_code == 0
+        assert run("export", "--data", other).output == written
+        assert run("import", "-", "--data", other, text=text).output == "nothing to do\n"
+    refused = run("import", str(file), "--data", data)
+    assert refused.exit_code == 0, "the same again is no change"
+    file.write_text(DOCUMENT.replace("600", "500"))
+    refused = run("import", str(file), "--data", data)
+    assert refused.exit_code == 1
+    assert "there is a configuration already; `greenroom apply` makes it what the file says" in refused.output
+
+
+def test_everything_wrong_is_said_with_its_place_and_nothing_is_changed(data: str, file: Path) -> None:
+    file.write_text(DOCUMENT.replace("shop.example.com", "elsewhere.org").replace("2000", "0"))
+    result = run("apply", str(file), "--data", data)
+    assert result.exit_code == 1
+    assert "zones/0/waiting_rooms/0: host: elsewhere.org is not example.com nor below it" in result.output
+    assert "zones/0/waiting_rooms/0: total_active_users: must be at least 1" in result.output
+    assert SqlStore(default_url(Path(data))).revision() == 0
+
+
+@pytest.mark.parametrize(("text", "said"), [("zones = 3", "zones: must be a list"), ("x = [", "x.toml: "), ("{", "x.toml: ")])
+def test_a_file_that_cannot_be_read_is_said(text: str, said: str, data: str, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    result = run("apply", str(tmp_path / "x.toml"), "--data", data)
+    assert result.exit_code == 1
+    assert said in result.output
+    assert run("apply", str(tmp_path / "none.toml"), "--data", data).exit_code == 1
+
+
+def test_the_audit_log_is_shown_newest_first(data: str, file: Path) -> None:
+    run("apply", str(file), "--data", data)
+    file.write_text(DOCUMENT.replace("600", "500"))
+    run("apply", str(file), "--data", data)
+    lines = run("audit", "--data", data).output.splitlines()
+    assert len(lines) == 5
+    assert lines[0].endswith(": room shop changed (new_users_per_minute)")
+    assert "command line (" in lines[0]
+    newest = json.loads(run("audit", "--json", "--limit", "1", "--data", data).output)
+    assert (newest["before"], newest["after"]) == ({"new_users_per_minute": 600}, {"new_users_per_minute": 500})
+
+
+def test_a_store_by_url_is_used_instead_of_the_data_directory(file: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
+    assert run("apply", str(file), "--store", url).exit_code == 0
+    assert "shop" in run("export", "--store", url).output
+    refused = run("export", "--store", "mysql://a/b")
+    assert refused.exit_code == 2
+    assert "must be sqlite:///FILE or postgresql://" in refused.output

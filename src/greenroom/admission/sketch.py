@@ -82,11 +82,17 @@ class Outlook:
         self._stale = 0
         self._columns = _columns(sketch, 0.0)
         self._read = -1
+        self._passed_s = 0.0
 
     def expect(self, random: bool) -> None:
         """From now on sketches are of this kind; another one is no use."""
         if self.sketch and self.sketch.random != random:
             self.sketch = None
+
+    @property
+    def age_s(self) -> float:
+        """How old the sketch was when it was last read."""
+        return self._passed_s
 
     @property
     def decides(self) -> bool:

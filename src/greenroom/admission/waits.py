@@ -7,12 +7,15 @@ its own units: it lets in about as many a minute as in the last one, whoever wai
 from greenroom.admission.lease import Lease
 from greenroom.admission.sketch import Outlook
 from greenroom.admission.tempo import Tempo
-from greenroom.core.estimate import AT_ONCE, fifo_estimate, minute_estimate, random_estimate
+from greenroom.core.estimate import AT_ONCE, LONGEST_S, fifo_estimate, minute_estimate, random_estimate
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
 LESS_WHEN_CUT_OFF, MORE_WHEN_CUT_OFF = 0.7, 1.4
 """Quartiles of the waits behind a cut against what its own pace says, as simulated partitions have shown; and once more for the most."""
+
+LINE_OVER_S = 10.0
+"""While answers come a sketch older than this was made for a line that is over."""
 
 
 class Waits:
@@ -42,17 +45,14 @@ class Waits:
         without = (max(position, waiting) if self._random else position) - lease.permits
         if without <= 0 and not self._random:
             return AT_ONCE
-        if lease.rho and not lease.connected(now_ms):
-            lease.trim(now_ms)
-            return cut_off(self._formula(without, len(lease.window)))
         outlook = self.outlook
-        if self._random:
-            found = outlook.random(arrival_ms, now_ms)
-            return found if found or outlook.decides else self._formula(without, self._per_minute)
-        found = outlook.fifo(without, arrival_ms, now_ms)
-        if found or outlook.decides:
+        found = outlook.random(arrival_ms, now_ms) if self._random else outlook.fifo(without, arrival_ms, now_ms)
+        if not lease.connected(now_ms):
+            lease.trim(now_ms)
+            return cut_off(self._formula(without, len(lease.window) if lease.rho else 0), found, outlook.age_s)
+        if (found or outlook.decides) and outlook.age_s < LINE_OVER_S:
             return found
-        if without <= lease.pool and lease.alone:
+        if without <= lease.pool and lease.alone and not self._random:
             return minute_estimate(without, self._minute_limit, lease.window, now_ms)
         return self._formula(without, self._per_minute)
 
@@ -60,12 +60,17 @@ class Waits:
         return random_estimate(without, per_minute) if self._random else fifo_estimate(without, per_minute)
 
 
-def cut_off(estimate: Estimate | None) -> Estimate | None:
-    """While nobody knows how long it goes on like that: the interval is wide, and said to be old."""
-    if estimate is None:
+def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> Estimate | None:
+    """Behind a cut of so many seconds: by the own pace, or, when the cut is over before, by what was forecast.
+
+    A cut is taken to last as long again as it has lasted. Nobody knows, so the interval is wide and said to be old.
+    """
+    over_s = max(cut_s, forecast.p50_s) if forecast else LONGEST_S
+    wait_s = min(alone.p50_s if alone else LONGEST_S, over_s)
+    if wait_s >= LONGEST_S:
         return None
-    p25_s, p50_s, p75_s = estimate.p25_s * LESS_WHEN_CUT_OFF, estimate.p50_s, estimate.p75_s * MORE_WHEN_CUT_OFF
-    return Estimate(p25_s, p50_s, p75_s, p75_s * MORE_WHEN_CUT_OFF, "stale")
+    p75_s = wait_s * MORE_WHEN_CUT_OFF
+    return Estimate(wait_s * LESS_WHEN_CUT_OFF, wait_s, p75_s, p75_s * MORE_WHEN_CUT_OFF, "stale")
 
 
 def not_before(next_try_ms: int, estimate: Estimate | None) -> Estimate | None:

@@ -198,8 +198,8 @@ class MemoryLedger:
             if not books.lease.surplus:
                 break
         rate = max(books.arrivals_per_s, self._room.new_users_per_minute / 60 if books.line.slots else 0.0)
-        pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, int(500 / rate))) if rate > 0 else SYNC_MOST_MS
-        self._dry_ms, self._tick_ms = now_ms + DRY_MS, now_ms + pause_ms
+        pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, 500 / rate)) if rate > 0 else SYNC_MOST_MS
+        self._dry_ms, self._tick_ms = now_ms + DRY_MS, now_ms + int(pause_ms)
 
     def _written(self, outcome: Outcome, now_ms: int, luck: int) -> Outcome:
         """The answer once it is written down, or the answer when it cannot be."""

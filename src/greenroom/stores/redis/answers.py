@@ -10,7 +10,7 @@ from struct import Struct
 from msgspec import msgpack
 
 from greenroom.admission.sketch import Outlook, Sketch
-from greenroom.admission.waits import cut_off, not_before
+from greenroom.admission.waits import LINE_OVER_S, cut_off, not_before
 from greenroom.core.estimate import AT_ONCE, random_estimate
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
@@ -93,15 +93,13 @@ class Reader:
         outlook = self._outlook
         if wait_s == 0 and position <= self.permits and not self._random:
             return AT_ONCE
-        if not alone:
-            arrival_ms = arrival_ms_of(key)
-            found = (
-                outlook.random(arrival_ms, self.now_ms) if self._random else outlook.fifo(position - self.permits, arrival_ms, self.now_ms)
-            )
-            if found or outlook.decides:
-                return found
+        arrival_ms = arrival_ms_of(key)
         if self._random:
-            found = random_estimate(max(position, waiting) - self.permits, self.per_minute)
+            found = outlook.random(arrival_ms, self.now_ms)
+            plain = random_estimate(max(position, waiting) - self.permits, self.per_minute)
         else:
-            found = None if wait_s < 0 else Estimate(wait_s, wait_s, wait_s)
-        return cut_off(found) if alone else found
+            found = outlook.fifo(position - self.permits, arrival_ms, self.now_ms)
+            plain = None if wait_s < 0 else Estimate(wait_s, wait_s, wait_s)
+        if alone:
+            return cut_off(plain, found, outlook.age_s)
+        return found if (found or outlook.decides) and outlook.age_s < LINE_OVER_S else plain

@@ -98,13 +98,13 @@ local function count_called()
 end
 
 -- Lives on its own units: nobody has answered lately.
-local function cut_off() return b.rho > 0 and not connected() end
+local function cut_off() return not connected() end
 
 -- People a minute; nil or 0: not known. Cut off, as many as in the last one (admission/waits.py).
 local function pace_a_minute()
   if not cut_off() then return b.per_minute end
   trim_minute()
-  return b.minute_rows
+  return b.rho > 0 and b.minute_rows or 0
 end
 
 -- How long it takes by the limits and the measured pace alone, in seconds (core/estimate.py; fifo); nil: not known.

@@ -1,0 +1,17 @@
+"""A room that nobody has come to for a long time."""
+
+from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
+
+from greenroom.model.visit import Standing, make_key
+from greenroom.stores.memory import SYNC_MOST_MS, MemoryLedger
+
+
+def test_an_arrival_rate_that_has_nearly_vanished_is_no_rate_to_divide_by() -> None:
+    """It halves again and again until it is the smallest number there is, and half a second divided by that is infinite."""
+    clock = HandClock()
+    ledger = MemoryLedger(small_room(), clock, bits(1))
+    ledger.books.arrivals_per_s = 5e-324
+    assert ledger.tick() == START_MS + SYNC_MOST_MS
+    for _ in range(8_000):
+        clock.ms = ledger.tick()
+    assert answer_of(ledger.arrive, ticket_id(1), make_key(clock.ms, 0)).standing is Standing.ADMITTED

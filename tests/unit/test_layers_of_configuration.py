@@ -1,0 +1,152 @@
+"""File and store as one configuration: for the edge to compile, and for the API to show."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from config_material import event, full_room, room, rules, zone
+
+from greenroom.errors import InvalidConfig
+from greenroom.model.change import Put, Remove, applied
+from greenroom.model.configuration import Configuration
+from greenroom.model.rule import ListItem, RuleList
+from greenroom.runtime.assemble import origins
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.config import read_config
+from greenroom.runtime.layers import FILE_ZONE_ID, LayeredStore, merged
+from greenroom.runtime.settings import Config
+from greenroom.stores.sql import SqlStore, default_url
+
+FILE = """
+origin = "http://127.0.0.1:3000"
+trusted_proxies = ["192.0.2.1"]
+[origins]
+"exact.example.com" = "http://127.0.0.1:3001"
+[[lists]]
+name = "staff"
+kind = "ip"
+items = ["10.0.0.0/8"]
+[[rooms]]
+name = "infile"
+host = "file.example.com"
+total_active_users = 10
+new_users_per_minute = 10
+[[rooms.rules]]
+expression = "ip.src in $staff"
+"""
+
+
+@pytest.fixture
+def file() -> Config:
+    return read_config(FILE, Path("/etc/greenroom/greenroom.toml"))
+
+
+def stored(*puts: Put) -> Configuration:
+    configuration, _ = applied(Configuration(), list(puts), 1)
+    return configuration
+
+
+ZONE = Put(zone("z1", name="example.com", origin="http://127.0.0.1:4000", trusted_proxies=("192.0.2.1", "192.0.2.2")))
+
+
+def test_everything_of_both_is_there(file: Config) -> None:
+    lists = [Put(RuleList(id="l1", name="office", kind="ip")), Put(ListItem(id="i1", value="192.0.2.0/24"), "l1")]
+    both = merged(file, stored(ZONE, Put(room("r1"), "z1"), Put(event("e1"), "r1"), Put(rules("r1", "ssl"), "r1"), *lists))
+    assert [found.name for found in both.rooms] == ["infile", "r1"]
+    assert [found.name for found in both.events["r1"]] == ["e1"]
+    assert [rule.expression for rule in both.rules["r1"]] == ["ssl"]
+    assert [(found.name, found.items) for found in both.lists] == [("staff", ("10.0.0.0/8",)), ("office", ("192.0.2.0/24",))]
+    assert both.trusted_proxies == ("192.0.2.1", "192.0.2.2")
+    assert both.zones["r1"].name == "example.com"
+    assert file.rooms[0].id not in both.zones, "the file's rooms are governed by the file"
+
+
+def test_a_zone_adds_its_own_to_its_rooms(file: Config) -> None:
+    paused = zone("z1", name="example.com", paused=True, case_insensitive_paths=True)
+    both = merged(file, stored(Put(paused), Put(room("r1"), "z1")))
+    assert both.rooms[1].suspended
+    assert both.rooms[1].case_insensitive_paths
+    assert not both.rooms[0].suspended
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (Put(room("r1", host="file.example.com"), "z1"), "room r1: file.example.com/ is already covered by room infile"),
+        (Put(RuleList(id="l1", name="staff", kind="asn")), "list staff: is in the configuration file already"),
+        (Put(replace(ZONE.record, origin="ftp://x")), "zone example.com: origin: must be http://host"),
+        (Put(replace(ZONE.record, origin="http://127.0.0.1:8080")), "zone example.com: origin: must not be greenroom's own address"),
+        (Put(replace(full_room("r1"), additional_routes=()), "z1"), ""),
+    ],
+)
+def test_what_both_claim_is_a_problem(put: Put, said: str, file: Config) -> None:
+    configuration = stored(ZONE, put)
+    if not said:
+        assert len(merged(file, configuration).rooms) == 2
+        return
+    with pytest.raises(InvalidConfig) as caught:
+        merged(file, configuration)
+    assert said in str(caught.value)
+
+
+def test_the_id_of_a_room_in_the_file_cannot_be_taken(file: Config) -> None:
+    with pytest.raises(InvalidConfig, match="room r1: has the id of room infile"):
+        merged(file, stored(ZONE, Put(replace(room("r1"), id=file.rooms[0].id), "z1")))
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [
+        ("exact.example.com", 3001),
+        ("below.exact.example.com", 4000),
+        ("example.com", 4000),
+        ("a.b.example.com", 4000),
+        ("in.inner.example.com", 5000),
+        ("inner.example.com", 5000),
+        ("badexample.com", 3000),
+        ("com", 3000),
+        ("", 3000),
+    ],
+)
+def test_a_host_goes_to_its_own_origin_else_to_that_of_the_smallest_zone_around_it(host: str, port: int, file: Config) -> None:
+    inner = Put(zone("z2", name="inner.example.com", origin="http://127.0.0.1:5000"))
+    found = origins(merged(file, stored(ZONE, inner, Put(zone("z3", name="none.example.com")))))(host)
+    assert found is not None
+    assert found.port == port
+
+
+def test_without_any_origin_a_host_has_none() -> None:
+    assert origins(merged(read_config("", Path("/etc/greenroom.toml")), stored(ZONE)))("elsewhere.org") is None
+
+
+def test_the_api_sees_the_file_marked_read_only_in_the_zone_that_covers_it(file: Config, tmp_path: Path) -> None:
+    store = SqlStore(default_url(tmp_path))
+    layered = LayeredStore(store, lambda: file, MonotonicClock().now_ms)
+    alone = layered.read()
+    assert [(entry.id, entry.record.name, entry.read_only) for entry in alone.zones.values()] == [(FILE_ZONE_ID, "file", True)]
+    assert layered.read() is alone, "put together once"
+    both = layered.write([ZONE, Put(room("r1"), "z1")], expected=0, author="me", now_ms=1)
+    assert [(entry.record.name, entry.parent, entry.read_only) for entry in both.rooms.values()] == [
+        ("r1", "z1", False),
+        ("infile", "z1", True),
+    ]
+    assert FILE_ZONE_ID not in both.zones
+    assert [entry.record.value for entry in both.list_items.values()] == ["10.0.0.0/8"]
+    assert [rule.expression for rule in both.rules[file.rooms[0].id].record.rules] == ["ip.src in $staff"]
+    assert both.rooms[file.rooms[0].id].created_ms == alone.rooms[file.rooms[0].id].created_ms
+    assert layered.revision() == store.revision() == 1
+    gone = layered.write([Remove("zone", "z1")], expected=1, author="me", now_ms=1)
+    assert [entry.parent for entry in gone.rooms.values()] == [FILE_ZONE_ID]
+    assert layered.audit(1) == store.audit(1)
+    layered.close()
+
+
+def test_a_file_that_changed_is_shown_as_it_is_now(file: Config, tmp_path: Path) -> None:
+    shown = [file]
+    layered = LayeredStore(SqlStore(default_url(tmp_path)), lambda: shown[0], MonotonicClock().now_ms)
+    before = layered.read().rooms[file.rooms[0].id]
+    shown[0] = replace(file, rooms=(replace(file.rooms[0], description="new"),))
+    after = layered.read().rooms[file.rooms[0].id]
+    assert (before.record.description, after.record.description) == ("", "new")
+    assert after.created_ms == before.created_ms
+    assert after.modified_ms >= before.modified_ms

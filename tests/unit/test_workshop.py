@@ -1,0 +1,113 @@
+"""Only what changed is compiled again, and rules may wait until they are asked."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from config_material import room
+
+from greenroom.core.rules import NOTHING_KNOWN
+from greenroom.errors import InvalidConfig
+from greenroom.gateway.room_table import RoomTable
+from greenroom.model.rule import Rule, RuleList
+from greenroom.model.visit import Arrival
+from greenroom.model.zone import Zone
+from greenroom.runtime.config import read_config
+from greenroom.runtime.settings import Config
+from greenroom.runtime.workshop import Workshop
+
+EMPTY = read_config("", Path("/etc/greenroom.toml"))
+BOOKS: Any = {name: SimpleNamespace(ledger=object(), counts=Counter()) for name in ("r1", "r2", "r3")}
+STAFF = Rule(id="a", expression="ip.src in $staff")
+LISTED = RuleList(name="staff", kind="ip", items=("10.0.0.0/8",))
+OTHER = RuleList(name="other", kind="ip")
+
+
+class Shop:
+    """A workshop and what went wrong in it."""
+
+    def __init__(self) -> None:
+        self.errors: list[BaseException] = []
+        draws: Any = None
+        self.workshop = Workshop(draws, self.errors.append)
+
+    def table(self, config: Config, **options: bool) -> RoomTable:
+        return self.workshop.table(config, BOOKS, 0, NOTHING_KNOWN, **options)
+
+
+def config(*rooms: Any, **more: Any) -> Config:
+    return replace(EMPTY, rooms=rooms, **more)
+
+
+def arrival(client: str) -> Arrival:
+    return Arrival("GET", "https", "r1.z1.example", "/", "", (), client)
+
+
+def test_a_room_that_did_not_change_is_the_very_same_afterwards() -> None:
+    shop = Shop()
+    before = shop.table(config(room("r1"), room("r2"))).rooms
+    after = shop.table(config(room("r1"), room("r2", description="new"), room("r3"))).rooms
+    assert after["r1"] is before["r1"]
+    assert after["r2"] is not before["r2"]
+    assert set(after) == {"r1", "r2", "r3"}
+    assert set(shop.table(config(room("r2", description="new"))).rooms) == {"r2"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"rules": {"r1": (replace(STAFF, description="x"),)}, "lists": (LISTED,)},
+        {"rules": {"r1": (STAFF,)}, "lists": (replace(LISTED, items=("192.0.2.1",)),)},
+        {"rules": {"r1": (STAFF,)}, "lists": (LISTED,), "always_use_https": True},
+        {"rules": {"r1": (STAFF,)}, "lists": (LISTED,), "zones": {"r1": Zone(id="z", name="z1.example", always_use_https=True)}},
+        {"rules": {"r1": (STAFF,)}, "lists": (LISTED,), "search_engine_crawler_bypass": True},
+    ],
+)
+def test_whatever_a_room_is_made_of_makes_it_anew(more: dict[str, Any]) -> None:
+    shop = Shop()
+    before = shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED,))).rooms["r1"]
+    assert shop.table(config(room("r1"), **more)).rooms["r1"] is not before
+
+
+def test_a_list_that_no_rule_of_a_room_names_does_not_concern_it() -> None:
+    shop = Shop()
+    before = shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED, OTHER))).rooms["r1"]
+    changed = replace(OTHER, items=("192.0.2.9",))
+    assert shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED, changed))).rooms["r1"] is before
+
+
+def test_everything_that_does_not_compile_is_told_with_its_room_and_the_running_table_stays() -> None:
+    shop = Shop()
+    before = shop.table(config(room("r1"))).rooms["r1"]
+    broken = {name: (Rule(id="a", expression="nonsense"),) for name in ("r1", "r2")}
+    with pytest.raises(InvalidConfig) as caught:
+        shop.table(config(room("r1"), room("r2"), rules=broken))
+    assert [str(problem).partition(".expression")[0] for problem in caught.value.problems] == ["room r1: rules[0]", "room r2: rules[0]"]
+    with pytest.raises(InvalidConfig, match="list staff: "):
+        shop.table(config(room("r1"), lists=(replace(LISTED, items=("x",)),)))
+    assert shop.table(config(room("r1"))).rooms["r1"] is before
+
+
+def test_rules_that_may_wait_are_compiled_when_they_are_asked_or_when_there_is_time() -> None:
+    for in_time in (True, False):
+        shop = Shop()
+        compiled = shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED,)), rules_later=True).rooms["r1"].now
+        if in_time:
+            assert shop.workshop.catch_up() is False
+        assert compiled.bypass is not None
+        assert compiled.bypass(arrival("10.1.2.3"), 0) == STAFF
+        assert compiled.bypass(arrival("192.0.2.1"), 0) is None
+        assert shop.errors == []
+
+
+def test_rules_that_waited_and_cannot_be_used_let_nobody_by_and_are_told_once() -> None:
+    shop = Shop()
+    broken = {"r1": (Rule(id="a", expression="nonsense"),)}
+    compiled = shop.table(config(room("r1"), rules=broken), rules_later=True).rooms["r1"].now
+    assert compiled.bypass is not None
+    assert [compiled.bypass(arrival("10.1.2.3"), 0) for _ in range(3)] == [None, None, None]
+    assert len(shop.errors) == 1
+    assert compiled.counts["rule_failed"] == 1

@@ -1,6 +1,6 @@
 """The ledger of one room in Redis, as `ports.Ledger`: many processes share it, and whatever Redis does, nobody is let in unasked."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from greenroom.model.room import Room
@@ -11,8 +11,10 @@ from greenroom.stores.redis.desk import GATHERED_MAX, Desk
 from greenroom.stores.redis.library import Library
 from greenroom.stores.redis.wire import Command
 
-CALL_MAX = 12
-"""Questions in one call: Redis does nothing else meanwhile, so a call has to stay below 0.2 ms."""
+CALL_WORK = 60
+"""Work in one call, in units of 2 us: Redis does nothing else meanwhile, so a call has to stay below 0.2 ms."""
+WORK = {ARRIVE: 1, VIEW: 1, LEAVE: 3, PEEK: 4, POLL: 5, VISIT: 5}
+"""Units of each kind of question, as measured (bench/redis_ledger.py)."""
 
 HELD_REFRESH_MS = 5_000
 """Whoever cannot be answered tries again about so much later: a crowd must not fall upon a Redis that has just come back."""
@@ -130,8 +132,7 @@ class RedisLedger:
         """See `desk.Counter`."""
         asked, self._asked = self._asked[:limit], self._asked[limit:]
         found = [] if self._said else [self._saying()]
-        for start in range(0, len(asked), CALL_MAX):
-            part = asked[start : start + CALL_MAX]
+        for part in _calls(asked):
             questions = b"".join([question for question, _, _ in part])
             command = ("FCALL", self._turn, 1, self.place, self._settings, questions, self.reader.forecast)
             found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
@@ -202,6 +203,18 @@ class RedisLedger:
         for _, then, _ in asked:
             refresh_ms = HELD_REFRESH_MS * (768 + self._getrandbits(9)) >> 10
             then(Outcome(Standing.WAITING, attempted_ms=now_ms, refresh_ms=refresh_ms, storage_failed=True))
+
+
+def _calls(asked: list[Asked]) -> Iterator[list[Asked]]:
+    """In order, in parts of CALL_WORK at most."""
+    work = start = 0
+    for place, one in enumerate(asked):
+        work += WORK[one[0][0]]
+        if work > CALL_WORK:
+            yield asked[start:place]
+            start, work = place, WORK[one[0][0]]
+    if start < len(asked):
+        yield asked[start:]
 
 
 def _nobody(outcome: Outcome) -> None:

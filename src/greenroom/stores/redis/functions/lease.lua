@@ -2,15 +2,17 @@
 
 local function connected() return b.answered_ms and now - b.answered_ms < CUT_OFF_MS end
 
+local function is_old(place) return now - tonumber(call('LINDEX', k.minute, place)) > WINDOW_MS end
+
 local function trim_minute()
-  while b.minute_rows > 0 do
-    local times = call('LRANGE', k.minute, 0, SWEEP - 1)
-    local old = 0
-    while old < #times and now - tonumber(times[old + 1]) > WINDOW_MS do old = old + 1 end
-    if old == 0 then return end
-    call('LTRIM', k.minute, old, -1)
-    b.minute_rows, dirty = b.minute_rows - old, true
+  if b.minute_rows == 0 or not is_old(0) then return end
+  local old, young = 0, b.minute_rows -- the last place known to be old, the first known not to be
+  while young - old > 1 do
+    local middle = floor((old + young) / 2)
+    if is_old(middle) then old = middle else young = middle end
   end
+  call('LTRIM', k.minute, young, -1)
+  b.minute_rows, dirty = b.minute_rows - young, true
 end
 
 local function spendable()

@@ -202,7 +202,7 @@ class Escrow:
             self.messages += 1
             self._send(number, 0)
         rate = max(ledger.arrivals_per_s, self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0)
-        pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, int(500 / rate))) if rate > 0 else SYNC_MOST_MS
+        pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, int(500 / max(rate, 1e-6))))
         self._agenda.after(pause_ms, self._sync_again, number)
 
     def _send(self, number: int, want: int) -> None:

@@ -1,0 +1,45 @@
+"""What is ours in the API: kept apart from what is published, and what files may do that the API may not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from api_in_process import ApiInProcess, api_in
+
+from greenroom.model.zone import ACCOUNT_ID
+
+LIMITS = {"new_users_per_minute": 200, "total_active_users": 200}
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[ApiInProcess]:
+    with api_in(tmp_path) as api:
+        yield api
+
+
+def zone(api: ApiInProcess) -> str:
+    return api.make("/zones", {"name": "example.com", "account": {"id": ACCOUNT_ID}})["id"]
+
+
+@pytest.mark.parametrize("host", ["*", "*.example.com", "*.shop.example.com"])
+def test_a_host_is_a_host_name_as_published(api: ApiInProcess, host: str) -> None:
+    answer = api.ask("POST", f"/zones/{zone(api)}/waiting_rooms", {"name": "a", "host": host, **LIMITS})
+    assert answer.status_code == 400
+    assert [fault["source"]["pointer"] for fault in answer.json()["errors"]] == ["/host"]
+
+
+def test_a_room_may_follow_the_browsers_language(api: ApiInProcess) -> None:
+    rooms = f"/zones/{zone(api)}/waiting_rooms"
+    made = api.make(rooms, {"name": "a", "host": "example.com", **LIMITS, "greenroom": {"follow_accept_language": True}})
+    assert made["greenroom"]["follow_accept_language"] is True
+    assert api.ask("GET", f"{rooms}/{made['id']}").json()["result"]["greenroom"]["follow_accept_language"] is True
+
+
+def test_the_route_tester_says_everything_wrong_with_a_question(api: ApiInProcess) -> None:
+    told = api.ask("GET", "/explain?url=https://shop.example/&header=Accept:%20text/html&client=192.0.2.1").json()["result"]
+    assert (told["result"], told["word"], told["room"]) == ("origin", "bypassed", "a")
+    wrong = api.ask("GET", "/explain?url=&header=nothing&method=")
+    assert wrong.status_code == 400
+    assert len(wrong.json()["errors"]) == 3
+    assert api.ask("GET", "/explain?url=x", token="").status_code == 401
+    assert api.ask("GET", "/explain?url=x", token=api.make_token("zones only", "read", zones=("z",))).status_code == 403

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from greenroom.control.state import Observed, RoomState, State
+from greenroom.control.state import Observed, RoomState, State, SyncState
 
 Sample = tuple[tuple[str, ...], float]
 
@@ -46,6 +46,17 @@ def _labelled(state: State) -> Iterator[tuple[str, RoomState]]:
         yield room.name if names[room.name] == 1 else f"{room.name} ({room.host}{room.path})", found
 
 
+def _sync(name: str, help: str, read: Callable[[SyncState], float | None], kind: type = GaugeMetricFamily) -> Row:
+    """Absent in a process that keeps its own books."""
+
+    def samples(state: State) -> Iterator[Sample]:
+        value = None if state.sync is None else read(state.sync)
+        if value is not None:
+            yield (), value
+
+    return Row(f"greenroom_sync_{name}", kind, help, (), samples)
+
+
 def _median_wait(state: RoomState) -> float | None:
     return None if state.figures.estimate is None else state.figures.estimate.p50_s
 
@@ -78,6 +89,28 @@ METRICS: tuple[Row, ...] = (
     _process("config_store_taken_total", "revisions taken over while running", lambda s: s.store.taken, CounterMetricFamily),
     _process("config_store_refusals_total", "revisions that could not be used", lambda s: s.store.refusals, CounterMetricFamily),
     _process("config_store_loaded_timestamp_seconds", "when the running revision was taken over", lambda s: s.store.loaded_ms / 1000),
+    _sync("turn", "1 while this process syncs its data center with the coordinator", lambda sync: sync.turn),
+    _sync("office", "1 while this process is the coordinator of all data centers", lambda sync: sync.office),
+    _sync(
+        "cut_off",
+        "1 while the coordinator has not answered for 4 s; absent in processes that do not sync",
+        lambda sync: sync.cut_off if sync.turn else None,
+    ),
+    _sync(
+        "answered_seconds_ago",
+        "how long ago the coordinator answered last; absent in processes that do not sync",
+        lambda sync: sync.answered_s if sync.turn else None,
+    ),
+    _sync("letters_total", "letters of this process to the coordinator", lambda sync: sync.letters, CounterMetricFamily),
+    _sync("letters_unanswered_total", "of those, how many got no answer in time", lambda sync: sync.unanswered, CounterMetricFamily),
+    _sync("answers_total", "letters that this process answered as the coordinator", lambda sync: sync.answers, CounterMetricFamily),
+    Row(
+        "greenroom_sync_data_center_silent_seconds",
+        GaugeMetricFamily,
+        "how long the coordinator has not heard of each data center; absent in all other processes",
+        ("data_center",),
+        lambda state: [((name,), seconds) for name, seconds in (state.sync.silent_s if state.sync else {}).items()],
+    ),
     _room("active_users", "visitors with a living session", lambda room: room.figures.active),
     _room("waiting_users", "visitors in line whose ticket came back", lambda room: room.figures.waiting),
     _room("admitted_total", "visitors let in since the start", lambda room: room.figures.admitted, CounterMetricFamily),

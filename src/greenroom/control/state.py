@@ -103,6 +103,25 @@ class StoreState(msgspec.Struct, frozen=True):
         return structs.replace(self, reachable=True)
 
 
+class SyncState(msgspec.Struct, frozen=True):
+    """How this process stands with the coordinator of all data centers.
+
+    `turn`: this process syncs its data center, so `answered_s` (seconds since the newest answer, None: there was none yet) speaks for
+    all of it; `office`: this process is the coordinator, and `silent_s` says how long each data center has been silent.
+    """
+
+    data_center: str
+    turn: bool
+    office: bool
+    holder: str  # of the office, as far as known here
+    answered_s: float | None
+    cut_off: bool
+    letters: int  # brought by this process
+    unanswered: int
+    answers: int  # given by this process as the coordinator
+    silent_s: Mapping[str, float]
+
+
 class State(msgspec.Struct, frozen=True):
     """The whole picture. `phase` is starting, serving or draining; times are Unix milliseconds."""
 
@@ -116,6 +135,7 @@ class State(msgspec.Struct, frozen=True):
     rooms: tuple[RoomState, ...]
     gateway: Iterable[tuple[str, int]]
     store: StoreState = StoreState()
+    sync: SyncState | None = None
 
     @property
     def ready(self) -> bool:

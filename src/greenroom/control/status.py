@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from greenroom.control.state import RoomState, State, StoreState
 from greenroom.control.times import plain_moment
 
@@ -24,6 +26,7 @@ def status(state: State) -> dict[str, Any]:
             "failed_reloads": config.failures,
         },
         "config_store": _store(state.store),
+        "sync": None if state.sync is None else msgspec.to_builtins(state.sync),
         "rooms": [_room(room) for room in state.rooms],
         "gateway": dict(state.gateway),
     }

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import structlog
 
 from greenroom.admission.records import Memory, remember
-from greenroom.control.state import Figures
+from greenroom.control.state import Figures, SyncState
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
@@ -76,6 +76,9 @@ class AnyBooks(Protocol):
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, Any]) -> None:
         """From now on these rooms are open, with these settings."""
+
+    def sync_state(self) -> SyncState | None:
+        """How this process stands with the coordinator of all data centers; None where it is its own."""
 
     def halted(self) -> set[str]:
         """Names of the rooms that let nobody in because nothing can be written down."""
@@ -179,6 +182,10 @@ class Books:
         for room in rooms:
             if prepared[room.id].ledger.room != room:
                 prepared[room.id].ledger.configure(room)
+
+    def sync_state(self) -> SyncState | None:
+        """Nobody has to be kept in step."""
+        return None
 
     def halted(self) -> set[str]:
         """Names of the rooms that let nobody in because nothing can be written down."""

@@ -181,6 +181,7 @@ class Process:
             rooms=tuple(rooms),
             gateway=tuple((name, value) for name, _, _, value in counts),
             store=self._follower.state if self._follower else StoreState(),
+            sync=self._books.sync_state() if self._books else None,
         )
 
     def _exposition(self) -> Exposition:

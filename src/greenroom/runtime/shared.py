@@ -10,6 +10,8 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.control.state import SyncState
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.room import Room
 from greenroom.ports import Books
@@ -17,7 +19,7 @@ from greenroom.runtime.settings import Server
 from greenroom.stores.redis.link import Client, Link
 from greenroom.stores.redis.office import TIMEOUT_S, RedisOffice
 from greenroom.stores.redis.turn import RedisTurn
-from greenroom.sync.data_center import Contact, DataCenterSync
+from greenroom.sync.data_center import DataCenterSync
 from greenroom.sync.host import Host
 
 NAME = "letters, digits, `.`, `_` and `-`, at most 63 of them"
@@ -94,9 +96,22 @@ class Membership:
         """See `ports.Borrow`."""
         await self._sync.borrow(room_id, want)
 
-    def contact(self) -> Contact:
+    def state(self) -> SyncState:
         """For operators."""
-        return self._sync.contact()
+        contact = self._sync.contact()
+        answered_s = None if contact.answered_age_ms is None else contact.answered_age_ms / 1000
+        return SyncState(
+            data_center=contact.data_center,
+            turn=contact.turn,
+            office=contact.office,
+            holder=contact.holder,
+            answered_s=answered_s,
+            cut_off=answered_s is None or answered_s * 1000 >= CUT_OFF_MS,
+            letters=contact.letters,
+            unanswered=contact.unanswered,
+            answers=self.host.answers,
+            silent_s=self.host.silent_s(),
+        )
 
     async def close(self) -> None:
         """Ends the connections."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 from redis.exceptions import RedisError
 
-from greenroom.control.state import Figures
+from greenroom.control.state import Figures, SyncState
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
@@ -123,6 +123,10 @@ class SharedBooks:
         for room in rooms:
             if prepared[room.id].ledger.room != room:
                 prepared[room.id].ledger.configure(room)
+
+    def sync_state(self) -> SyncState | None:
+        """How this process stands with the coordinator."""
+        return self.membership.state()
 
     def halted(self) -> set[str]:
         """Names of the rooms that let nobody in because Redis does not answer."""

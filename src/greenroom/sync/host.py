@@ -38,14 +38,14 @@ class Host:
         """`rooms` and `data_centers` give what is configured now: the same object as long as it is the same."""
         self.term: Term | None = None
         self.switchboard: Switchboard | None = None
-        self.letters = 0
-        """Answered, since the start."""
+        self.answers = 0
+        """Since the start."""
         self._office = office
         self._rooms, self._data_centers = rooms, data_centers
         self._getrandbits = getrandbits
         self._on_error = on_error
         self._seen: tuple[Sequence[Room], Sequence[str]] | None = None
-        self._ahead_ms = 0
+        self._ahead_ms = self._begun_ms = 0
 
     async def serve(self, term: Term) -> None:
         """One term, to its end."""
@@ -57,6 +57,14 @@ class Host:
                 await self._work(term, self.switchboard)
         finally:
             self.term = self.switchboard = None
+
+    def silent_s(self) -> dict[str, float]:
+        """As the coordinator: how long each data center has been silent; those that were never heard since the term began count from there."""
+        board = self.switchboard
+        if self.term is None or board is None:
+            return {}
+        now_ms = self._now_ms()
+        return {name: max(0, now_ms - board.heard_ms.get(name, self._begun_ms)) / 1000 for name in self._data_centers()}
 
     async def resign(self) -> None:
         """Ends the term, if there is one, so that another process can go on at once."""
@@ -85,6 +93,7 @@ class Host:
         switchboard = Switchboard(self._getrandbits)
         switchboard.recall(memory.rows, memory.now_ms, memory.life)
         self._ahead_ms = switchboard.now_ms - time.monotonic_ns() // 1_000_000
+        self._begun_ms = switchboard.now_ms
         self._seen = None
         return switchboard
 
@@ -127,5 +136,5 @@ class Host:
         if not await self._office.commit(term, switchboard.rows(), switchboard.forgotten(), answers):
             return False
         switchboard.written()
-        self.letters += len(answers)
+        self.answers += len(answers)
         return True

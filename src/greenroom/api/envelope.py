@@ -7,6 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from greenroom.control.refusals import CODES, Code, Fault, Refused
+from greenroom.errors import InvalidConfig, StorageFailed
 
 JSON = "application/json"
 
@@ -26,6 +27,13 @@ def refused(refusal: Refused, headers: Mapping[str, str] | None = None) -> Respo
 def _error(fault: Fault) -> dict[str, Any]:
     error: dict[str, Any] = {"code": int(fault.code), "message": fault.message}
     return error | ({"source": {"pointer": fault.pointer}} if fault.pointer else {})
+
+
+def broken(error: Exception) -> Refused:
+    """For what should not have happened; the answer tells nothing of the inside."""
+    if isinstance(error, (StorageFailed, InvalidConfig)):
+        return Refused(Fault(Code.UNAVAILABLE, "the configuration store cannot be used at the moment; nothing was changed"))
+    return Refused(Fault(Code.UNEXPECTED, "something went wrong inside greenroom; the log says what, under the CF-Ray of this answer"))
 
 
 def no_route(status: int, method: str, path: str) -> Refused:

@@ -7,8 +7,7 @@ import time
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from greenroom.api.envelope import refused
-from greenroom.control.refusals import Code, Fault, Refused
+from greenroom.api.envelope import broken, refused
 from greenroom.errors import InvalidConfig, StorageFailed
 
 log = structlog.get_logger("greenroom.api")
@@ -50,16 +49,9 @@ class Front:
             await self._app(scope, receive, marked)
         except Exception as error:
             log.error("the API failed", ray=ray, reason=str(error), exc_info=not isinstance(error, (StorageFailed, InvalidConfig)))
-            if status:
-                raise  # half an answer is out already: all that is left is to close the connection
-            await refused(_fault_of(error))(scope, receive, marked)
+            if not status:
+                await refused(broken(error))(scope, receive, marked)
         took_ms = round((time.monotonic() - begun) * 1000, 1)
         (log.debug if scope["method"] in READING else log.info)(
             "api", ray=ray, method=scope["method"], path=scope["path"], status=status, took_ms=took_ms, caller=scope.get(CALLER, "nobody")
         )
-
-
-def _fault_of(error: Exception) -> Refused:
-    if isinstance(error, (StorageFailed, InvalidConfig)):
-        return Refused(Fault(Code.UNAVAILABLE, "the configuration store cannot be used at the moment; nothing was changed"))
-    return Refused(Fault(Code.UNEXPECTED, "something went wrong inside greenroom; the log says what, under the CF-Ray of this answer"))

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from greenroom.api import preview
 from greenroom.api.app import PREFIX
 from greenroom.api.described import document
-from greenroom.api.envelope import no_route, refused
+from greenroom.api.envelope import broken, no_route, refused
 from greenroom.api.front import Front
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
@@ -106,8 +106,14 @@ async def _bad_query(_request: Request, error: RequestValidationError) -> Respon
     return refused(Refused(*faults))
 
 
+async def _broken(_request: Request, error: Exception) -> Response:
+    """The toolkit raises it again behind the answer; the front logs it."""
+    return refused(broken(error))
+
+
 HANDLERS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     Refused: _refused,
     HTTPException: _routed_nowhere,
     RequestValidationError: _bad_query,
+    Exception: _broken,
 }

@@ -179,8 +179,11 @@ def add(list_id: str, documents: Any, done: Operations, whole: bool) -> Plan:
             raise Refused(Fault(Code.TOO_MANY, f"a list has at most {LIST_ITEMS_MAX} items, not {total}"))
         changes: list[Change] = [Remove("list_item", item.id) for value, item in there.items() if whole and value not in wanted]
         for value, comment in wanted.items():
-            item = there.get(value) or ListItem(id=at.new_id(), value=value, comment=comment)
-            changes.append(Put(replace(item, comment=comment), list_id))
+            item = there.get(value)
+            if item is None:
+                changes.append(Put(ListItem(id=at.new_id(), value=value, comment=comment), list_id))
+            elif item.comment != comment:
+                changes.append(Put(replace(item, comment=comment), list_id))
         return Planned(changes, lambda _after: done.add(at.new_id(), at.now_ms))
 
     return plan

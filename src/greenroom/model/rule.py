@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import check_value, plain_type, spec, specs
+from greenroom.model.fields import Spec, check_value, plain_type, spec, specs
 
 EXPRESSION_MAX = 4096
 """Longest expression in characters, as published."""
@@ -101,14 +102,22 @@ def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
 
 
 def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> list[Problem]:
-    rules = specs(record)
     problems = []
-    for item in fields(record):
-        if item.name in values:
-            found = check_value(f"{pointer}{item.name}", values[item.name], plain_type(item.type), rules[item.name])
+    for name, kind, rule, needed in _described(record):
+        if name in values:
+            found = check_value(f"{pointer}{name}", values[name], kind, rule)
         else:
-            needed = item.default is MISSING and item.default_factory is MISSING
-            found = Problem(f"{pointer}{item.name}", f"is required: {rules[item.name].help}") if needed else None
+            found = Problem(f"{pointer}{name}", f"is required: {rule.help}") if needed else None
         if found:
             problems.append(found)
     return problems
+
+
+@cache
+def _described(record: type) -> tuple[tuple[str, type, Spec, bool], ...]:
+    """(name, plain type, what it accepts, whether it is required) of every field: looked up once, because lists are long."""
+    rules = specs(record)
+    return tuple(
+        (item.name, plain_type(item.type), rules[item.name], item.default is MISSING and item.default_factory is MISSING)
+        for item in fields(record)
+    )

@@ -84,7 +84,7 @@ class Membership:
         process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._clients = [shared.global_redis.client(TIMEOUT_S), shared.redis.client(TIMEOUT_S)]
         office = RedisOffice(self._clients[0])
-        host = Host(office, rooms, lambda: shared.data_centers, secrets.randbits, on_error)
+        host = self._host = Host(office, rooms, lambda: shared.data_centers, secrets.randbits, on_error)
         turn = RedisTurn(self._clients[1], process, shared.data_center)
         self._sync = DataCenterSync(shared.data_center, process, books, self._rooms_by_id, office, turn, host, on_error)
 
@@ -109,8 +109,8 @@ class Membership:
             cut_off=answered_s is None or answered_s * 1000 >= CUT_OFF_MS,
             letters=contact.letters,
             unanswered=contact.unanswered,
-            answers=self.host.answers,
-            silent_s=self.host.silent_s(),
+            answers=self._host.answers,
+            silent_s=self._host.silent_s(),
         )
 
     async def close(self) -> None:

@@ -59,7 +59,7 @@ class Host:
             self.term = self.switchboard = None
 
     def silent_s(self) -> dict[str, float]:
-        """As the coordinator: how long each data center has been silent; those that were never heard since the term began count from there."""
+        """As the coordinator: how long each data center has been silent, at most since the term began."""
         board = self.switchboard
         if self.term is None or board is None:
             return {}

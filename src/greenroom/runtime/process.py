@@ -255,9 +255,12 @@ class Process:
             log.warning("draws", reason=str(error))
         return draws
 
+    def _data_centers(self) -> tuple[str, ...]:
+        return self.config.shared.data_centers if self.config.shared else ()
+
     def _make_books(self, data: DataDir) -> AnyBooks:
         if isinstance(self._clock, ServerClock) and self.config.shared:
-            return SharedBooks(self.config.shared, data.path, self._clock, self._say, self._on_error)
+            return SharedBooks(self.config.shared, self._data_centers, data.path, self._clock, self._say, self._on_error)
         return Books(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
 
     async def _open(self, gateway: Gateway, visitors: socket.socket) -> None:

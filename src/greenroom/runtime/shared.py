@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.control.state import SyncState
@@ -32,7 +32,10 @@ class Shared:
     redis: Link
     global_redis: Link
     data_center: str
-    data_centers: tuple[str, ...]
+    data_centers: tuple[str, ...] = field(compare=False)  # may change while running
+
+    def __str__(self) -> str:
+        return f"{self.redis} (data center {self.data_center}, all of them in {self.global_redis})"
 
 
 def read_shared(server: Server, problems: list[Problem]) -> Shared | None:
@@ -75,16 +78,21 @@ class Membership:
     """The part of one process in keeping its data center in step. Make it inside the event loop; `close` when done."""
 
     def __init__(
-        self, shared: Shared, books: Books, rooms: Callable[[], Sequence[Room]], on_error: Callable[[BaseException], None]
+        self,
+        shared: Shared,
+        books: Books,
+        rooms: Callable[[], Sequence[Room]],
+        data_centers: Callable[[], Sequence[str]],
+        on_error: Callable[[BaseException], None],
     ) -> None:
-        """`rooms` gives the rooms as ledgers are told, the same object as long as nothing changed."""
+        """`rooms` gives the rooms as ledgers are told, the same object as long as nothing changed; so does `data_centers`."""
         self._rooms = rooms
         self._seen: Sequence[Room] | None = None
         self._by_id: Mapping[str, Room] = {}
         process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._clients = [shared.global_redis.client(TIMEOUT_S), shared.redis.client(TIMEOUT_S)]
         office = RedisOffice(self._clients[0])
-        host = self._host = Host(office, rooms, lambda: shared.data_centers, secrets.randbits, on_error)
+        host = self._host = Host(office, rooms, data_centers, secrets.randbits, on_error)
         turn = RedisTurn(self._clients[1], process, shared.data_center)
         self._sync = DataCenterSync(shared.data_center, process, books, self._rooms_by_id, office, turn, host, on_error)
 

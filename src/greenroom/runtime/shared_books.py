@@ -66,9 +66,15 @@ class SharedBooks:
     """All open rooms by id, as `runtime.books.Books`. `run` keeps them in step with the coordinator."""
 
     def __init__(
-        self, shared: Shared, data: Path, clock: ServerClock, say: Callable[[str], None], on_error: Callable[[BaseException], None]
+        self,
+        shared: Shared,
+        data_centers: Callable[[], Sequence[str]],
+        data: Path,
+        clock: ServerClock,
+        say: Callable[[str], None],
+        on_error: Callable[[BaseException], None],
     ) -> None:
-        """Make it inside the event loop."""
+        """Make it inside the event loop. `data_centers` gives their names as they are configured now."""
         self.open: Mapping[str, SharedRoom] = {}
         self.troubled = False
         """Whether Redis could not do what it was asked the last time."""
@@ -81,7 +87,7 @@ class SharedBooks:
         self._name = str(shared.redis)
         self._client = shared.redis.client(TIMEOUT_S)
         self._books = RedisBooks(self._client, shared.data_center, clock, secrets.randbits, on_trouble=self._trouble)
-        self.membership = Membership(shared, self._books, self._open_rooms, on_error)
+        self.membership = Membership(shared, self._books, self._open_rooms, data_centers, on_error)
         self._books.borrow = self.membership.borrow
         self._global = shared.global_redis.client(TIMEOUT_S)
         self._keys = KeyExchange(self._global, data)

@@ -76,6 +76,16 @@ class Link:
             raise InvalidConfig([Problem(pointer, reason) for reason in problems])
         self._options["db"] = int(database)
         self._shown = f"{parts.scheme}://{hosts}{path}"
+        self._url = url
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Link) and self._url == other._url
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+    def __repr__(self) -> str:
+        return self._shown
 
     def __str__(self) -> str:
         return self._shown

@@ -215,9 +215,8 @@ def gateways(folder: Path, rounds: int, seconds: int) -> None:
                 rate, p99 = beside.wrk(port, seconds, "", str(script))
                 found.append(rate)
                 costs[port].append((beside.cpu_seconds(servers[port].pid) - before) / (rate * seconds) * 1e6)
-                print(
-                    f"  {'redis ' if port == SHARED else 'memory'} {rate:8.0f} requests/s, p99 {p99:.1f} ms, {costs[port][-1]:.0f} us CPU each"
-                )
+                name = "redis " if port == SHARED else "memory"
+                print(f"  {name} {rate:8.0f} requests/s, p99 {p99:.1f} ms, {costs[port][-1]:.0f} us CPU each")
         memory, shared = (statistics.median(rates[port]) for port in (MEMORY, SHARED))
         ours, theirs = (statistics.median(costs[port]) for port in (MEMORY, SHARED))
         print(f"{'gateway, accepted visitors: redis / memory':44} {shared / memory:8.2f}   bar 0.8")

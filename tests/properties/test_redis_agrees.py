@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 from admission_world import START_MS, small_room, ticket_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from redis_twin import Twin
-from redis_world import TRIAL_LIBRARY, RedisServer
+from redis_twin import Twin, walk
+from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.admission.moves import MovesUp
@@ -160,9 +161,45 @@ def test_redis_and_memory_agree_on_any_row_of_operations(server: RedisServer) ->
     run_state_machine_as_test(
         machine(server),
         settings=settings(
-            max_examples=150,
+            max_examples=100,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )
+
+
+BREAKS = (
+    ("b.entered + 1, b.slot_admitted + 1", "b.entered, b.slot_admitted + 1"),
+    ("- s.life_ms - 1, limit", "- s.life_ms - 300, limit"),
+    ("local GUESSES = 32", "local GUESSES = 1"),
+    ("if down.number <= b.applied then return end", ""),
+    ("b.opened_ms, b.pardoned_ms = now,", "b.opened_ms, b.pardoned_ms = 0,"),
+    ("if attempted_ms then expect(id, refresh_ms) end", ""),
+    ("(s.rejecting and PLACE_KEPT_MS or 0)", "0"),
+    ("BELIEVED, BELIEVED_MS = 15000, 120, 30, 5,", "BELIEVED, BELIEVED_MS = 15000, 120, 30, 4,"),
+    ("if renewed_ms + SPENT_MS > now then return nil, true end", ""),
+    ("if is_old(middle) then old = middle else young = middle end", "old = middle"),
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_they_agree_on_the_life_of_a_crowd(server: RedisServer, seed: int) -> None:
+    assert walk(server.client(), seed) == []
+
+
+@pytest.mark.parametrize(("part", "instead"), BREAKS, ids=[part for part, _ in BREAKS])
+def test_a_library_that_is_broken_on_purpose_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+    client = server.client()
+    client.function_load(broken_library(part, instead), replace=True)
+    try:
+        assert any(found_out(client, seed) for seed in range(30))
+    finally:
+        client.function_load(TRIAL_LIBRARY.source, replace=True)
+
+
+def found_out(client: redis.Redis, seed: int) -> bool:
+    try:
+        return bool(walk(client, seed))
+    except redis.ResponseError:
+        return True

@@ -5,7 +5,7 @@ from random import Random
 
 import msgspec
 import redis
-from admission_world import START_MS
+from admission_world import START_MS, small_room, ticket_id
 from redis_world import TRIAL_LIBRARY
 
 from greenroom.admission.coordinator import Coordinator
@@ -14,7 +14,7 @@ from greenroom.admission.ledger import Ledger
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.admission.visiting import visit
 from greenroom.model.room import Room
-from greenroom.model.visit import Outcome
+from greenroom.model.visit import Outcome, make_key
 from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
 from greenroom.stores.redis.letters import arguments_of, report_of
 
@@ -30,7 +30,7 @@ class Twin:
         self.room = room
         self.luck = Random(seed)
         self.found: list[str] = []
-        self.arrived_there = 0
+        self.arrived_there = self._reports_there = 0
         self.books = Ledger(room, HERE, START_MS, START_MS)
         self.coordinators = [Coordinator(centers, room, START_MS) for _ in range(2)]
         self.reader = Reader(room)
@@ -116,6 +116,13 @@ class Twin:
         if downs[0].moves:
             self.arrived_there = downs[0].moves.arrived
 
+    def hear_from_there_alive(self, alone: bool) -> None:
+        """The other data center says that nobody is there, so that permits are granted here."""
+        if not alone:
+            self._reports_there += 1
+            up = SyncUp("there", 1, self._reports_there, self.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0)
+            self.hear_from_there(up)
+
     def apply(self, down: SyncDown) -> None:
         self.books.apply(down, self.now_ms)
         self._call("apply", *arguments_of(down))
@@ -177,3 +184,65 @@ def in_order(up: SyncUp) -> SyncUp:
     if moves:
         moves = msgspec.structs.replace(moves, claims=tuple(sorted(moves.claims)), unknown=tuple(sorted(moves.unknown)))
     return msgspec.structs.replace(up, seconds=tuple(sorted(up.seconds)), ended=tuple(sorted(up.ended)), moves=moves)
+
+
+def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
+    """A stretch of life of a small room, as crowds live it; what differs between the two first of all."""
+    draw = Random(seed)
+    method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
+    limits = {"total_active_users": draw.choice((1, 3, 8, 20)), "new_users_per_minute": draw.choice((2, 6, 40, 300))}
+    alone = draw.random() < 0.5
+    room = small_room(queueing_method=method, refresh_max_seconds=draw.choice((2, 5, 20)), **limits)
+    twin = Twin(server, room, seed, (HERE,) if alone else (HERE, "there"))
+    twin.hear_from_there_alive(alone)
+    people: dict[int, int] = {}
+    due: dict[int, int] = {}
+    late: list[SyncDown] = []
+    for _ in range(steps):
+        twin.advance(draw.choice((0, 1, 40, 255, 256, 600, 1_000, 1_300)) if draw.random() < 0.97 else draw.choice((5_000, 20_000, 61_000)))
+        _live(twin, draw, people, due)
+        if draw.random() < 0.3:
+            twin.sync()
+            twin.hear_from_there_alive(alone)
+        elif draw.random() < 0.1:  # an answer comes late, after others
+            late.append(twin.answered(twin.report()))
+            twin.apply(late[draw.randrange(len(late))])
+        if draw.random() < 0.02:
+            twin.configure(**_change(draw))
+        twin.compare()
+        if twin.found:
+            break
+    return twin.found
+
+
+def _live(twin: Twin, draw: Random, people: dict[int, int], due: dict[int, int]) -> None:
+    """Somebody comes, and whoever is due comes back, or does not."""
+    if draw.random() < 0.5:
+        number = len(people)
+        people[number] = make_key(twin.now_ms, number)
+        due[number] = twin.now_ms + twin.arrive(ticket_id(number)).refresh_ms
+    for number in [one for one, when_ms in due.items() if when_ms <= twin.now_ms][:4]:
+        chance = draw.random()
+        if chance < 0.1:
+            del due[number]
+        elif chance < 0.15:
+            due[number] = twin.now_ms + draw.choice((2_990, 3_010, 3_300, 30_000))
+        else:
+            outcome = twin.poll(ticket_id(number), people[number])
+            due[number] = twin.now_ms + (outcome.refresh_ms or draw.choice((900, 1_100, 30_000)))
+    if people and draw.random() < 0.4:
+        number = draw.randrange(len(people))
+        ask = draw.choice(
+            (twin.view, lambda one: twin.peek(one, people[number]), twin.view, twin.leave if draw.random() < 0.3 else twin.view)
+        )
+        ask(ticket_id(number))
+
+
+def _change(draw: Random) -> dict[str, object]:
+    return draw.choice(
+        (
+            {"total_active_users": draw.choice((1, 3, 8)), "new_users_per_minute": draw.choice((2, 6, 40))},
+            {"queueing_method": draw.choice(("fifo", "random", "passthrough", "reject")), "queue_all": draw.random() < 0.1},
+            {"session_duration": draw.choice((1, 2)), "disable_session_renewal": draw.random() < 0.3},
+        )
+    )

@@ -86,21 +86,76 @@ def test_a_change_counts_in_every_edge_process_soon_and_without_an_error(greenro
     assert [edge.metric("greenroom_config_store_taken_total") for edge in both] == [2, 2]
 
 
-def test_a_host_that_no_zone_covers_is_not_served(greenroom, origin, writer) -> None:
-    writer.write(site(origin))
-    edge = greenroom.serve()
-    assert not edge.visitor("any.example.com").get().waiting
-    assert edge.visitor("elsewhere.org").get().status == 421
+@pytest.fixture(scope="module")
+def live(shared_greenroom):
+    """One edge for several tests, each with a zone of its own, and somebody who changes its store."""
+    shared_greenroom.data.mkdir(mode=0o700)
+    writer = Writer(default_url(shared_greenroom.data))
+    edge = shared_greenroom.serve()
+
+    def change(*changes: object) -> None:
+        Edges(shared_greenroom).taken_over(edge, writer.write(*changes))
+
+    return edge, change
 
 
-def test_each_zone_has_its_own_origin_and_a_paused_one_holds_nobody(greenroom, edges, origin, writer) -> None:
-    writer.write(site(origin), shop(), Put(zone("z2", name="inner.example.com")), Put(room("r2", host="inner.example.com", **HELD), "z2"))
-    edge = greenroom.serve()
-    assert held(edge)
-    assert held(edge, "inner.example.com")
-    edges.taken_over(edge, writer.write(Put(zone("z1", name="example.com", origin=origin.url, paused=True))))
-    assert not held(edge)
-    assert held(edge, "inner.example.com"), "another zone"
+def in_zone(origin, name: str, **more) -> list[Put]:
+    """A zone with one room, which holds everybody."""
+    return [Put(zone(name, name=f"{name}.org", origin=origin.url)), Put(room(name, host=f"shop.{name}.org", **{**HELD, **more}), name)]
+
+
+def test_a_host_that_no_zone_covers_is_not_served(origin, live) -> None:
+    edge, change = live
+    change(*in_zone(origin, "covered"))
+    assert not edge.visitor("any.covered.org").get().waiting
+    assert edge.visitor("elsewhere.net").get().status == 421
+
+
+def test_each_zone_has_its_own_origin_and_a_paused_one_holds_nobody(origin, live) -> None:
+    edge, change = live
+    inner = [Put(zone("in", name="in.around.org")), Put(room("in", host="in.around.org", **HELD), "in")]
+    change(*in_zone(origin, "around"), *inner)
+    assert held(edge, "shop.around.org")
+    assert held(edge, "in.around.org")
+    change(Put(zone("around", name="around.org", origin=origin.url, paused=True)))
+    assert not held(edge, "shop.around.org")
+    assert held(edge, "in.around.org"), "another zone"
+
+
+def test_rules_and_lists_of_the_store_count(origin, live) -> None:
+    edge, change = live
+    office = [Put(RuleList(id="l1", name="office", kind="ip")), Put(ListItem(id="i1", value="203.0.113.9"), "l1")]
+    change(*in_zone(origin, "ruled"), *office, Put(rules("ruled", "ip.src in $office"), "ruled"))
+    assert held(edge, "shop.ruled.org")
+    change(Put(ListItem(id="i2", value="127.0.0.0/8"), "l1"))
+    assert not held(edge, "shop.ruled.org")
+
+
+def test_a_change_to_one_room_leaves_the_visitors_of_another_where_they_are(origin, live) -> None:
+    edge, change = live
+    one = {"total_active_users": 1, "new_users_per_minute": 10, "queue_all": False}
+    change(*in_zone(origin, "quiet", **one), *in_zone(origin, "changing"))
+    inside, late = edge.visitor("shop.quiet.org"), edge.visitor("shop.quiet.org")
+    assert not inside.get().waiting
+    assert late.get().waiting
+    change(*in_zone(origin, "changing", description="new"))
+    assert not inside.get().waiting
+    assert late.get().waiting
+
+
+def test_a_revision_that_cannot_be_used_is_refused_and_a_metric_says_so(shared_greenroom, origin, live) -> None:
+    edge, change = live
+    change(*in_zone(origin, "broken"))
+    before = edge.metric("greenroom_config_store_refusals_total")
+    writer, edges = Writer(default_url(shared_greenroom.data)), Edges(shared_greenroom)
+    writer.write(*in_zone(origin, "broken", queue_all=False), Put(rules("broken", "http.nonsense eq 1"), "broken"))
+    edges.until(edge, "greenroom_config_store_valid", 0)
+    assert held(edge, "shop.broken.org"), "the last good one goes on, as a whole"
+    assert edge.metric("greenroom_config_store_refusals_total") == before + 1
+    assert "room broken: rules[0].expression" in str(edge.status()["config_store"]["problems"])
+    change(Put(rules("broken", 'http.host eq "x"'), "broken"))
+    assert edge.metric("greenroom_config_store_valid") == 1
+    assert not held(edge, "shop.broken.org")
 
 
 def test_rooms_of_the_file_and_of_the_api_live_together_and_those_of_the_file_are_read_only(greenroom, edges, origin) -> None:
@@ -143,45 +198,11 @@ def test_a_file_that_clashes_with_the_store_is_refused_and_taken_once_the_way_is
     greenroom.eventually(lambda: not held(edge, "file.example.com") and held(edge), "the file counts")
 
 
-def test_a_revision_that_cannot_be_used_is_refused_and_a_metric_says_so(greenroom, edges, origin, writer) -> None:
-    writer.write(site(origin), shop())
-    edge = greenroom.serve()
-    writer.write(shop(queue_all=False), Put(rules("r1", "http.nonsense eq 1"), "r1"))
-    edges.until(edge, "greenroom_config_store_valid", 0)
-    assert held(edge), "the last good one goes on, as a whole"
-    assert edge.metric("greenroom_config_store_refusals_total") == 1
-    assert "room shop: rules[0].expression" in str(edge.status()["config_store"]["problems"])
-    writer.write(Put(rules("r1", 'http.host eq "x"'), "r1"))
-    edges.until(edge, "greenroom_config_store_valid", 1)
-    assert not held(edge)
-
-
-def test_rules_and_lists_of_the_store_count(greenroom, edges, origin, writer) -> None:
-    office = [Put(RuleList(id="l1", name="office", kind="ip")), Put(ListItem(id="i1", value="203.0.113.9"), "l1")]
-    writer.write(site(origin), shop(), *office, Put(rules("r1", "ip.src in $office"), "r1"))
-    edge = greenroom.serve()
-    assert held(edge)
-    edges.taken_over(edge, writer.write(Put(ListItem(id="i2", value="127.0.0.0/8"), "l1")))
-    assert not held(edge)
-
-
-def test_a_change_to_one_room_leaves_the_visitors_of_another_where_they_are(greenroom, edges, origin, writer) -> None:
-    one = {"total_active_users": 1, "new_users_per_minute": 10, "queue_all": False}
-    writer.write(site(origin), shop(**one), Put(room("r2", host="other.example.com", **one), "z1"))
-    edge = greenroom.serve()
-    inside, late = edge.visitor("other.example.com"), edge.visitor("other.example.com")
-    assert not inside.get().waiting
-    assert late.get().waiting
-    edges.taken_over(edge, writer.write(shop(description="new")))
-    assert not inside.get().waiting
-    assert late.get().waiting
-
-
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    server = Postgres(tmp_path_factory.mktemp("postgres") / "server")
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
     yield server
-    server.stop()
+    server.close()
 
 
 def test_an_edge_cut_off_from_the_store_keeps_its_configuration_also_over_a_restart(greenroom, edges, origin, postgres) -> None:

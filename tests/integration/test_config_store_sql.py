@@ -28,10 +28,10 @@ ROUNDS = 12
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    server = Postgres(tmp_path_factory.mktemp("postgres") / "server")
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
     yield server
-    server.stop()
+    server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -52,12 +52,19 @@ def test_every_kind_of_record_comes_back_as_it_was_written(url: str) -> None:
     store.close()
 
 
-def test_the_tables_are_what_the_newest_step_leaves(url: str) -> None:
+@pytest.mark.parametrize("by_steps", [True, False])
+def test_the_tables_are_those_described_whether_made_at_once_or_step_by_step(by_steps: bool, url: str) -> None:
     store = SqlStore(url)
+    if by_steps:
+        with store._engine.begin() as connection:
+            migrate.run_steps(connection, VERSIONS[-1])
     store.prepare()
     with store._engine.connect() as connection:
         found = compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata)
+        assert connection.exec_driver_sql("SELECT * FROM state").all() == [(1, 0, 0)]
+        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").all() == [(VERSIONS[-1],)]
     assert [step for step in found if step[1].name != "alembic_version"] == []
+    assert store.write([Put(zone())], expected=0, author="me", now_ms=1).revision == 1
     store.close()
 
 

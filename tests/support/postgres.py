@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 SERVER_USER = "postgres"
@@ -20,19 +21,16 @@ def tool(name: str) -> str:
 class Postgres:
     """Durability is switched off: the server is never killed, only stopped."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="greenroom-postgres-"))  # pytest's own directories let nobody else in
         self._count = 0
         with socket.socket() as sock:
             sock.bind(("127.0.0.1", 0))
             self.port = int(sock.getsockname()[1])
         self._as = ["setpriv", f"--reuid={SERVER_USER}", f"--regid={SERVER_USER}", "--clear-groups"] if os.geteuid() == 0 else []
-        folder.mkdir(parents=True)
         if self._as:
-            shutil.chown(folder, SERVER_USER, SERVER_USER)
-            for parent in list(folder.parents)[:-2]:
-                parent.chmod(parent.stat().st_mode | 0o011)  # pytest's directories are private
-        self._run("initdb", "-D", str(folder / "db"), "--auth=trust", "--username=greenroom", "--encoding=UTF8", "--no-sync")
+            shutil.chown(self.folder, SERVER_USER, SERVER_USER)
+        self._run("initdb", "-D", str(self.folder / "db"), "--auth=trust", "--username=greenroom", "--encoding=UTF8", "--no-sync")
         self.start()
 
     def new_database(self) -> str:
@@ -48,6 +46,11 @@ class Postgres:
 
     def stop(self) -> None:
         self._run("pg_ctl", "-D", str(self.folder / "db"), "-m", "immediate", "-w", "stop")
+
+    def close(self) -> None:
+        """Stops it and takes its directory away."""
+        self.stop()
+        shutil.rmtree(self.folder)
 
     def _run(self, name: str, *arguments: str) -> None:
         done = subprocess.run([*self._as, tool(name), *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", check=False)

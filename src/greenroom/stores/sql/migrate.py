@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, text
 
 from greenroom.errors import TooNew
+from greenroom.stores.sql.tables import metadata, state
 
 VERSIONS = ("0001",)
 """Every version of the tables, oldest first; each but the first is a step from the one before (migrations/versions)."""
+
+NEWEST = VERSIONS[-1]
 
 _ADVISORY_LOCK = 0x67726D5F
 
@@ -27,18 +30,35 @@ def version_of(connection: Connection) -> str:
     return str(found)
 
 
-def bring_forward(connection: Connection, target: str = VERSIONS[-1]) -> None:
+def bring_forward(connection: Connection, target: str = NEWEST) -> None:
     """Runs the missing steps inside the transaction of this connection: all of them, or none when anything fails.
 
     Whoever comes second waits and finds nothing left to do.
     """
-    from alembic import command  # half a second to import, and needed once in the life of a database
-    from alembic.config import Config
-
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
-    if version_of(connection) != target:
-        config = Config()
-        config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, target)
+    found = version_of(connection)
+    if not found and target == NEWEST:
+        _make_new(connection)
+    elif found != target:
+        run_steps(connection, target)
+
+
+def run_steps(connection: Connection, target: str) -> None:
+    """From whatever is there to `target`, step by step."""
+    from alembic import command  # takes longer to import than everything here takes to do, and is needed once for each upgrade
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, target)
+
+
+def _make_new(connection: Connection) -> None:
+    """An empty database gets the newest tables at once; the tests see to it that the steps lead to the same ones."""
+    metadata.create_all(connection)
+    connection.execute(insert(state).values(id=1, revision=0, forgotten=0))
+    version = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+    version.create(connection)
+    connection.execute(insert(version).values(version_num=NEWEST))

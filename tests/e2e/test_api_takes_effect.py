@@ -7,12 +7,13 @@ import pytest
 from api_rig import ACCOUNT, Api, create_token
 
 WITHIN_S = 1.0
+FILE_LIST = '[[lists]]\nname = "staff"\nkind = "ip"\nitems = ["10.0.0.1"]\n'
 FILE_ROOM = '[[rooms]]\nname = "from-file"\nhost = "file.example.org"\ntotal_active_users = 5\nnew_users_per_minute = 5\n'
 
 
 @pytest.fixture
 def running(greenroom, origin):
-    return greenroom.config(f'origin = "{origin.url}"\n{FILE_ROOM}')
+    return greenroom.config(f'origin = "{origin.url}"\n{FILE_LIST}{FILE_ROOM}')
 
 
 @pytest.fixture
@@ -98,6 +99,27 @@ def test_a_room_from_a_file_is_shown_and_cannot_be_changed_or_covered(api, zone)
     limits = {"total_active_users": 200, "new_users_per_minute": 200}
     twin = api.ask("POST", f"/zones/{other}/waiting_rooms", {"name": "twin", "host": "file.example.org", **limits})
     assert (twin.status, twin.codes) == (400, [28021])
+
+
+def test_a_list_from_a_file_is_shown_used_by_rules_and_cannot_be_changed(api, zone) -> None:
+    lists = f"/accounts/{ACCOUNT}/rules/lists"
+    (named,) = api.ask("GET", lists).result
+    assert (named["name"], named["num_items"]) == ("staff", 1)
+    (item,) = api.ask("GET", f"{lists}/{named['id']}/items").result
+    changes = [
+        ("PUT", f"{lists}/{named['id']}", {"description": "x"}),
+        ("DELETE", f"{lists}/{named['id']}", None),
+        ("POST", f"{lists}/{named['id']}/items", [{"ip": "10.0.0.2"}]),
+        ("PUT", f"{lists}/{named['id']}/items", []),
+        ("DELETE", f"{lists}/{named['id']}/items", {"items": [{"id": item["id"]}]}),
+    ]
+    for method, where, document in changes:
+        reply = api.ask(method, where, document)
+        assert (reply.status, reply.codes) == (403, [28040]), f"{method} {where}"
+    limits = {"total_active_users": 9, "new_users_per_minute": 9}
+    room = api.ask("POST", f"/zones/{zone}/waiting_rooms", {"name": "r", "host": "example.com", **limits}).result["id"]
+    rule = {"action": "bypass_waiting_room", "expression": "ip.src in $staff"}
+    assert api.ask("POST", f"/zones/{zone}/waiting_rooms/{room}/rules", rule).status == 200
 
 
 def test_of_many_who_want_the_same_name_at_once_one_gets_it(api, zone) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_interface
 from typing import Any, NamedTuple
 
-from greenroom.control.desk import Moment, Plan, Planned, not_found
+from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
 from greenroom.control.forms import Form, Json, Nested, Plain, Shown, computed, read_as
 from greenroom.control.lists import list_of
 from greenroom.control.refusals import Code, Fault, Refused, refuse_if, within
@@ -171,8 +171,9 @@ def add(list_id: str, documents: Any, done: Operations, whole: bool) -> Plan:
     """These items too, or (`whole`) exactly these. An item that is there already keeps its id and gets the new comment."""
 
     def plan(known: Configuration, at: Moment) -> Planned:
-        kind = list_of(known, list_id).record.kind
-        wanted = _wanted(kind, documents)
+        entry = list_of(known, list_id)
+        refuse_read_only(entry, "list")
+        wanted = _wanted(entry.record.kind, documents)
         there = {entry.record.value: entry.record for entry in known.list_items.of(list_id)}
         total = len(wanted) if whole else len(there.keys() | wanted.keys())
         if total > LIST_ITEMS_MAX:
@@ -193,7 +194,7 @@ def remove(list_id: str, document: Any, done: Operations) -> Plan:
     """Takes the items away that are named by their ids."""
 
     def plan(known: Configuration, at: Moment) -> Planned:
-        list_of(known, list_id)
+        refuse_read_only(list_of(known, list_id), "list")
         items = document.get("items") if isinstance(document, dict) else None
         if (
             not isinstance(items, list)

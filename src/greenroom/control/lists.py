@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from greenroom.control.desk import Moment, Plan, Planned, not_found
+from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
 from greenroom.control.forms import Form, Json, Shown, computed, overlaid, read_as
 from greenroom.control.refusals import Code, Fault, Refused, refuse_if
 from greenroom.control.rules import memberships
@@ -87,6 +87,7 @@ def edit(list_id: str, document: Any) -> Plan:
 
     def plan(known: Configuration, _at: Moment) -> Planned:
         entry = list_of(known, list_id)
+        refuse_read_only(entry, "list")
         values, faults = read_as(LIST, overlaid(show(known, entry), document), list_field_problems)
         for name in FIXED:
             if values.get(name) != getattr(entry.record, name):
@@ -101,7 +102,9 @@ def delete(list_id: str) -> Plan:
     """Takes a list away with its items, unless a rule refers to it."""
 
     def plan(known: Configuration, _at: Moment) -> Planned:
-        name = list_of(known, list_id).record.name
+        entry = list_of(known, list_id)
+        refuse_read_only(entry, "list")
+        name = entry.record.name
         count = references(known, name)
         if count:
             raise Refused(Fault(Code.IN_USE, f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, disabled ones included"))

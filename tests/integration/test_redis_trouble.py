@@ -119,7 +119,7 @@ def test_evicted_keys_cost_places_but_let_nobody_in(server: RedisServer, part: s
         before = await house.epoch()
         (key,) = server.client().keys(f"greenroom:*:{part}")
         server.client().delete(key)
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # rows are counted once in a quarter of a second of the server
         _, counts = await house.crowd(4)
         assert counts == {"WAITING": 4}
         assert await house.epoch() > before

@@ -99,8 +99,8 @@ class InRedis:
                 self.coordinator.configure(arguments[0])
             self.ledger.view(bytes(12), lambda _: None)
             while not self.ledger.idle:
-                await asyncio.sleep(0.001)
-            await asyncio.sleep(0.01)
+                await asyncio.sleep(0.001)  # the answer comes over a socket
+            await asyncio.sleep(0.01)  # as above
             await self._sync()
 
         self._run(told())

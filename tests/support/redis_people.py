@@ -50,7 +50,7 @@ class House:
         synced = 0
         while synced < 2:
             synced = synced + 1 if await self.sync() == len(self.rooms) else 0
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # the server is a real process
 
     async def ask(self, operation: str, *arguments: Any, room: str = "r") -> Outcome:
         answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -72,7 +72,7 @@ class House:
     async def epoch(self) -> int:
         """Of the first room."""
         while not (states := await self.books.states()):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # the server is a real process
         return int(next(iter(states.values()))["epoch"])
 
     async def until_answered(self, one: bytes, room: str = "r") -> Outcome:
@@ -81,7 +81,7 @@ class House:
             outcome = await self.ask("peek", one, make_key(self.clock.now_ms(), 0), room=room)
             if not outcome.storage_failed:
                 return outcome
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # the server is a real process
 
 
 def in_house(url: str, story: Callable[[House], Awaitable[Result]], **settings: Any) -> Result:

@@ -91,4 +91,4 @@ def wait_until(condition: Callable[[], object], otherwise: str, seconds: float =
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, otherwise
-        time.sleep(0.02)
+        time.sleep(0.02)  # the server is a real process

@@ -1,0 +1,203 @@
+"""Redis as operators run it: behind Sentinels, as a cluster, over TLS, on a socket file, and with a user who may do only what is needed."""
+
+import asyncio
+import datetime
+import ipaddress
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from admission_world import small_room
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from redis_people import House, in_house
+from redis_world import RedisServer, free_port, wait_until
+
+from greenroom.errors import InvalidConfig
+from greenroom.model.visit import Standing
+from greenroom.stores.redis.link import Link
+
+ROOT = Path(__file__).parents[2]
+NOBODY = bytes(12)
+
+
+@pytest.fixture
+def started() -> Iterator[list[RedisServer]]:
+    servers: list[RedisServer] = []
+    yield servers
+    for server in servers:
+        server.kill()
+
+
+async def serves(house: House) -> None:
+    """Three fit in, and one who is inside is known."""
+    await house.until_synced()
+    found, counts = await house.crowd(5)
+    assert counts == {"ADMITTED": 3, "WAITING": 2}
+    inside = [one for one, outcome in found.items() if outcome.standing is Standing.ADMITTED]
+    assert (await house.ask("view", inside[0])).standing is Standing.ACTIVE
+
+
+def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(tmp_path: Path, started: list[RedisServer]) -> None:
+    master = RedisServer(tmp_path / "master")
+    replica = RedisServer(tmp_path / "replica", "--replicaof", "127.0.0.1", str(master.port))
+    conf = tmp_path / "sentinel.conf"
+    conf.write_text(
+        f"sentinel monitor shop 127.0.0.1 {master.port} 1\nsentinel down-after-milliseconds shop 500\nsentinel failover-timeout shop 2000\n"
+    )
+    sentinel = RedisServer(tmp_path / "sentinel", program=("redis-server", str(conf), "--sentinel"))
+    started += [master, replica, sentinel]
+    wait_until(lambda: replica.client().info("replication")["master_link_status"] == "up", "the replica does not follow")
+    wait_until(
+        lambda: int(sentinel.client().sentinel_master("shop")["num-slaves"]) == 1, "Sentinel knows no replica", 20
+    )
+
+    async def story(house: House) -> None:
+        await house.until_synced()
+        found, counts = await house.crowd(2)
+        assert counts == {"ADMITTED": 2}
+        before = await house.epoch()
+        assert master.client().wait(1, 5000) == 1
+        master.kill()
+        await house.until_answered(NOBODY)
+        (state,) = (await house.books.states()).values()
+        assert state["epoch"] > before
+        assert (state["permits"], state["inside"]) == (0, 2)
+        assert [(await house.ask("view", one)).standing for one in found] == [Standing.ACTIVE] * 2
+        await house.until_synced()
+        _, counts = await house.crowd(4)
+        assert counts["ADMITTED"] <= 1
+
+    in_house(f"redis+sentinel://127.0.0.1:{sentinel.port}/shop", story)
+
+
+def test_the_rooms_of_a_cluster_are_spread_and_those_of_a_dead_shard_are_held(tmp_path: Path, started: list[RedisServer]) -> None:
+    for number in range(3):
+        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no")
+        started.append(RedisServer(tmp_path / str(number), *options, port=free_port() % 10_000 + 20_000))
+    addresses = [f"127.0.0.1:{server.port}" for server in started]
+    subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"], check=True, capture_output=True)
+    wait_until(lambda: all(b"cluster_state:ok" in one.client().execute_command("CLUSTER", "INFO") for one in started), "no cluster")
+    rooms = [small_room(id=f"room {number}", total_active_users=2, new_users_per_minute=100) for number in range(9)]
+
+    async def story(house: House) -> None:
+        await house.until_synced()
+        for room in rooms:
+            _, counts = await house.crowd(4, room.id)
+            assert counts == {"ADMITTED": 2, "WAITING": 2}
+        at = {server.port: {str(key) for key in server.client().keys("greenroom:*:books")} for server in started}
+        assert sorted(map(len, at.values())) != [0, 0, 9], "spread over shards"
+        lost = max(started, key=lambda server: len(at[server.port]))
+        lost.kill()
+        held = 0
+        for room in rooms:
+            outcome = await house.arrive(os.urandom(12), room.id)
+            assert outcome.standing is Standing.WAITING
+            held += outcome.storage_failed
+        assert held == len(at[lost.port])
+
+    in_house(f"redis+cluster://{','.join(addresses)}", story, rooms=rooms, timeout_s=3.0)
+
+
+def test_tls_with_a_private_authority(tmp_path: Path, started: list[RedisServer]) -> None:
+    authority, certificate, key = certificates(tmp_path)
+    port = free_port()
+    tls = ("--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key))
+    started.append(RedisServer(tmp_path / "redis", *tls, "--tls-ca-cert-file", str(authority), "--tls-auth-clients", "no"))
+    in_house(f"rediss://127.0.0.1:{port}?ssl_ca_certs={authority}", serves)
+
+    async def is_held(house: House) -> None:
+        assert (await house.arrive(os.urandom(12))).storage_failed
+
+    in_house(f"rediss://127.0.0.1:{port}", is_held)  # an authority that nobody knows
+
+
+def test_a_socket_file(tmp_path: Path, started: list[RedisServer]) -> None:
+    path = tmp_path / "s"
+    started.append(RedisServer(tmp_path / "redis", "--unixsocket", str(path)))
+    in_house(f"unix://{path}", serves)
+
+
+def test_a_user_with_the_documented_rights_is_enough(tmp_path: Path, started: list[RedisServer]) -> None:
+    page = (ROOT / "docs/howto/many-processes.md").read_text()
+    (rights,) = re.findall(r"^ACL SETUSER greenroom (.*)$", page, re.M)
+    started.append(RedisServer(tmp_path / "redis"))
+    started[0].client().execute_command("ACL", "SETUSER", "greenroom", *rights.replace("PASSWORD", "s3cret/@").split())
+    in_house(f"redis://greenroom:s3cret%2F%40@127.0.0.1:{started[0].port}", serves)
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        redis.Redis(port=started[0].port, username="greenroom", password="s3cret/@").flushall()
+
+    async def is_held(house: House) -> None:
+        assert (await house.arrive(os.urandom(12))).storage_failed
+
+    in_house(f"redis://greenroom:wrong@127.0.0.1:{started[0].port}", is_held)
+
+
+def test_it_stays_held_where_nobody_listens_and_nobody_waits_long() -> None:
+    async def story(house: House) -> None:
+        began = time.monotonic()
+        outcomes = await asyncio.gather(*(house.arrive(os.urandom(12)) for _ in range(50)))
+        assert all(outcome.storage_failed for outcome in outcomes)
+        assert time.monotonic() - began < 2
+
+    in_house(f"redis://127.0.0.1:{free_port()}", story)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://localhost", "must begin with"),
+        ("redis://", "must name a host"),
+        ("redis://one,two", "names several hosts"),
+        ("redis://one:port", "host and port"),
+        ("redis://one/x", "database must be a number"),
+        ("redis+cluster://one/1", "0 in a cluster"),
+        ("redis+sentinel://one", "must name the service"),
+        ("redis://one?colour=red", "unknown options: colour"),
+        ("unix://", "socket file"),
+    ],
+)
+def test_a_wrong_url_is_said(url: str, reason: str) -> None:
+    with pytest.raises(InvalidConfig, match=reason):
+        Link(url)
+
+
+def test_a_password_is_never_shown() -> None:
+    link = Link("redis+sentinel://user:geheim@a:1,[::1]:2/shop/3")
+    assert "geheim" not in f"{link} {link!r}"
+    assert str(link) == "redis+sentinel://a:1,[::1]:2/shop/3"
+
+
+def certificates(folder: Path) -> tuple[Path, Path, Path]:
+    """An authority's certificate, and one of 127.0.0.1 with its key."""
+    now = datetime.datetime.now(datetime.UTC)
+
+    def signed(
+        name: str, issuer: str, key: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey, *, authority: bool
+    ) -> x509.Certificate:
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        )
+        return builder.sign(by, hashes.SHA256())
+
+    root, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    paths = folder / "ca.pem", folder / "cert.pem", folder / "key.pem"
+    paths[0].write_bytes(signed("root", "root", root, root, authority=True).public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(signed("127.0.0.1", "root", own, root, authority=False).public_bytes(serialization.Encoding.PEM))
+    paths[2].write_bytes(own.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    return paths

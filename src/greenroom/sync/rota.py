@@ -28,7 +28,7 @@ class Rota:
         self._last: dict[str, int] = {}  # room -> slot of its newest sync
         self._wants: dict[str, int] = {}
         self._entries: dict[str, tuple[int, int, float]] = {}  # room -> admissions so far, when, and how many a second of late
-        self._paid_ms = 0.0
+        self._paid_ms = float("-inf")
 
     def due(self, now_ms: int, room_ids: Iterable[str]) -> dict[str, int]:
         """Room -> permits wished for, of all that are due now; they count as synced. Empty when it is too early for a letter."""

@@ -14,7 +14,7 @@ from redis_world import RedisServer
 from greenroom.cli import verify_draw
 
 VISITORS = 6
-LEAD_S = 9
+LEAD_S = 15
 """From the opening of the pre-queue in these tests to its end: enough for everybody to take a place."""
 
 

@@ -251,7 +251,7 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
     if b.spent_rows > 0 then b.spent_rows = b.spent_rows - call('ZREM', k.spent, id) end
     b.newcomers = b.newcomers + 1
   end
-  local rank = rank_of(key)
+  local rank = place_of(id)
   if s.open then
     if s.method == 'random' then
       dirty = true
@@ -272,7 +272,7 @@ OPERATIONS[3] = function(id, key, _, low) -- peek
   local attempted_ms, refresh_ms = waiter(id)
   if not attempted_ms then return outside(key, rank_of(key), low, 0) end
   key = key_of(id)
-  local rank = rank_of(key)
+  local rank = place_of(id)
   return held(IN_LINE, attempted_ms, key, refresh_ms, rank, wait_of(rank + 1))
 end
 

@@ -110,6 +110,9 @@ local function key_of(id) return tonumber(call('ZSCORE', k.line, id)) end
 
 local function rank_of(key) return call('ZCOUNT', k.line, '-inf', string.format('(%.0f', key)) end
 
+-- Of somebody in line; of two with one key, one is before the other.
+local function place_of(id) return call('ZRANK', k.line, id) end
+
 local function join_line(id, key)
   call('ZADD', k.line, string.format('%.0f', key), id)
   b.waiting = b.waiting + 1

@@ -283,7 +283,7 @@ class Coordinator:
             share = self._share(center, min(spare, int(self._pace)), waiting, luck)
             self._pace -= self._grant(center, share)
             if share < waiting:
-                return NO_RECALL if self._alone else center.waiting
+                return NO_RECALL if self._alone else self._in_reach(center)
             spare -= share
         self._horizon_s = None
         if self._alone:
@@ -342,6 +342,12 @@ class Coordinator:
             return reach.sure
         self._horizon_s = max(reach.edge_s, self._horizon_s or 0)
         return reach.sure + rounded(reach.edge_permits * reach.edge_mine, reach.edge_all, luck)
+
+    def _in_reach(self, center: DataCenter) -> int:
+        """How many of its waiters permits reach: one that was meant for a ghost goes on to whoever is next anywhere."""
+        if self._random or self._horizon_s is None or center.outstanding <= 0:
+            return center.waiting
+        return sum(count for second, count in center.seconds.items() if second <= self._horizon_s)
 
     # -- sums and time ----------------------------------------------------------------------------------------------------------
 

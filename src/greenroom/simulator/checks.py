@@ -29,8 +29,6 @@ for a ghost who was called."""
 
 WATCHED_MOST = 2_000
 """Longer lines are not gone through at every try."""
-LATE_MS = 512
-"""Ghosts may be noticed this late."""
 LOOK_SLACK = 1
 """What is expected may grow by this much when the ledger looks at its pace during the try itself."""
 
@@ -73,14 +71,17 @@ class Watch:
             self._keys(center)
 
     def _polled(self, center: Center, visitor: Visitor, now_ms: int) -> None:
-        """Somebody in line is about to try: whoever has more people ahead than there are permits, and will be, must not enter."""
+        """Somebody in line is about to try: whoever has more people ahead than there are permits, and will be, must not enter.
+
+        What the ledger expects, and by which method it runs at this moment, it tells nobody; so this looks inside.
+        """
         ledger, key = center.ledger, visitor.key
         line = ledger.line
-        if self.world.room.queueing_method != "fifo" or len(line) > WATCHED_MOST:
+        if ledger._method != "fifo" or len(line) > WATCHED_MOST:
             return
-        due_ms = now_ms - GRACE_MS - LATE_MS
+        due_ms = now_ms - GRACE_MS  # later ones may be swept by this very try
         ahead = sum(1 for slot in line.slots.values() if line.keys[slot] < key and line.attempted[slot] + line.refresh[slot] > due_ms)
-        permits = ledger.lease.spendable(now_ms) + int(ledger._look)  # the look ahead is nobody else's business
+        permits = ledger.lease.spendable(now_ms) + int(ledger._look)
         self._ahead = None if ahead < permits + LOOK_SLACK else (visitor.number, ahead, permits)
 
     def _answered(self, visitor: Visitor, outcome: Outcome) -> None:

@@ -184,7 +184,7 @@ def thirty_minutes(streams: Streams) -> Scenario:
     draw = streams("trace")
     part = shares(draw, 4)
     found = arrivals(draw, 1800, lambda _: level(part, 10_000 / 1800))
-    return Scenario("thirty minutes", room(400, 400), 4, found, 6 * 3600, Behaviour(leaving=1.0), ends_with_crowd=True)
+    return Scenario("thirty minutes", room(200, 400), 4, found, 6 * 3600, Behaviour(leaving=1.0), ends_with_crowd=True)
 
 
 Maker = Callable[[Streams], Scenario]

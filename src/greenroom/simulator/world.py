@@ -114,7 +114,7 @@ class World:
 
     def coordinator_loss(self, fault: Fault, change: int) -> None:
         """The coordinator is silent, and has forgotten everything when it is back."""
-        if change > 0:
+        if change < 0:
             self.door.lose_coordinator()
         self.coordinator_down(fault, change)
 

@@ -1,0 +1,268 @@
+"""Small worlds under the simulator: runs repeat exactly, limits hold under random faults, and broken builds are found by the same campaign."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from greenroom.admission import movers, moves, visiting
+from greenroom.admission.calling import Fifo
+from greenroom.admission.center import DataCenter
+from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.lease import Lease
+from greenroom.admission.line import Line
+from greenroom.admission.movers import Movers
+from greenroom.admission.moves import Moves
+from greenroom.simulator.campaign import random_scenario
+from greenroom.simulator.checks import CHECKS, Watch, verdict
+from greenroom.simulator.fairness import fairness
+from greenroom.simulator.report import Report, report
+from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, Network, Scenario
+from greenroom.simulator.traces import TRACES, room
+from greenroom.simulator.world import ALGORITHMS, DEEDS, World
+
+SEEDS = range(100, 108)
+
+
+def streams_of(seed: int) -> Callable[[str], Random]:
+    return lambda name: Random(f"{seed}/{name}")
+
+
+def watched(scenario: Scenario, seed: int = 1) -> Watch:
+    """A run that is over, and what was seen."""
+    watch = Watch(World(scenario, streams_of(seed)))
+    watch.world.run()
+    return watch
+
+
+def campaign(seeds: range) -> list[str]:
+    """What went wrong, until something has."""
+    for seed in seeds:
+        found = verdict(watched(random_scenario(streams_of(seed)), seed))
+        if found:
+            return [f"seed {seed}: {problem}" for problem in found]
+    return []
+
+
+def run(scenario: Scenario, algorithm: str = "greenroom", seed: int = 1) -> Report:
+    world = World(scenario, streams_of(seed), algorithm)
+    world.run()
+    return report(world)
+
+
+def little(**changes: Any) -> Scenario:
+    """Three data centers, a visitor every half second for four minutes, room for forty."""
+    crowd = [(500 * number, number % 3) for number in range(480)]
+    scenario = Scenario("little", room(40, 60), 3, crowd, 420, Behaviour(visit_s=20), laws_every_s=1)
+    return replace(scenario, **changes)
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_does_not() -> None:
+    scenarios = [random_scenario(streams_of(seed)) for seed in (3, 3, 4)]
+    one, same, other = (asdict(run(scenario, seed=seed)) for scenario, seed in zip(scenarios, (3, 3, 4), strict=True))
+    assert one == same
+    assert one != other
+
+
+def test_limits_and_laws_hold_under_random_faults() -> None:
+    assert campaign(SEEDS) == []
+
+
+def test_every_kind_of_fault_can_happen() -> None:
+    assert set(FAULTS) == set(DEEDS)
+    seen = {fault.kind for seed in range(200) for fault in random_scenario(streams_of(seed)).faults}
+    assert seen == set(FAULTS)
+
+
+@pytest.mark.parametrize("strong", [True, False])
+def test_sessions_follow_visitors_who_move_all_the_time(strong: bool) -> None:
+    scenario = little(room=replace(room(40, 60), strong_sessions=strong), behaviour=Behaviour(visit_s=60, page_gap_s=5, moving=0.3))
+    watch = watched(scenario)
+    world = watch.world
+    given = sum(center.ledger.moves.given for center in world.door.centers)  # type: ignore[attr-defined]
+    assert given > 200
+    assert verdict(watch) == []
+    assert report(world).over_active == 0
+    assert report(world).lost_sessions <= 0.02 * given
+
+
+def test_visitors_of_a_data_center_that_lost_its_books_stay_inside() -> None:
+    crash = Fault("crash", at_s=120, until_s=122, centers=(0,))
+    scenario = little(faults=(crash,), behaviour=Behaviour(visit_s=60, page_gap_s=5))
+    watch = watched(scenario)
+    world = watch.world
+    assert verdict(watch) == []
+    assert world.crowd.lost <= 2
+    assert not any(center.orphans for center in world.door.coordinator.data_centers.values())  # type: ignore[attr-defined]
+
+
+def test_permits_on_their_way_count_beside_what_may_be_admitted_while_cut_off() -> None:
+    center = DataCenter("here", granted=5, seen=4, used=4)
+    center.allow_rho(1, 3)
+    assert center.value == 4
+    center.seen = 5
+    assert center.value == 3
+
+
+def test_a_partition_costs_nobody_the_limits() -> None:
+    scenario = little(faults=(Fault("partition", 60, 120, (0, 1)),), network=Network(loss=0.2, twice=0.2, skew_ms=30_000))
+    figures = run(scenario)
+    assert figures.over_active == figures.over_minute == 0
+    assert figures.broken_laws == []
+    assert figures.entered >= 200
+
+
+def test_a_random_room_is_fair_to_late_comers_and_to_the_patient() -> None:
+    scenario = replace(TRACES["random-fair"](streams_of(2)), centers=3)
+    scenario = replace(
+        scenario, arrivals=[(at_ms, center % 3) for at_ms, center in scenario.arrivals[::3]], room=room(300, 200, method="random")
+    )
+    world = World(scenario, streams_of(2))
+    world.run()
+    found = fairness(world)
+    assert found is not None
+    assert found.distance <= 0.2
+    assert 0.75 <= found.advantage <= 1.25
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
+def test_the_published_allocations_see_the_same_crowd_and_overshoot_in_a_spike(algorithm: str) -> None:
+    crowd = [(1_000 * number, number % 3) for number in range(120)] + [(130_000 + 20 * number, number % 3) for number in range(600)]
+    figures = run(little(arrivals=crowd), algorithm)
+    assert figures.visitors >= 720
+    assert figures.over_active + figures.over_minute > 0
+    assert run(little(arrivals=crowd)).over_active == 0
+
+
+# -- builds that the campaign must find ------------------------------------------------------------------------------------------
+
+Break = Callable[[pytest.MonkeyPatch], None]
+BROKEN: list[tuple[Callable[[], list[str]], Break]] = []
+
+
+def broken(seed: int) -> Callable[[Break], Break]:
+    """A build that the campaign finds with this seed, or soon after."""
+
+    def noted(build: Break) -> Break:
+        BROKEN.append((lambda: campaign(range(seed, seed + 25)), build))
+        return build
+
+    return noted
+
+
+def broken_in(**changes: Any) -> Callable[[Break], Break]:
+    """A build that is found in the little world, changed so."""
+
+    def noted(build: Break) -> Break:
+        BROKEN.append((lambda: verdict(watched(little(**changes))), build))
+        return build
+
+    return noted
+
+
+@broken(1)
+def grants_beyond_the_minute(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_spare", lambda self, now_ms: self.pool)
+
+
+@broken_in(faults=(Fault("partition", 110, 180, (0,)), Fault("coordinator loss", 120, 125)))
+def grants_before_everybody_was_heard(patch: pytest.MonkeyPatch) -> None:
+    allot = Coordinator._allot
+
+    def trusting(self: Coordinator, *arguments: Any) -> int:
+        self.doubted.clear()
+        return allot(self, *arguments)
+
+    patch.setattr(Coordinator, "_allot", trusting)
+
+
+@broken_in(faults=(Fault("crash", 120, 122, (0,)),), behaviour=Behaviour(visit_s=60, page_gap_s=5))
+def forgets_orphans(patch: pytest.MonkeyPatch) -> None:
+    begin = Coordinator._begin_epoch
+
+    def forgetful(self: Coordinator, center: DataCenter, epoch: int, now_ms: int) -> None:
+        begin(self, center, epoch, now_ms)
+        self.pool += center.orphans
+        center.orphans = 0
+
+    patch.setattr(Coordinator, "_begin_epoch", forgetful)
+
+
+@broken(0)
+def keeps_the_session_that_it_gives(patch: pytest.MonkeyPatch) -> None:
+    def give(ledger: Any, ticket_id: bytes, to: str, now_ms: int) -> None:
+        if ticket_id in ledger.sessions.renewed:
+            ledger.moves.give(ticket_id, to, ledger.sessions.renewed[ticket_id], 0)
+
+    patch.setattr(visiting, "give", give)
+
+
+@broken(0)
+def takes_an_arrival_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Moves, "new_arrivals", lambda self, down: down.arrivals)
+
+
+@broken(41)
+def gives_an_orphan_for_nothing(patch: pytest.MonkeyPatch) -> None:
+    def orphan(
+        self: Movers, owner: DataCenter, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None
+    ) -> bool:
+        if owner.orphans:
+            self._bring(ticket_id, to, now_ms, until_ms)
+        return bool(owner.orphans)
+
+    patch.setattr(movers.Movers, "_orphan", orphan)
+
+
+@broken(0)
+def books_every_gift_again(patch: pytest.MonkeyPatch) -> None:
+    def confirm(self: Moves, down: moves.MovesDown, newest: bool) -> None:
+        self.given += len(self._gifts)
+
+    patch.setattr(Moves, "confirm", confirm)
+
+
+@broken(4)
+def serves_on_trust_in_strong_mode(patch: pytest.MonkeyPatch) -> None:
+    trusting = visiting.visit
+
+    def visit(ledger: Any, *arguments: Any) -> Any:
+        ledger.strong, strong = False, ledger.strong
+        outcome = trusting(ledger, *arguments)
+        ledger.strong = strong
+        return outcome
+
+    patch.setattr("greenroom.simulator.escrow.visit", visit)
+
+
+@broken(0)
+def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fifo, "turn", lambda self, *_: True)
+
+
+@broken(0)
+def stands_by_another_key(patch: pytest.MonkeyPatch) -> None:
+    join = Line.join
+    patch.setattr(Line, "join", lambda self, ticket_id, key, now_ms, refresh_ms: join(self, ticket_id, key + 1, now_ms, refresh_ms))
+
+
+@broken(4)
+def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Lease, "give_back", lambda self, now_ms: None)
+
+
+@broken(57)
+def believes_an_old_copy(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("greenroom.simulator.escrow.doubted", lambda memory, now_ms: memory)
+
+
+@pytest.mark.parametrize(("trial", "build"), BROKEN, ids=[build.__name__ for _, build in BROKEN])
+def test_the_simulator_finds_a_build_that(trial: Callable[[], list[str]], build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(monkeypatch)
+    try:
+        found = trial()
+    except (AssertionError, ValueError, KeyError, IndexError, TypeError) as error:  # broken so badly that the books fall apart
+        found = [repr(error)]
+    assert found

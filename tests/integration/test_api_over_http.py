@@ -95,8 +95,16 @@ def test_what_is_not_there_is_said_in_the_envelope(api, method, path, status, co
 
 
 def test_a_method_that_is_not_there_names_all_that_are(api, zone) -> None:
-    for path, allowed in ((f"/zones/{zone['id']}", "DELETE, GET, PATCH"), ("/zones", "GET, POST"), ("/openapi.json", "GET")):
-        assert api.ask("OPTIONS", path).headers["Allow"] == allowed
+    rooms = f"/zones/{zone['id']}/waiting_rooms"
+    there = {
+        "/zones": "GET, POST",
+        f"/zones/{zone['id']}": "DELETE, GET, PATCH",
+        f"{rooms}/settings": "GET, PATCH, PUT",
+        f"{rooms}/preview": "POST",
+        f"{rooms}/some": "DELETE, GET, PATCH, PUT",
+        "/openapi.json": "GET",
+    }
+    assert {path: api.ask("OPTIONS", path).headers["Allow"] for path in there} == there
 
 
 def test_literal_segments_are_no_ids(api, zone) -> None:

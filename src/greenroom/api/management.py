@@ -92,13 +92,17 @@ async def _refused(request: Request, error: Refused) -> Response:
 
 
 async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
-    headers = {}
-    if error.status_code == CODES[Code.NO_METHOD].status:
-        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-        alone = [route for route in request.app.routes if isinstance(route, Route)]
-        matching = (route for route in (*ROUTES, *alone) if route.path_regex.match(path))
-        headers["Allow"] = ", ".join(sorted({method for route in matching for method in route.methods or ()}))
+    headers = {"Allow": _allowed(request)} if error.status_code == CODES[Code.NO_METHOD].status else {}
     return refused(no_route(error.status_code, request.method, request.url.path), headers)
+
+
+def _allowed(request: Request) -> str:
+    """Every method of the path; where a literal segment stands for an id (`settings`), those of the literal one."""
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    alone = [route for route in request.app.routes if isinstance(route, Route)]
+    matching = [route for route in (*ROUTES, *alone) if route.path_regex.match(path)]
+    closest = min(matching, key=lambda route: len(route.param_convertors)).path
+    return ", ".join(sorted({method for route in matching if route.path == closest for method in route.methods or ()}))
 
 
 async def _bad_query(_request: Request, error: RequestValidationError) -> Response:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from greenroom.control.state import Observed, RoomState, State, SyncState
+from greenroom.control.state import Observed, RoomState, State, SyncState, TripState
 
 Sample = tuple[tuple[str, ...], float]
 
@@ -55,6 +55,17 @@ def _sync(name: str, help: str, read: Callable[[SyncState], float | None], kind:
             yield (), value
 
     return Row(f"greenroom_sync_{name}", kind, help, (), samples)
+
+
+def _trips(name: str, help: str, read: Callable[[TripState], float]) -> Row:
+    """Absent in a process that keeps its own books."""
+    return Row(
+        f"greenroom_redis_{name}_total",
+        CounterMetricFamily,
+        help,
+        (),
+        lambda state: [((), read(state.sync.trips))] if state.sync and state.sync.trips else [],
+    )
 
 
 def _median_wait(state: RoomState) -> float | None:
@@ -111,6 +122,10 @@ METRICS: tuple[Row, ...] = (
         ("data_center",),
         lambda state: [((name,), seconds) for name, seconds in (state.sync.silent_s if state.sync else {}).items()],
     ),
+    _trips("questions", "what visitors' requests asked of the books in Redis", lambda trips: trips.questions),
+    _trips("trips", "round trips to Redis for visitors; many questions share one", lambda trips: trips.trips),
+    _trips("trips_failed", "of those, how many were not answered in time", lambda trips: trips.failed),
+    _trips("trips_seconds", "how long those took that were answered, together", lambda trips: trips.seconds),
     _room("active_users", "visitors with a living session", lambda room: room.figures.active),
     _room("waiting_users", "visitors in line whose ticket came back", lambda room: room.figures.waiting),
     _room("admitted_total", "visitors let in since the start", lambda room: room.figures.admitted, CounterMetricFamily),

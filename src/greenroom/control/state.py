@@ -103,6 +103,15 @@ class StoreState(msgspec.Struct, frozen=True):
         return structs.replace(self, reachable=True)
 
 
+class TripState(msgspec.Struct, frozen=True):
+    """What this process asked of Redis for its visitors, since its start."""
+
+    questions: int = 0
+    trips: int = 0  # round trips: many questions share one
+    failed: int = 0  # of the trips: nobody answered in time
+    seconds: float = 0.0  # of the trips that were answered, together
+
+
 class SyncState(msgspec.Struct, frozen=True):
     """How this process stands with the coordinator of all data centers.
 
@@ -120,6 +129,7 @@ class SyncState(msgspec.Struct, frozen=True):
     unanswered: int
     answers: int  # given by this process as the coordinator
     silent_s: Mapping[str, float]
+    trips: "TripState | None" = None  # None: not to a Redis
 
 
 class State(msgspec.Struct, frozen=True):

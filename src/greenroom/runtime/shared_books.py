@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import structlog
 from redis.exceptions import RedisError
 
-from greenroom.control.state import Figures, SyncState
+from greenroom.control.state import Figures, SyncState, TripState
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
@@ -131,8 +132,10 @@ class SharedBooks:
                 prepared[room.id].ledger.configure(room)
 
     def sync_state(self) -> SyncState | None:
-        """How this process stands with the coordinator."""
-        return self.membership.state()
+        """How this process stands with the coordinator, and with its Redis."""
+        desk = self._books.desk
+        trips = TripState(desk.questions, desk.trips, desk.failed, desk.seconds)
+        return msgspec.structs.replace(self.membership.state(), trips=trips)
 
     def halted(self) -> set[str]:
         """Names of the rooms that let nobody in because Redis does not answer."""

@@ -55,7 +55,7 @@ class RedisBooks:
         self._heard_ms = 0
         self._wire = wire(client, library, timeout_s)
         self._turn = asyncio.Lock()
-        self._desk = Desk(wire(client, library, timeout_s), self._on_trip, on_trouble)
+        self.desk = Desk(wire(client, library, timeout_s), self._on_trip, on_trouble)
         self._ledgers: dict[str, RedisLedger] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -64,7 +64,7 @@ class RedisBooks:
         found = self._ledgers.get(room.id)
         if found is None:
             found = self._ledgers[room.id] = RedisLedger(
-                room, self._place(room.id), self.data_center, self._library, self._desk, self.clock, self._getrandbits, self
+                room, self._place(room.id), self.data_center, self._library, self.desk, self.clock, self._getrandbits, self
             )
         return found
 
@@ -77,7 +77,7 @@ class RedisBooks:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._desk.close()
+        await self.desk.close()
         async with self._turn:
             await self._wire.close()
 

@@ -43,6 +43,9 @@ class Desk:
         self._wire = wire
         self._on_trip = on_trip
         self._on_trouble = on_trouble
+        self.questions = self.trips = self.failed = 0
+        self.seconds = 0.0
+        """Of the trips that were answered, together."""
         self._counters: dict[Counter, None] = {}
         self._trip: asyncio.Task[None] | None = None
         self._well = True
@@ -78,11 +81,13 @@ class Desk:
                 break
         if not sent:
             return
+        self.trips += 1
         began_s = time.monotonic()
         try:
             replies: Iterable[Any] = await self._wire.exchange([command for command, _ in sent])
         except BaseException as error:
             reason = error if isinstance(error, Unreachable) else Unreachable(repr(error))
+            self.failed += 1
             self._say(reason)
             for _, taken in sent:
                 taken(reason)
@@ -91,6 +96,7 @@ class Desk:
                 raise
             return
         took_s = time.monotonic() - began_s
+        self.seconds += took_s
         trouble = None
         for (_, taken), reply in zip(sent, replies, strict=True):
             if isinstance(reply, Exception):

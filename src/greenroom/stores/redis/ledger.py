@@ -157,6 +157,7 @@ class RedisLedger:
         if len(self._asked) >= GATHERED_MAX:
             self._hold([(question, then, again)])
             return
+        self._desk.questions += 1
         self._asked.append((question, then, again))
         self._desk.call(self)
 

@@ -87,7 +87,7 @@ class ServerWire:
         now_s = time.monotonic()
         idle_s, self._used_s = now_s - self._used_s, now_s
         if self._connection and idle_s > IDLE_S:
-            look: Callable[[], Awaitable[bool]] = self._connection.can_read_destructive
+            look: Callable[[], Awaitable[bool]] = self._connection.can_read
             try:
                 ended = await look()
             except (RedisError, OSError):

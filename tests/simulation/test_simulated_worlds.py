@@ -70,6 +70,11 @@ def test_limits_and_laws_hold_under_random_faults() -> None:
     assert campaign(SEEDS) == []
 
 
+@pytest.mark.campaign
+def test_limits_and_laws_hold_in_three_hundred_worlds() -> None:
+    assert campaign(range(1, 301)) == []
+
+
 def test_every_kind_of_fault_can_happen() -> None:
     assert set(FAULTS) == set(DEEDS)
     seen = {fault.kind for seed in range(200) for fault in random_scenario(streams_of(seed)).faults}

@@ -48,7 +48,7 @@ Campaign = Annotated[
     int | None, _option(_WHAT, "N", "N random rooms with random faults, from --seed on; prints the seed of any failure.", min=1)
 ]
 Compare = Annotated[bool, _option(_WHAT, None, "Show the three published ways of dividing slots beside ours.", "--compare")]
-Centers = Annotated[int, _option(_WHAT, "D", "Data centers that share the line.", min=1, max=CENTERS_MAX)]
+Centers = Annotated[int, _option(_WHAT, "D", "Data centers that share the line; a trace has its own.", min=1, max=CENTERS_MAX)]
 Active = Annotated[int | None, _option(_ROOM, "N", f"How {_room['total_active_users'].help.removeprefix('how ')}.")]
 PerMinute = Annotated[int | None, _option(_ROOM, "N", f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.")]
 Session = Annotated[int | None, _option(_ROOM, "MINUTES", f"How {_room['session_duration'].help.removeprefix('how ')}.")]

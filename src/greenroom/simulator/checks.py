@@ -29,8 +29,6 @@ for a ghost who was called."""
 
 WATCHED_MOST = 2_000
 """Longer lines are not gone through at every try."""
-LOOK_SLACK = 1
-"""What is expected may grow by this much when the ledger looks at its pace during the try itself."""
 
 
 class Watch:
@@ -81,13 +79,15 @@ class Watch:
             return
         due_ms = now_ms - GRACE_MS  # later ones may be swept by this very try
         ahead = sum(1 for slot in line.slots.values() if line.keys[slot] < key and line.attempted[slot] + line.refresh[slot] > due_ms)
-        permits = ledger.lease.spendable(now_ms) + int(ledger._look)
-        self._ahead = None if ahead < permits + LOOK_SLACK else (visitor.number, ahead, permits)
+        self._ahead = visitor.number, ahead, ledger.lease.spendable(now_ms) + int(ledger._look)
 
-    def _answered(self, visitor: Visitor, outcome: Outcome) -> None:
+    def _answered(self, center: Center, visitor: Visitor, now_ms: int, outcome: Outcome) -> None:
+        """What there is may have grown during the try, which also sweeps."""
         if self._ahead and outcome.standing is Standing.ADMITTED and self._ahead[0] == visitor.number:
             _, ahead, permits = self._ahead
-            self.note("I4", f"visitor {visitor.number} entered with {permits} permits there or expected, and {ahead} ahead")
+            permits = max(permits, center.ledger.lease.spendable(now_ms) + 1 + int(center.ledger._look))
+            if ahead >= permits:
+                self.note("I4", f"visitor {visitor.number} entered with {permits} permits there or expected, and {ahead} ahead")
         self._ahead = None
 
     def _keys(self, center: Center) -> None:

@@ -52,7 +52,7 @@ class Escrow:
         most_ms = scenario.network.skew_ms
         self.global_calls = self.messages = 0
         self.before_poll: Callable[[Center, Visitor, int], None] | None = None
-        self.after_poll: Callable[[Visitor, Outcome], None] | None = None
+        self.after_poll: Callable[[Center, Visitor, int, Outcome], None] | None = None
         self.coordinator_down = 0
         self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
         names = [f"dc{number:03}" for number in range(scenario.centers)]
@@ -97,7 +97,7 @@ class Escrow:
             self.before_poll(center, visitor, now_ms)
         outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, self._luck.getrandbits(64))
         if self.after_poll:
-            self.after_poll(visitor, outcome)
+            self.after_poll(center, visitor, now_ms, outcome)
         then(visitor, self._done(visitor, outcome))
 
     def peek(self, visitor: Visitor, then: Then) -> None:

@@ -8,8 +8,9 @@ did not run.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+from hiredis import pack_command
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
@@ -150,9 +151,8 @@ def wire(client: Client, library: Library, timeout_s: float) -> Wire:
 
 
 async def _pipelined(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:
-    pack: Callable[..., list[bytes]] = connection.pack_command
-    packed = [chunk for command in commands for chunk in pack(*command)]
-    await connection.send_packed_command(packed, check_health=False)
+    pack = cast(Callable[[Command], bytes], pack_command)
+    await connection.send_packed_command(b"".join(map(pack, commands)), check_health=False)
     read: Callable[..., Awaitable[Any]] = connection.read_response
     replies: list[Any] = []
     for _ in commands:

@@ -307,6 +307,8 @@ class Witness:
             self.law(outcome.estimate is None, "an estimate although nobody is let in")
         if outcome.estimate:
             self.law(0 <= outcome.estimate.p25_s <= outcome.estimate.p50_s <= outcome.estimate.p75_s, "quartiles out of order")
+            next_ms = outcome.attempted_ms + outcome.refresh_ms - self.now_ms
+            self.law(outcome.estimate.p25_s * 1000 >= next_ms - 1, "somebody is told to get in before the next try")
 
     def _after(self) -> None:
         self.found += self.ledger.problems()

@@ -41,8 +41,6 @@ BELIEVED_ENDS = 10
 """Fewer ended sessions say nothing about how soon units come back."""
 LATELY_MS, WHOLE_MS = 60_000, 600_000
 TAIL_STEPS = 120
-CLAIM_S = 1.0
-"""From the moment a permit is there to the try that takes it, on average."""
 MARGIN = 1.5
 """Played forward until so many times those waiting are in: some join before the next forecast."""
 AHEAD_FINER = 1.1
@@ -248,18 +246,21 @@ def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 def table(entered: Sequence[float], scale: float, giving_up_per_s: float, learnt: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """People in front who are gone by then, and when: knots, ascending in both. Beyond what was played the pace of the last goes on."""
-    people, seconds = [0.0], [CLAIM_S]
+    """People in front who are gone by then, and when: knots, ascending in both. Beyond what was played the pace of the last goes on.
+
+    From the permit to the try that takes it costs nothing: calling ahead makes up for it.
+    """
+    people, seconds = [0.0], [0.0]
     count, knot = 0.0, 0.0
     for step, now in enumerate(entered, 1):
         before = count
         count += now * scale * exp(giving_up_per_s * PATIENT_S * log1p(STEP_S * (step - 0.5) / PATIENT_S))
-        if before == people[-1] < count and seconds[-1] < CLAIM_S + STEP_S * (step - 1):
+        if before == people[-1] < count and seconds[-1] < STEP_S * (step - 1):
             people.append(before + 1e-6)  # nobody was let in for a while: the table is flat up to here
-            seconds.append(CLAIM_S + STEP_S * (step - 1))
+            seconds.append(STEP_S * (step - 1.0))
         if count > people[-1] and (step >= knot or step == len(entered)):
             people.append(count)
-            seconds.append(CLAIM_S + STEP_S * step)
+            seconds.append(STEP_S * float(step))
             knot = next_knot(step)
     if learnt:
         last = entered[-TAIL_STEPS:]

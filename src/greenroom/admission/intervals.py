@@ -18,9 +18,8 @@ from greenroom.admission.sketch import LEADS_S, OFFSET_S, SHARES, WIDEST, Widths
 FIRST: Widths = (-0.15, 0.0, 0.2, 0.5)
 """Before anything was learnt: within a sixth or a fifth half of the time."""
 LEAST = 0.02
-"""Two quantiles are at least this far apart."""
-MEDIAN_MOST = 0.0
-"""The median is corrected by no more than a third: what is wrong by more is not a matter of width."""
+"""A quartile is at least this far from the median, which is not moved: what is wrong on the whole is scaled where it arises (`track`), at
+once, and a second correction that comes a whole wait later makes it swing."""
 STEP = 0.04
 PROBES_MAX = 2_000
 """Probes kept at once: half an hour of them; more would only cost memory."""
@@ -97,7 +96,6 @@ def lead(wait_s: float) -> int:
 def learn(widths: list[float], which: int, held: bool) -> None:
     """One judgement: the width drifts to where the nominal share holds, within bounds that keep quantiles in order."""
     widths[which] += STEP * (SHARES[which] - held)
-    low, middle, high, top = widths
-    middle = max(-MEDIAN_MOST, min(MEDIAN_MOST, middle))
-    high = min(WIDEST - LEAST, max(middle + LEAST, high))
-    widths[:] = max(-WIDEST, min(middle - LEAST, low)), middle, high, min(WIDEST, max(high + LEAST, top))
+    low, _, high, top = widths
+    high = min(WIDEST - LEAST, max(LEAST, high))
+    widths[:] = max(-WIDEST, min(-LEAST, low)), 0.0, high, min(WIDEST, max(high + LEAST, top))

@@ -1,0 +1,80 @@
+"""What visitors are told against what came of it, in the simulator: the whole product in virtual time, data centers and network included.
+
+The error is the mean distance between the median that was told and the wait, as a part of the mean wait. Behind a cut it may be larger:
+nobody knows how long one lasts. Larger trials: bench/estimates.py.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from random import Random
+
+import pytest
+
+from greenroom.simulator.arrivals import arrivals, shares
+from greenroom.simulator.chance import Streams
+from greenroom.simulator.report import Report, report
+from greenroom.simulator.scenario import Behaviour, Fault, Scenario
+from greenroom.simulator.traces import level, room, small_room
+from greenroom.simulator.world import World
+
+CENTERS = 4
+
+
+def streams(name: str) -> Random:
+    return Random(f"7/{name}")
+
+
+def flash_sale(streams: Streams) -> Scenario:
+    """6,000 people within a minute, to a room for 1,200."""
+    draw = streams("trace")
+    found = arrivals(draw, 60, lambda _: level(shares(streams("part"), CENTERS), 100))
+    return Scenario("flash sale", room(1_200, 720), CENTERS, found, 720, Behaviour(patience_s=7_200))
+
+
+def wave(streams: Streams, faults: tuple[Fault, ...] = ()) -> Scenario:
+    """A third more visitors than may enter for twelve minutes; some give up, some never come back, some miss a minute."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    found = arrivals(draw, 1_200, lambda second: level(part, 5.5 if 120 <= second < 840 else 2.5))
+    habits = Behaviour(patience_s=2_400, once=0.02, pausing=0.05)
+    return Scenario("wave", room(500, 300), CENTERS, found, 1_500, habits, faults=faults)
+
+
+def cut(streams: Streams) -> Scenario:
+    """The same, and for three minutes a data center cannot reach the coordinator."""
+    return wave(streams, (Fault("partition", 420, 600, (1,)),))
+
+
+MAKERS: dict[str, Callable[[Streams], Scenario]] = {"flash sale": flash_sale, "small room": small_room, "wave": wave, "cut": cut}
+
+
+@cache
+def run(name: str) -> Report:
+    world = World(MAKERS[name](streams), streams)
+    world.run()
+    return report(world)
+
+
+@pytest.mark.parametrize(
+    ("name", "joining", "polls"), [("flash sale", 0.25, 0.15), ("small room", 0.25, 0.15), ("wave", 0.15, 0.12), ("cut", 0.2, 0.2)]
+)
+def test_the_median_is_near_what_comes_of_it(name: str, joining: float, polls: float) -> None:
+    found = run(name)
+    assert found.error_joining is not None
+    assert found.error_polls is not None
+    assert found.error_joining <= joining
+    assert found.error_polls <= polls
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_between_the_quartiles_is_where_at_least_half_of_the_waits_end(name: str) -> None:
+    inside = run(name).inside_quartiles
+    assert inside is not None
+    assert inside >= 0.5
+
+
+@pytest.mark.parametrize(("name", "most"), [("flash sale", 0.15), ("small room", 0.02), ("wave", 0.02), ("cut", 0.02)])
+def test_little_is_unknown_and_in_a_flash_sale_only_until_the_first_sessions_have_ended(name: str, most: float) -> None:
+    unknown = run(name).unknown
+    assert unknown is not None
+    assert unknown <= most

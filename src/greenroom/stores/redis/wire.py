@@ -8,12 +8,14 @@ did not run.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, cast
 
 from hiredis import pack_command
-from redis.asyncio import Redis, RedisCluster
+from redis.asyncio import RedisCluster
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import MovedError, ReadOnlyError, RedisError, ResponseError
 
 from greenroom.stores.redis.library import Library
 from greenroom.stores.redis.link import Client
@@ -27,6 +29,13 @@ _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", 
 
 
 IDLE_S = 0.2
+"""A connection that was not used for so long is looked at before it is."""
+
+
+LOOK_S = 0.5
+"""A cluster that a shard is missing from is asked so often who has its slots."""
+
+Connect = Callable[[], Awaitable[AbstractConnection]]
 
 
 class Unreachable(Exception):
@@ -46,8 +55,8 @@ class Wire(Protocol):
 class ServerWire:
     """To one server, or to the master that Sentinels name: one connection that is kept."""
 
-    def __init__(self, client: Redis, library: Library, timeout_s: float) -> None:
-        self._pool = client.connection_pool
+    def __init__(self, connect: Connect, library: Library, timeout_s: float) -> None:
+        self._make = connect
         self._library = library
         self._timeout_s = timeout_s
         self._connection: AbstractConnection | None = None
@@ -81,7 +90,6 @@ class ServerWire:
         connection, self._connection = self._connection, None
         if connection:
             await connection.disconnect(nowait=True)
-            await self._pool.release(connection)
 
     async def _at_hand(self) -> AbstractConnection:
         """The connection; one that was idle is looked at first, because the server may have ended it meanwhile."""
@@ -98,56 +106,99 @@ class ServerWire:
         return self._connection or await self._connect()
 
     async def _connect(self) -> AbstractConnection:
-        get: Callable[[], Awaitable[AbstractConnection]] = self._pool.get_connection
-        self._connection = await get()
+        self._connection = await self._make()
         return self._connection
 
 
 class ClusterWire:
-    """To a cluster: every command goes to the shard that has its key, all at once."""
+    """To a cluster: the commands of each shard share a round trip, and what befalls one shard is nothing to the others."""
 
     def __init__(self, client: RedisCluster, library: Library, timeout_s: float) -> None:
         self._client = client
         self._library = library
         self._timeout_s = timeout_s
+        self._shards: dict[str, ServerWire] = {}
+        self._known = False
+        self._looked_s = float("-inf")
 
     async def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """See `Wire`. One shard that cannot be reached is an error in its places."""
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return list(await asyncio.gather(*(self._send(command) for command in commands)))
-        except TimeoutError as error:
-            raise Unreachable("no answer in time") from error
+        """See `Wire`. A shard that cannot be reached is an error in its places."""
+        if not self._known and time.monotonic() - self._looked_s > LOOK_S:
+            await self._look()
+        replies = await self._spread(commands)
+        moved = [place for place, reply in enumerate(replies) if isinstance(reply, MovedError)]  # these did not run
+        if moved:
+            await self._look()
+            for place, reply in zip(moved, await self._spread([commands[place] for place in moved]), strict=True):
+                replies[place] = reply
+        return replies
 
     async def close(self) -> None:
-        """See `Wire`; connections belong to the client."""
+        """See `Wire`."""
+        for shard in self._shards.values():
+            await shard.close()
+        self._shards.clear()
 
-    async def _send(self, command: Command) -> Any:
+    async def _spread(self, commands: Sequence[Command]) -> list[Any]:
+        replies: list[Any] = [Unreachable("no shard has this key")] * len(commands)
+        places: dict[ServerWire, list[int]] = {}
+        for place, command in enumerate(commands):
+            shard = self._shard_of(command)
+            if shard:
+                places.setdefault(shard, []).append(place)
+        await asyncio.gather(*(self._travel(shard, found, commands, replies) for shard, found in places.items()))
+        return replies
+
+    async def _travel(self, shard: ServerWire, places: list[int], commands: Sequence[Command], replies: list[Any]) -> None:
         try:
-            return await self._client.execute_command(*command)
-        except ResponseError as error:
-            if not _is_missing(error):
-                return error
-        except (RedisError, OSError) as error:
-            return error
+            found = await shard.exchange([commands[place] for place in places])
+        except Unreachable as error:
+            self._known = False  # another server may have its slots by now
+            found = [error] * len(places)
+        for place, reply in zip(places, found, strict=True):
+            replies[place] = reply
+
+    def _shard_of(self, command: Command) -> ServerWire | None:
         try:
             node = self._client.get_node_from_key(_text(command[3]))
-            if node:
-                await self._client.execute_command("FUNCTION LOAD", self._library.source, target_nodes=node)
-        except ResponseError as error:
-            if "already exists" not in str(error):
-                return error
-        except (RedisError, OSError) as error:
-            return error
+        except RedisError:
+            return None
+        if node is None:
+            return None
+        if node.name not in self._shards:
+            self._shards[node.name] = ServerWire(_connecting(partial(_of, node)), self._library, self._timeout_s)
+        return self._shards[node.name]
+
+    async def _look(self) -> None:
+        """Which server has which slots now. When nobody says, what was known is used."""
+        self._looked_s = time.monotonic()
         try:
-            return await self._client.execute_command(*command)
-        except (RedisError, OSError) as error:
-            return error
+            async with asyncio.timeout(self._timeout_s):
+                await self._client.nodes_manager.initialize()
+            self._known = True
+        except (RedisError, OSError, TimeoutError):
+            self._known = False
 
 
 def wire(client: Client, library: Library, timeout_s: float) -> Wire:
     """The wire for this kind of client."""
-    return ClusterWire(client, library, timeout_s) if isinstance(client, RedisCluster) else ServerWire(client, library, timeout_s)
+    if isinstance(client, RedisCluster):
+        return ClusterWire(client, library, timeout_s)
+    pool: Any = client.connection_pool
+    return ServerWire(_connecting(pool.make_connection), library, timeout_s)
+
+
+def _of(node: ClusterNode) -> Any:
+    return node.connection_class(**node.connection_kwargs)
+
+
+def _connecting(make: Callable[[], Any]) -> Connect:
+    async def connect() -> AbstractConnection:
+        connection = make()
+        await connection.connect()
+        return cast(AbstractConnection, connection)
+
+    return connect
 
 
 async def _pipelined(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:

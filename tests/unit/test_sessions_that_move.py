@@ -1,0 +1,154 @@
+"""A visitor who was let in by one data center and reaches another: what is asked, what is answered, and whose unit it is."""
+
+from random import Random
+
+from admission_world import START_MS, small_room, ticket_id
+
+from greenroom.admission import Coordinator, Ledger, problems, visit
+from greenroom.model.visit import Outcome, Standing, make_key
+
+ONE = ticket_id(1)
+KEY = make_key(START_MS, 1)
+
+
+class Two:
+    """Two data centers; a cut one neither sends nor hears."""
+
+    def __init__(self, strong: bool = False) -> None:
+        self.room = small_room(total_active_users=4, new_users_per_minute=40, strong_sessions=strong)
+        self.now_ms = START_MS
+        self.bits = Random(1).getrandbits
+        self.coordinator = Coordinator(["paris", "oslo"], self.room, self.now_ms)
+        self.paris, self.oslo = (Ledger(self.room, name, 1, self.now_ms) for name in ("paris", "oslo"))
+        self.cut: set[str] = set()
+        self.pass_time(2_000)
+        self.sync(self.paris, 1)
+        assert self.paris.arrive(ONE, self.now_ms, 1).standing is Standing.ADMITTED
+        self.let_in_ms = self.now_ms
+        self.pass_time(2_000)
+
+    def sync(self, ledger: Ledger, want: int = 0) -> None:
+        up = ledger.report(self.now_ms, want)
+        if ledger.data_center not in self.cut:
+            ledger.apply(self.coordinator.sync(up, self.now_ms, self.bits(64)), self.now_ms)
+
+    def pass_time(self, ms: int) -> None:
+        for _ in range(ms // 500):
+            self.now_ms += 500
+            for ledger in (self.paris, self.oslo):
+                ledger.sweep(self.now_ms)
+                self.sync(ledger)
+            assert problems(self.coordinator, [self.paris, self.oslo]) == []
+
+    def reach(self, ledger: Ledger, home: str = "paris", one: bytes = ONE) -> Outcome:
+        if one in ledger.sessions.renewed:
+            return ledger.view(one, self.now_ms)
+        return visit(ledger, one, KEY, home, self.let_in_ms, self.now_ms, self.bits(64))
+
+
+def test_a_mover_is_served_on_trust_until_the_unit_has_come() -> None:
+    two = Two()
+    first = two.reach(two.oslo)
+    assert (first.standing, first.expires_ms) == (Standing.ACTIVE, two.let_in_ms + two.paris.sessions.life_ms)
+    assert ONE not in two.oslo.sessions.renewed
+    two.pass_time(1_500)
+    assert ONE in two.oslo.sessions.renewed
+    assert ONE not in two.paris.sessions.renewed
+    assert two.oslo.sessions.renewed[ONE] >= two.let_in_ms + 2_000  # the page on trust counts as a renewal
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+
+
+def test_strong_sessions_hold_a_mover_until_the_unit_has_come() -> None:
+    two = Two(strong=True)
+    held = two.reach(two.oslo)
+    assert (held.standing, held.position) == (Standing.WAITING, 1)
+    two.pass_time(1_500)
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+
+
+def test_one_visitor_is_one_unit_wherever_the_messages_are() -> None:
+    two = Two()
+    two.reach(two.oslo)
+    two.pass_time(10_000)
+    held = sum(center.held for center in two.coordinator.data_centers.values())
+    spare = sum(ledger.lease.permits + ledger.lease.freed for ledger in (two.paris, two.oslo))
+    assert held - spare == 1
+
+
+def test_who_goes_to_and_fro_keeps_the_session() -> None:
+    two = Two()
+    for ledger in (two.oslo, two.paris, two.oslo, two.paris):
+        assert two.reach(ledger).standing is Standing.ACTIVE
+        two.pass_time(2_000)
+        assert ONE in ledger.sessions.renewed
+
+
+def test_who_leaves_before_the_unit_has_come_is_not_taken_for_gone() -> None:
+    two = Two()
+    two.reach(two.oslo)
+    two.pass_time(1_000)
+    assert two.reach(two.paris).standing is Standing.ACTIVE
+
+
+def test_a_ticket_whose_session_nobody_has_gives_a_place_in_line() -> None:
+    two = Two()
+    stranger = ticket_id(9)
+    assert two.reach(two.oslo, one=stranger).standing is Standing.ACTIVE  # on trust: nobody has said no yet
+    two.pass_time(1_500)
+    assert two.reach(two.oslo, one=stranger).standing in (Standing.WAITING, Standing.ADMITTED)
+
+
+def test_a_ticket_that_is_not_good_any_more_is_worth_nothing_anywhere() -> None:
+    two = Two()
+    two.pass_time(two.paris.sessions.life_ms)
+    assert two.reach(two.oslo).standing is Standing.GONE
+    assert two.reach(two.paris).standing is Standing.GONE
+    assert not two.oslo.moves.claims
+
+
+def test_when_nobody_answers_an_own_permit_is_spent_and_the_unit_that_comes_late_is_free() -> None:
+    two = Two()
+    two.sync(two.oslo, 2)
+    assert two.oslo.lease.permits > 0
+    two.cut = {"paris", "oslo"}
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+    two.pass_time(5_000)
+    assert two.reach(two.oslo).standing is Standing.ADMITTED
+    two.cut = set()
+    two.pass_time(5_000)
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+
+
+def test_without_a_permit_a_strong_room_puts_the_mover_first_in_line() -> None:
+    two = Two(strong=True)
+    two.oslo.lease.permits, two.oslo.lease.returned_permits = 0, two.oslo.lease.returned_permits + two.oslo.lease.permits
+    two.cut = {"paris", "oslo"}
+    two.reach(two.oslo)
+    two.pass_time(5_000)
+    waiting = two.reach(two.oslo)
+    assert (waiting.standing, waiting.position, len(two.oslo.line)) == (Standing.WAITING, 1, 1)
+
+
+def test_visitors_of_lost_books_get_its_units_one_to_one_and_only_once() -> None:
+    two = Two()
+    two.paris = Ledger(two.room, "paris", 2, two.now_ms)
+    two.pass_time(1_000)
+    assert two.coordinator.data_centers["paris"].orphans >= 1
+    orphans = two.coordinator.data_centers["paris"].orphans
+    two.let_in_ms -= 1  # before these books began
+    assert two.reach(two.paris).standing is Standing.ACTIVE
+    two.pass_time(2_000)
+    assert ONE in two.paris.sessions.renewed
+    assert two.coordinator.data_centers["paris"].orphans == orphans - 1
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+    two.pass_time(2_000)
+    assert two.coordinator.data_centers["paris"].orphans == orphans - 1
+
+
+def test_two_thousand_movers_at_once_are_claimed_in_turns() -> None:
+    two = Two()
+    for number in range(2_000):
+        two.reach(two.oslo, one=ticket_id(100 + number))
+    up = two.oslo.report(two.now_ms)
+    assert up.moves is not None
+    assert len(up.moves.claims) == 1_000

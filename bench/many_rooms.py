@@ -83,9 +83,13 @@ class Edge:
             if line.startswith("ready"):
                 break
         self.start_s = time.perf_counter() - begun
-        spent = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        self.start_cpu_s = (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
+        self.start_cpu_s = self.cpu_s()
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
+    def cpu_s(self) -> float:
+        """CPU time of the process so far."""
+        spent = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         self.process.terminate()
@@ -99,7 +103,8 @@ class Edge:
         connection.close()
         return answer.getheader("X-Origin") is None
 
-    def requests_per_second(self, seconds: int) -> float:
+    def load(self, seconds: int) -> tuple[float, float]:
+        """Requests per second, and microseconds of CPU time for each."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
         connection.request("GET", "/", headers={"Host": "h0.example.com"})
         answer = connection.getresponse()
@@ -116,10 +121,13 @@ class Edge:
             f"Cookie: {cookie}",
             f"http://127.0.0.1:{self.port}/",
         ]
+        before = self.cpu_s()
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        found = re.search(r"Requests/sec:\s+([\d.]+)", said)
-        assert found, said
-        return float(found[1])
+        spent = self.cpu_s() - before
+        rate, count = re.search(r"Requests/sec:\s+([\d.]+)", said), re.search(r"(\d+) requests in", said)
+        assert rate, said
+        assert count, said
+        return float(rate[1]), spent / int(count[1]) * 1e6
 
 
 def serve_origin() -> str:
@@ -172,15 +180,14 @@ def main() -> None:
             starts[-1].stop()
         alone, among = Edge(one), Edge(many)
         changes = [change_s(among, store, held=number % 2 == 0) for number in range(5)]
-        rates: dict[str, list[float]] = {"one": [], "many": []}
+        loads: dict[str, list[tuple[float, float]]] = {"one": [], "many": []}
         for _ in range(5):
-            rates["one"].append(alone.requests_per_second(asked.seconds))
-            rates["many"].append(among.requests_per_second(asked.seconds))
+            loads["one"].append(alone.load(asked.seconds))
+            loads["many"].append(among.load(asked.seconds))
         for edge in (alone, among):
             edge.stop()
     for process in ORIGINS:
         process.kill()
-    one_rate, many_rate = (statistics.median(rates[name]) for name in ("one", "many"))
     print(f"rooms                   {asked.rooms}, with {2 * asked.rooms} rules")
     start_s, cpu_s = (statistics.median(getattr(edge, name) for edge in starts) for name in ("start_s", "start_cpu_s"))
     print(
@@ -188,8 +195,10 @@ def main() -> None:
     )
     print(f"change until visible    {statistics.median(changes):.2f} s, at most {max(changes):.2f} s")
     print(f"route lookup            {lookup_us(asked.rooms):.2f} us")
-    change = 100 * many_rate / one_rate - 100
-    print(f"requests per second     {many_rate:.0f} among {asked.rooms} rooms, {one_rate:.0f} alone: {change:+.1f} %")
+    for what, which in (("requests per second", 0), ("CPU per request, us", 1)):
+        one_found, many_found = (statistics.median(load[which] for load in loads[name]) for name in ("one", "many"))
+        change = 100 * many_found / one_found - 100
+        print(f"{what}     {many_found:.0f} among {asked.rooms} rooms, {one_found:.0f} alone: {change:+.1f} %")
 
 
 if __name__ == "__main__":

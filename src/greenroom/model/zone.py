@@ -43,7 +43,10 @@ class Zone:
         "visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False, extension=True
     )
     trusted_proxies: tuple[str, ...] = spec(
-        "addresses and networks whose forwarding headers are believed, besides those of the process", (), high=PROXIES_MAX, extension=True
+        "addresses and networks whose forwarding headers are believed, besides those of the process; they count for all zones",
+        (),
+        high=PROXIES_MAX,
+        extension=True,
     )
     limit_floor: int = spec("least value of the two limits of a room", LIMIT_FLOOR, low=1, high=LIMIT_FLOOR, extension=True)
     session_ceiling: int = spec(

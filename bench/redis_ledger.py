@@ -71,6 +71,7 @@ class Bench:
         self.ledger = self.books.ledger(room)
         self.coordinator = Coordinator(["here"], room, clock.now_ms())
         self.clock = clock
+        self.alone = asyncio.Lock()
 
     async def sync(self) -> None:
         ups = await self.books.sync_up({self.room.id: 0})
@@ -78,9 +79,10 @@ class Bench:
         await self.books.sync_down({self.room.id: down})
 
     async def keep_in_step(self) -> None:
-        """As a process does."""
+        """As a process does; not while it is measured, because the coordinator is not what is measured."""
         while True:
-            await self.sync()
+            async with self.alone:
+                await self.sync()
             await asyncio.sleep(1)
 
     async def asked(self, questions: list[Callable[[Callable[[object], None]], None]]) -> None:
@@ -130,7 +132,13 @@ async def fill(bench: Bench, waiting: int, inside: int) -> tuple[list[tuple[byte
     return places, ids
 
 
-async def measure(bench: Bench, name: str, batch: int, make: Callable[[], list[Callable[..., None]]], rounds: int = 300) -> None:
+async def measure(bench: Bench, name: str, batch: int, make: Callable[[], list[Callable[..., None]]], work: int = 9_000) -> None:
+    rounds = min(1_000, work // batch)
+    async with bench.alone:
+        await measured(bench, name, batch, make, rounds)
+
+
+async def measured(bench: Bench, name: str, batch: int, make: Callable[[], list[Callable[..., None]]], rounds: int) -> None:
     for _ in range(20):
         await bench.asked(make())
     bench.server.config_resetstat()

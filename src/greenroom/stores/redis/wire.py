@@ -196,6 +196,7 @@ def _connecting(make: Callable[[], Any]) -> Connect:
     async def connect() -> AbstractConnection:
         connection = make()
         await connection.connect()
+        connection.socket_timeout = None  # there is one for the whole exchange: another one for each reply would cost more than the reply
         return cast(AbstractConnection, connection)
 
     return connect

@@ -42,6 +42,13 @@ class Ledger(Protocol):
     def view(self, ticket_id: bytes, then: Callable[[Outcome], None]) -> None:
         """An accepted ticket: ACTIVE (renewed when the room renews and the last renewal is older than q) or GONE."""
 
+    def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Callable[[Outcome], None]) -> None:
+        """An accepted ticket that `view` does not know: its session may be in the data center `home` (or was here, before books were lost).
+
+        `renewed_ms` is the last renewal that the ticket knows. ACTIVE on trust, until the session has followed; ADMITTED when a permit
+        was spent instead; WAITING when held; GONE when there is no such session.
+        """
+
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
         """The visitor gave up the place (or the session) themselves; unknown ids are ignored. `key` is that of a waiting ticket."""
 

@@ -10,7 +10,7 @@ CANDIDATES_MAX = 8
 """Cookies of one name that are looked at: nested rooms and a stale one or two; more are somebody playing."""
 
 VALUE_MAX = 512
-"""Longer values are not even handed on: a sealed ticket is 100 characters."""
+"""Longer values are not even handed on: a sealed ticket is 108 characters."""
 
 TAILS_MAX = 4096
 """Ready-made endings kept for the running second; there are as many as different ages, at most 1800 in honest use."""

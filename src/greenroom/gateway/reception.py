@@ -12,10 +12,12 @@ from greenroom.core.schedule import Phase
 from greenroom.gateway.calendar import CompiledRoom
 from greenroom.gateway.cookies import ticket_values
 from greenroom.gateway.drawing import NOT_TOLD
+from greenroom.gateway.homes import Homes
 from greenroom.gateway.replies import LEFT, OUTAGE, UPDATE_LET_IN, held_head, left_page_answer, placeless_answer, receipt_answer
 from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.tickets import Sealer
 from greenroom.model.visit import (
+    NO_HOME,
     PLACE_KEPT_MS,
     TICKET_ID_BYTES,
     Answer,
@@ -55,6 +57,8 @@ class Reception:
     ) -> None:
         """`entropy(n)` gives n unpredictable bytes; `on_error` is told of every exception that held a visitor."""
         self.table = table
+        self.homes: Homes | None = None
+        """The data centers, where there may be several."""
         self._sealer = sealer
         self._now_ms = clock.now_ms
         self._entropy = entropy
@@ -132,20 +136,31 @@ class Reception:
             compiled.counts["left"] += 1
             then(_left(compiled, arrival))
             return
+        visiting = False
 
         def answered(outcome: Outcome) -> None:
             try:
                 if outcome.standing is Standing.GONE:
                     self._ask(compiled, arrival, tickets[1:], brought, self._now_ms(), then)
                     return
-                reply = self._reply(compiled, arrival, decision, ticket, brought.get(ticket, b""), outcome)
+                trusted = visiting and outcome.standing is Standing.ACTIVE  # the session has not followed yet
+                home = ticket.home if trusted or self.homes is None else self.homes.here
+                reply = self._reply(compiled, arrival, decision, ticket, home, brought.get(ticket, b""), outcome)
             except Exception as error:
                 self._on_error(error)
                 reply = OUTAGE
             then(reply)
 
+        def viewed(outcome: Outcome) -> None:
+            nonlocal visiting
+            visiting = outcome.standing is Standing.GONE and ticket.home != NO_HOME and self.homes is not None
+            if visiting and self.homes:
+                compiled.ledger.visit(ticket.id, ticket.key, self.homes.name(ticket.home), ticket.checked_ms, answered)
+            else:
+                answered(outcome)
+
         if question is Question.VIEW:
-            compiled.ledger.view(ticket.id, answered)
+            compiled.ledger.view(ticket.id, viewed)
         elif question is Question.POLL:
             compiled.ledger.poll(ticket.id, ticket.key, answered)
         elif question is Question.PEEK:
@@ -159,7 +174,7 @@ class Reception:
         return Ticket(id=drawn[:TICKET_ID_BYTES], key=key, accepted_ms=0, checked_ms=now_ms, refresh_ms=0)
 
     def _reply(
-        self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, spelled: bytes, outcome: Outcome
+        self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, home: bytes, spelled: bytes, outcome: Outcome
     ) -> Reply:
         if outcome.standing is Standing.WAITING:
             return self._hold(compiled, arrival, decision, ticket, outcome)
@@ -167,10 +182,10 @@ class Reception:
         now_ms = self._now_ms()
         accepted_ms = ticket.accepted_ms or now_ms
         renewed_ms = outcome.renewed_ms or now_ms
-        if ticket.accepted_ms and ticket.checked_ms == renewed_ms and spelled:
+        if ticket.accepted_ms and ticket.checked_ms == renewed_ms and ticket.home == home and spelled:
             sealed = spelled  # nothing in it has changed since the visitor got it: at most q old
         else:
-            sealed = self._sealer.seal(Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, 0), compiled.id)
+            sealed = self._sealer.seal(Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, 0, home), compiled.id)
         room = compiled.room
         lasts_ms = room.session_ms if not room.disable_session_renewal else outcome.renewed_ms + room.session_ms - now_ms
         cookie = compiled.cookies.set(sealed, max(1, lasts_ms // 1000), now_ms)
@@ -213,7 +228,8 @@ class Reception:
             drawn_size=told.size,
         )
         cookie = b""
-        if decision.ticket is not None or not closed:
+        known = not (outcome.storage_failed and decision.question is Question.VIEW)  # else the ticket of a session is kept as it is
+        if known and (decision.ticket is not None or not closed):
             cookie = compiled.cookies.set(self._sealer.seal(ticket, compiled.id), PLACE_KEPT_MS // 1000, now_ms)
         updating = arrival.header(UPDATE_HEADER) is not None
         if updating or (room.json_response_enabled and arrival.header(b"accept") == b"application/json"):

@@ -1,8 +1,8 @@
 """Seals a visitor's ticket into a cookie value and opens it again.
 
-A sealed ticket is 75 bytes, 100 characters of base64url: key id (6), nonce (12), AES-256-GCM box of the packed ticket
-(41 + 16). Seventy-five is a multiple of three, so there is no padding and there are no spare bits: every ticket has exactly
-one spelling, and whatever is not 100 characters of the alphabet is refused before any cryptography. The room id is
+A sealed ticket is 81 bytes, 108 characters of base64url: key id (6), nonce (12), AES-256-GCM box of the packed ticket
+(47 + 16). Eighty-one is a multiple of three, so there is no padding and there are no spare bits: every ticket has exactly
+one spelling, and whatever is not 108 characters of the alphabet is refused before any cryptography. The room id is
 associated data: a ticket of one room opens in no other.
 
 `open` answers None for anything that is not a ticket, and never says why: its caller treats the visitor as new.
@@ -17,12 +17,12 @@ from collections.abc import Callable
 
 from cryptography.exceptions import InvalidTag
 
-from greenroom.model.visit import TICKET_ID_BYTES, TIE_BITS, Ticket
+from greenroom.model.visit import HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
 from greenroom.stores.keys import KEY_ID_BYTES, KeyRing
 
 VERSION = 1
 NONCE_BYTES = 12
-SEALED_LENGTH = 100
+SEALED_LENGTH = 108
 """Characters of every sealed ticket; nothing else is looked at."""
 
 NONCES_AT_ONCE = 256
@@ -37,7 +37,7 @@ REFRESH_MAX_MS = 120_000
 OPENED_REMEMBERED = 4_096
 """Tickets whose opening is remembered, 2 MB at most: a busy browser sends the same one with every request."""
 
-_CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI")  # version, id, key, accepted_ms, checked_ms, refresh_ms
+_CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s")  # version, id, key, accepted_ms, checked_ms, refresh_ms, home
 _NONCE_AT = KEY_ID_BYTES
 _BOX_AT = KEY_ID_BYTES + NONCE_BYTES
 _RAW_LENGTH = SEALED_LENGTH // 4 * 3
@@ -62,7 +62,7 @@ class Sealer:
         nonces = self._nonces or self._draw()
         nonce = nonces.pop()
         key = self._ring.current
-        content = _CONTENT.pack(VERSION, ticket.id, ticket.key, ticket.accepted_ms, ticket.checked_ms, ticket.refresh_ms)
+        content = _CONTENT.pack(VERSION, ticket.id, ticket.key, ticket.accepted_ms, ticket.checked_ms, ticket.refresh_ms, ticket.home)
         return b2a_base64(key.id + nonce + key.cipher.encrypt(nonce, content, room_id), newline=False).translate(_TO_URL)
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:

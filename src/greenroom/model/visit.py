@@ -73,11 +73,16 @@ class Arrival(msgspec.Struct, frozen=True):
         return None
 
 
+HOME_BYTES = 6
+NO_HOME = bytes(HOME_BYTES)
+
+
 class Ticket(msgspec.Struct, frozen=True):
     """What a visitor carries, sealed, in the cookie.
 
     `accepted_ms` is 0 while waiting. `checked_ms` is the last admission attempt or session renewal that counted;
-    `refresh_ms` is the interval after it that the visitor was told to keep.
+    `refresh_ms` is the interval after it that the visitor was told to keep. `home` is the data center that keeps the session
+    (gateway.homes), NO_HOME while waiting and where there is only one.
     """
 
     id: bytes
@@ -85,6 +90,7 @@ class Ticket(msgspec.Struct, frozen=True):
     accepted_ms: int
     checked_ms: int
     refresh_ms: int
+    home: bytes = NO_HOME
 
 
 class Standing(IntEnum):

@@ -10,6 +10,7 @@ from greenroom.core.schedule import Effective, effective
 from greenroom.gateway.calendar import Calendar
 from greenroom.gateway.exchange import Receiver
 from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.gateway.homes import Homes
 from greenroom.gateway.origin import Origin
 from greenroom.gateway.reception import Reception
 from greenroom.gateway.room_table import RoomTable
@@ -56,6 +57,11 @@ def reception(table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError) 
     return Reception(table, Sealer(ring), clock, os.urandom, on_error)
 
 
+def homes(config: Config) -> Homes | None:
+    """The data centers that tickets may name, where books are shared."""
+    return Homes.of(config.shared.data_center, config.shared.data_centers) if config.shared else None
+
+
 def receiver(config: Config, front: Reception) -> Receiver:
     """The reception, behind an access log if one is wanted."""
     return AccessLog(front, config.log.queries) if config.log.access else front
@@ -75,6 +81,7 @@ def gateway(config: Config, front: Reception, on_error: OnError) -> Gateway:
 def rewire(config: Config, running: Gateway, front: Reception, table: RoomTable) -> None:
     """Takes a new configuration over; connections that are open go on, and meet it with their next request."""
     front.table = table
+    front.homes = homes(config)
     running.receiver = receiver(config, front)
     running.receive = running.receiver.receive
     running.origins = origins(config)

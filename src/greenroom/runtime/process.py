@@ -222,6 +222,7 @@ class Process:
             workshop = self._workshop = Workshop(await self._agreed_draws(draws, ending), self._on_error)
             table = workshop.table(self.config, books.open, self._clock.now_ms(), self._lookups(), rules_later=True)
             front = self._front = assemble.reception(table, ring, self._clock, self._on_error)
+            front.homes = assemble.homes(self.config)
             self._settle(front.table, books, books.open)
             gateway = self._gateway = assemble.gateway(self.config, front, self._on_error)
             self._tls = server_context(self.config.tls.cert, self.config.tls.key) if self.config.tls else None

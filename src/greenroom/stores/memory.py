@@ -114,6 +114,10 @@ class MemoryLedger:
             self._write_log()
         then(outcome)
 
+    def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:  # noqa: ARG002 - there is no other one
+        """See `ports.Ledger`: one process is one data center."""
+        then(Outcome(Standing.GONE))
+
     def leave(self, ticket_id: bytes, key: int = 0) -> None:  # noqa: ARG002 - this ledger finds the place by its id
         """See `ports.Ledger`."""
         self.books.leave(ticket_id, self._now_ms())

@@ -42,9 +42,11 @@ def settings_of(room: Room) -> bytes:
 class Reader:
     """Reads the answers of one room."""
 
-    __slots__ = ("_open", "_outlook", "_random", "forecast", "line_ahead_ms", "now_ms", "per_minute", "permits", "want")
+    __slots__ = ("_open", "_outlook", "_random", "forecast", "line_ahead_ms", "now_ms", "on_line", "per_minute", "permits", "want")
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, on_line: bool = False) -> None:
+        """`on_line`: times in outcomes are on the coordinator's clock, which is the same in all data centers, instead of the ledger's."""
+        self.on_line = on_line
         self._outlook = Outlook()
         self.forecast = 0
         """Number of the forecast at hand."""
@@ -69,6 +71,7 @@ class Reader:
         if forecast:
             self.forecast = int(number)
             self._outlook.take(_SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms)
+        shift_ms = self.line_ahead_ms if self.on_line else 0
         for standing, flags, first, second, refresh_ms, ahead, waiting, wait_s in _ANSWER.iter_unpack(memoryview(reply)[_HEAD.size :]):
             if standing == Standing.WAITING:
                 in_line = flags & _IN_LINE
@@ -76,7 +79,7 @@ class Reader:
                 estimate = None if flags & _UNTOLD else self._estimate(ahead + 1, waiting, int(second), wait_s, bool(flags & _CUT_OFF))
                 yield (
                     Outcome(
-                        Standing.WAITING, 0, 0, attempted_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
+                        Standing.WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
                         not_before(attempted_ms + refresh_ms - self.now_ms, estimate),
                     ),
                     bool(flags & _BORROWS),
@@ -84,7 +87,7 @@ class Reader:
             elif standing == Standing.GONE:
                 yield _GONE, False
             else:
-                yield Outcome(_STANDINGS[standing], int(first), int(second)), False
+                yield Outcome(_STANDINGS[standing], int(first) + shift_ms, int(second) + shift_ms), False
 
     def _estimate(self, position: int, waiting: int, key: int, wait_s: float, alone: bool) -> Estimate | None:
         """As `admission.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""

@@ -58,7 +58,7 @@ class RedisLedger:
     ) -> None:
         """`place` is the name of the books in Redis."""
         self.place = place
-        self.reader = Reader(room)
+        self.reader = Reader(room, on_line=True)
         self._room = room
         self._data_center = data_center
         self._settings = settings_of(room)
@@ -90,9 +90,9 @@ class RedisLedger:
         self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)
 
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:
-        """An accepted ticket that says another data center (`home`): see `admission.visiting.visit`."""
+        """See `ports.Ledger`."""
         name = home.encode()
-        more = VISIT_MORE.pack(renewed_ms, home == self._data_center, len(name)) + name
+        more = VISIT_MORE.pack(renewed_ms - self.reader.line_ahead_ms, home == self._data_center, len(name)) + name
         self._ask(QUESTION.pack(VISIT, ticket_id, key, self._getrandbits(64)) + more, then)
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
@@ -181,7 +181,7 @@ class RedisLedger:
                 dry.append((one, outcome))
             else:
                 one[1](outcome)
-        self._errands.heard(self.reader.now_ms)
+        self._errands.heard(self.reader.now_ms + self.reader.line_ahead_ms)
         if dry:
             self._wait_for_permits(dry)
 

@@ -99,7 +99,9 @@ def show(options: argparse.Namespace, crowd: Crowd, verdict: Verdict, ended: flo
     print(f"\n{ended - crowd.began:.0f} s: {verdict.entered} of {options.visitors} got in, {verdict.never} still wait")
     print(f"active at once        at most {verdict.most_active:6} of {options.total}")
     print(f"admissions in 60 s    at most {verdict.most_a_minute:6} of {options.rate}")
-    print(f"thrown out            {verdict.thrown_out}, and {verdict.held_inside} pages held while the Redis with the books was dead")
+    print(f"thrown out            {len(verdict.thrown_out)}, and {verdict.held_inside} pages held while the Redis with the books was dead")
+    for name, moment in verdict.thrown_out[:10]:
+        print(f"  in {name}, at {moment:.1f} s")
     p50, p99 = (overtaken[int(part * (len(overtaken) - 1))] for part in (0.5, 0.99))
     print(f"overtaken by          p50 {p50:.1f} s, p99 {p99:.1f} s, most {overtaken[-1]:.1f} s (who came so much later got in earlier)")
     print("admissions in ten seconds:")
@@ -112,7 +114,7 @@ def failures(options: argparse.Namespace, verdict: Verdict) -> list[str]:
     checks = {
         "more active visitors than allowed": verdict.most_active > options.total,
         "more admissions in a minute than allowed": verdict.most_a_minute > options.rate,
-        "visitors with a living session were held": verdict.thrown_out > 0,
+        "visitors with a living session were held": len(verdict.thrown_out) > 0,
         f"{lost} lost their place": lost > 0,
         "too few got in": verdict.entered < options.enough * options.visitors,
     }

@@ -199,7 +199,7 @@ class World:
         """kill -9, and back from its disk after a while."""
         died = time.monotonic()
         self.redis[name].kill()
-        await asyncio.sleep(down_s)
+        await asyncio.sleep(down_s)  # dead for real
         await asyncio.to_thread(self.redis[name].start)
         self.outages.append((name, died, time.monotonic()))
 

@@ -29,6 +29,7 @@ _IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF = 1, 2, 4, 8
 _SKETCHES = msgpack.Decoder(Sketch)
 _STANDINGS = (Standing.GONE, *Standing)
 _GONE = Outcome(Standing.GONE)
+_HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
 
 
 def settings_of(room: Room) -> bytes:
@@ -73,7 +74,7 @@ class Reader:
             self._outlook.take(_SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms)
         shift_ms = self.line_ahead_ms if self.on_line else 0
         for standing, flags, first, second, refresh_ms, ahead, waiting, wait_s in _ANSWER.iter_unpack(memoryview(reply)[_HEAD.size :]):
-            if standing == Standing.WAITING:
+            if standing == _HELD:
                 in_line = flags & _IN_LINE
                 attempted_ms = int(first)
                 estimate = None if flags & _UNTOLD else self._estimate(ahead + 1, waiting, int(second), wait_s, bool(flags & _CUT_OFF))
@@ -84,7 +85,7 @@ class Reader:
                     ),
                     bool(flags & _BORROWS),
                 )  # fmt: skip
-            elif standing == Standing.GONE:
+            elif standing == _OVER:
                 yield _GONE, False
             else:
                 yield Outcome(_STANDINGS[standing], int(first) + shift_ms, int(second) + shift_ms), False
@@ -97,12 +98,12 @@ class Reader:
         if wait_s == 0 and position <= self.permits and not self._random:
             return AT_ONCE
         arrival_ms = arrival_ms_of(key)
+        without, now_ms = position - self.permits, self.now_ms
+        found = outlook.random(arrival_ms, now_ms) if self._random else outlook.fifo(without, arrival_ms, now_ms)
+        if not alone and (found or outlook.decides) and outlook.age_s < LINE_OVER_S:
+            return found
         if self._random:
-            found = outlook.random(arrival_ms, self.now_ms)
             plain = random_estimate(max(position, waiting) - self.permits, self.per_minute)
         else:
-            found = outlook.fifo(position - self.permits, arrival_ms, self.now_ms)
             plain = None if wait_s < 0 else Estimate(wait_s, wait_s, wait_s)
-        if alone:
-            return cut_off(plain, found, outlook.age_s)
-        return found if (found or outlook.decides) and outlook.age_s < LINE_OVER_S else plain
+        return cut_off(plain, found, outlook.age_s) if alone else plain

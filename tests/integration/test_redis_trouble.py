@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from admission_world import small_room
 from redis_people import House, in_house
 from redis_world import RedisServer
 
@@ -224,5 +225,21 @@ def test_a_line_of_thousands_is_named_and_given_other_keys(server: RedisServer) 
         again: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
         ledger.before(1 << 53, again.set_result)
         assert list(await again) == list(reversed(listed))
+
+    in_house(server.url, story)
+
+
+def test_an_answer_that_is_none_of_ours_holds_who_asked_and_nobody_else(server: RedisServer) -> None:
+    async def story(house: House) -> None:
+        await full(house)
+        other = House(server.url, [small_room(id="other", total_active_users=2, new_users_per_minute=100)])
+        await other.until_synced()
+        await other.books.close()
+        house.rooms["other"] = other.rooms["other"]
+        ledger = house.books.ledger(house.rooms["r"])
+        ledger.reader._outlook = None  # type: ignore[assignment]  # whatever goes wrong while it is read
+        answers = await asyncio.gather(house.poll(os.urandom(12)), house.arrive(os.urandom(12), "other"))
+        assert is_held(answers[0])
+        assert answers[1].standing is Standing.ADMITTED
 
     in_house(server.url, story)

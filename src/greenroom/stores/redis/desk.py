@@ -97,11 +97,14 @@ class Desk:
             return
         took_s = time.monotonic() - began_s
         self.seconds += took_s
-        trouble = None
+        trouble: Exception | None = None
         for (_, taken), reply in zip(sent, replies, strict=True):
             if isinstance(reply, Exception):
                 trouble = reply
-            taken(reply)
+            try:
+                taken(reply)
+            except Exception as error:  # one who cannot take the answer must not cost the others theirs
+                trouble = error
         self._on_trip(took_s)
         self._say(trouble)
 

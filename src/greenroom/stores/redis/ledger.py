@@ -9,7 +9,7 @@ from greenroom.ports import Clock
 from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
 from greenroom.stores.redis.desk import GATHERED_MAX, Desk
 from greenroom.stores.redis.library import Library
-from greenroom.stores.redis.wire import Command
+from greenroom.stores.redis.wire import Command, Unreachable
 
 CALL_WORK = 20
 """Work in one call, in units of 3 us or so: Redis does nothing else meanwhile, so a call has to stay below 0.2 ms."""
@@ -175,8 +175,13 @@ class RedisLedger:
         if isinstance(reply, Exception):
             self._hold(asked)
             return
+        try:
+            answers = list(zip(asked, self.reader.read(*reply), strict=True))
+        except Exception as error:  # not an answer of ours: whoever asked is held, and somebody is told
+            self._hold(asked)
+            raise Unreachable(f"not an answer: {error}") from error
         dry: list[tuple[Asked, Outcome]] = []
-        for one, (outcome, could_borrow) in zip(asked, self.reader.read(*reply), strict=True):
+        for one, (outcome, could_borrow) in answers:
             if could_borrow and not one[2]:
                 dry.append((one, outcome))
             else:

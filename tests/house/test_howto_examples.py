@@ -39,7 +39,10 @@ def test_a_configuration_in_the_documents_is_correct(text: str, tmp_path: Path) 
         return
     whole = (text if "origin" in text else ORIGIN + text) + ("" if "[[rooms]]" in text else ROOM)
     (tmp_path / "waiting.html").write_text("wait")
-    read_config(whole, tmp_path / "greenroom.toml", {"data": str(tmp_path)})
+    given = {"data": str(tmp_path)}
+    if names := tomllib.loads(whole).get("datacenters"):  # where a machine is comes from its command line
+        given |= {"datacenter": names[0], "redis": "redis://127.0.0.1", "global_redis": "redis://127.0.0.1:6380"}
+    read_config(whole, tmp_path / "greenroom.toml", given)
 
 
 def test_a_wrong_configuration_would_be_found(tmp_path: Path) -> None:

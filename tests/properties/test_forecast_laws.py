@@ -101,6 +101,58 @@ def test_the_same_reports_make_the_same_forecast(past: dict[str, Any], waiting: 
     assert Past(**past).sketch(waiting) == Past(**past).sketch(waiting)
 
 
+anything = st.integers(0, 10) | st.integers(0, 10**9)
+wild_reports = st.fixed_dictionaries(
+    {
+        "data_center": st.sampled_from(["here", "there"]),
+        "epoch": st.integers(0, 2),
+        "ended": st.dictionaries(st.integers(0, 3_000), anything, max_size=4).map(lambda counts: tuple(counts.items())),
+        "joined": anything,
+        "lost": st.integers(-(10**9), 10**9),
+        "strays": anything,
+        "front_s": st.just(0) | st.integers(START_MS // 1000 - 100, START_MS // 1000 + 100),
+    }
+)
+wild_facts = st.builds(
+    lambda sessions, permits, free, ended, seconds: Facts(
+        sessions, permits, free, sum(seconds.values()), ended, {START_MS // 1000 + second: count for second, count in seconds.items()}
+    ),
+    anything, anything, anything, anything, st.dictionaries(st.integers(-4_000, 100), st.integers(1, 10**6), max_size=30),
+)  # fmt: skip
+ages = st.lists(st.integers(0, 60_000) | st.integers(0, 10**8), max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["fifo", "random"]),
+    st.integers(1, 10**6),
+    st.integers(1, 10**6),
+    st.lists(st.tuples(st.integers(0, 90_000), wild_reports, ages, wild_facts), min_size=1, max_size=12),
+)
+def test_no_reports_whatever_make_a_forecast_fail(
+    method: str, total: int, per_minute: int, told: list[tuple[int, dict[str, Any], list[int], Facts]]
+) -> None:
+    """It is made while the coordinator answers: if it raised, nobody would be let in any more."""
+    now_ms = START_MS
+    room = small_room(total_active_users=total, new_users_per_minute=per_minute, queueing_method=method)
+    forecaster = Forecaster(room, now_ms)
+    for number, (passed_ms, said, ages_ms, facts) in enumerate(told):
+        now_ms += passed_ms
+        forecaster.admitted(ages_ms, now_ms)
+        forecaster.hear(report(number, **said), now_ms)
+        forecaster.think(facts, now_ms)
+        sketch = forecaster.sketch
+        if sketch is None:
+            continue
+        assert all(after > before for before, after in pairwise(sketch.seconds))
+        assert all(after >= before for before, after in pairwise(sketch.people))
+        forecaster.sketch_for(facts.seconds)
+        outlook = outlook_on(sketch)
+        for place in (1, 50, 10**6):
+            found = outlook.random(START_MS, now_ms) if method == "random" else outlook.fifo(place, START_MS, now_ms)
+            assert found is None or 0 <= found.p50_s <= 4 * BELIEVED_S
+
+
 @pytest.mark.parametrize("method", ["fifo", "random"])
 @pytest.mark.parametrize("stay_s", [(40, 160), (100, 101)])
 def test_a_room_three_times_as_large_with_three_times_the_line_waits_as_long(method: str, stay_s: tuple[int, int]) -> None:

@@ -60,6 +60,7 @@ class Endings:
 
     def end(self, age: int, count: int) -> None:
         """So many sessions ended just now at this age, in steps. Steps of two machines differ by one, so a neighbour will do."""
+        age = min(max(0, age), AGE_CELLS - 1)
         self._ended[age] += count
         begun = self._cell - age
         for cell in (begun, begun - 1, begun + 1):

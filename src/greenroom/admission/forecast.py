@@ -266,7 +266,7 @@ def table(entered: Sequence[float], scale: float, giving_up_per_s: float, learnt
         last = entered[-TAIL_STEPS:]
         pace = sum(last) / len(last) / STEP_S * scale
         while pace > 0 and seconds[-1] < BELIEVED_S:
-            begun_s, ends_s = seconds[-1], min(BELIEVED_S, seconds[-1] * TAIL_GROWTH)
+            begun_s, ends_s = seconds[-1], min(BELIEVED_S, max(seconds[-1], STEP_S) * TAIL_GROWTH)
             gone = exp(giving_up_per_s * PATIENT_S * log1p((begun_s + ends_s) / 2 / PATIENT_S))
             people.append(people[-1] + pace * (ends_s - begun_s) * gone)
             seconds.append(ends_s)

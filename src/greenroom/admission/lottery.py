@@ -64,9 +64,10 @@ def hazards(drawn: Sequence[float], present: float, joining_per_s: tuple[float, 
     last = drawn[-TAIL_STEPS:]
     pace = sum(last) / len(last) / STEP_S / count
     while learnt and pace > 0 and total < ENOUGH and seconds[-1] < BELIEVED_S:
-        total += pace * (min(BELIEVED_S, seconds[-1] * TAIL_GROWTH) - seconds[-1])
+        ends_s = min(BELIEVED_S, max(seconds[-1], STEP_S) * TAIL_GROWTH)
+        total += pace * (ends_s - seconds[-1])
         people.append(total)
-        seconds.append(min(BELIEVED_S, seconds[-1] * TAIL_GROWTH))
+        seconds.append(ends_s)
     return tuple(people), tuple(seconds)
 
 

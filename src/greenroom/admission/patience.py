@@ -6,7 +6,8 @@ FADE_MS = 600_000
 """What was seen of giving up counts half after ten minutes."""
 SEEN_S = 3_600.0
 """Nobody is taken to give up before as many seconds of waiting have been seen."""
-RECENT_MS = 60_000
+MOST_PER_S = 1 / 60
+"""A crowd that leaves in one minute is not taken to leave any faster."""
 REMEMBERED_MS = 600_000
 ARRIVAL_STEP_MS = 5_000
 
@@ -44,7 +45,7 @@ class Patience:
     @property
     def giving_up_per_s(self) -> float:
         """Share of those waiting who give up each second, strays and those who come back left out."""
-        return max(0.0, self._lost) / (self._waited_s + SEEN_S)
+        return min(MOST_PER_S, max(0.0, self._lost) / (self._waited_s + SEEN_S))
 
     @property
     def stray_share(self) -> float:

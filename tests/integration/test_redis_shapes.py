@@ -55,9 +55,7 @@ def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(tmp
     sentinel = RedisServer(tmp_path / "sentinel", program=("redis-server", str(conf), "--sentinel"))
     started += [master, replica, sentinel]
     wait_until(lambda: replica.client().info("replication")["master_link_status"] == "up", "the replica does not follow")
-    wait_until(
-        lambda: int(sentinel.client().sentinel_master("shop")["num-slaves"]) == 1, "Sentinel knows no replica", 20
-    )
+    wait_until(lambda: int(sentinel.client().sentinel_master("shop")["num-slaves"]) == 1, "Sentinel knows no replica", 20)
 
     async def story(house: House) -> None:
         await house.until_synced()

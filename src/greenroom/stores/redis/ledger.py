@@ -11,7 +11,7 @@ from greenroom.stores.redis.desk import GATHERED_MAX, Desk
 from greenroom.stores.redis.library import Library
 from greenroom.stores.redis.wire import Command, Unreachable
 
-CALL_WORK = 20
+CALL_WORK = 15
 """Work in one call, in units of 3 us or so: Redis does nothing else meanwhile, so a call has to stay below 0.2 ms."""
 WORK = {ARRIVE: 1, VIEW: 1, LEAVE: 4, PEEK: 4, POLL: 5, VISIT: 5}
 """Units of each kind of question, as measured (bench/redis_ledger.py)."""

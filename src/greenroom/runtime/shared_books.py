@@ -183,7 +183,10 @@ class SharedBooks:
 
     async def _look(self) -> None:
         found = await self._books.look()
-        self.troubled = self.troubled if found or not self.open else True
+        if self.open:
+            self.troubled = not found
+        if self.troubled:
+            self.asked()  # or nobody would notice that it is over: keys are not exchanged meanwhile
         for room_id, gauges in found.items():
             room = self.open.get(room_id)
             if room is not None:

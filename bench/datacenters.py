@@ -134,13 +134,14 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=420, help="the end, when not everybody has got in before")
     made.add_argument("--enough", type=float, default=1.0, help="part of the visitors that must have got in")
     made.add_argument("--seed", type=int, default=1)
+    made.add_argument("--keep", metavar="DIR", help="a new directory for all logs and data, kept at the end")
     return made
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="greenroom-") as folder:
-        verdict = asyncio.run(campaign(options, Path(folder)))
+        verdict = asyncio.run(campaign(options, Path(options.keep or folder)))
     found = failures(options, verdict)
     print("ok" if not found else "FAILED: " + "; ".join(found))
     return bool(found)

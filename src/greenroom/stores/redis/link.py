@@ -10,6 +10,7 @@
 `ssl_cert_reqs`; for Sentinel `sentinel_username` and `sentinel_password` when Sentinels want other ones.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -30,6 +31,9 @@ PORT, SENTINEL_PORT = 6379, 26379
 OPTIONS = frozenset(
     ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname", "ssl_cert_reqs", "sentinel_username", "sentinel_password", "db")
 )
+_URL = re.compile(r"(?P<scheme>[^:/?#]*)://(?P<hosts>[^/?#]*)(?P<path>[^?#]*)\??(?P<query>[^#]*)")
+"""Taken apart by hand: `urlsplit` wants one host, and since 2024 refuses a list with an IPv6 address in it."""
+
 _FORMS = "redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
 
 
@@ -39,17 +43,16 @@ class Link:
     def __init__(self, url: str, pointer: str = "redis") -> None:
         """Raises InvalidConfig with `pointer` for a URL that is none of the forms above."""
         problems: list[str] = []
-        try:
-            parts = urlsplit(url)
-            scheme, _, kind = parts.scheme.partition("+")
-            netloc, path = parts.netloc, parts.path
-        except ValueError as error:
-            raise InvalidConfig([Problem(pointer, str(error))]) from None
+        parts = _URL.match(url)
+        if not parts:
+            raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
+        scheme, _, kind = parts["scheme"].lower().partition("+")
+        netloc, path = parts["hosts"], parts["path"]
         if scheme not in ("redis", "rediss", "unix") or kind not in ("", "sentinel", "cluster") or (scheme == "unix" and kind):
             raise InvalidConfig([Problem(pointer, f"must begin with {_FORMS}")])
         login, _, hosts = netloc.rpartition("@")
         user, _, password = login.partition(":")
-        options: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))
+        options: dict[str, Any] = dict(parse_qsl(parts["query"], keep_blank_values=True))
         if options.keys() - OPTIONS:
             problems.append(f"has unknown options: {', '.join(sorted(options.keys() - OPTIONS))}")
         if "ssl_check_hostname" in options:
@@ -75,7 +78,7 @@ class Link:
         if problems:
             raise InvalidConfig([Problem(pointer, reason) for reason in problems])
         self._options["db"] = int(database)
-        self._shown = f"{parts.scheme}://{hosts}{path}"
+        self._shown = f"{parts['scheme']}://{hosts}{path}"
         self._url = url
 
     def __eq__(self, other: object) -> bool:

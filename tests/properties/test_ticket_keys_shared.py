@@ -61,7 +61,7 @@ class Fleet(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, 2))
     def a_key_wears_out(self, who: int) -> None:
-        self.rings[who].count(SEALS_MAX)
+        self.rings[who].seals += SEALS_MAX
 
     @rule(who=st.integers(0, 2))
     def a_process_is_replaced(self, who: int) -> None:

@@ -18,7 +18,7 @@ def ticket(*, arrived=NOW - 60_000, accepted=0, checked=NOW - 20_000, refresh=20
 
 
 def asked(tickets, able=True, **changes):
-    return decide(room(**changes), rank(tickets, NOW), NOW, able).question
+    return decide(room(**changes), rank(tickets, NOW), NOW, able)
 
 
 def test_a_suspended_room_asks_nothing_whatever_the_visitor_brings():

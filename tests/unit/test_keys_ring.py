@@ -196,10 +196,10 @@ def test_a_key_rotates_after_a_day(tmp_path: Path) -> None:
 def test_a_key_rotates_long_before_random_nonces_could_meet(tmp_path: Path) -> None:
     assert SEALS_MAX * 16 <= 2**32
     ring = KeyRing(tmp_path, NOW)
-    ring.count(SEALS_MAX - 1)
+    ring.seals += SEALS_MAX - 1
     ring.tend(NOW + 1_000)
     assert len(ring.opening) == 1
-    ring.count(1)
+    ring.seals += 1
     ring.tend(NOW + 2_000)
     assert len(ring.opening) == 2
     ring.tend(NOW + 2_000 + ACTIVATION_DELAY_MS)

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import structs
 
 from greenroom.gateway import tickets
-from greenroom.gateway.tickets import FUTURE_MAX_MS, NONCE_BYTES, NONCES_AT_ONCE, REFRESH_MAX_MS, SEALED_LENGTH, Sealer
+from greenroom.gateway.tickets import FUTURE_MAX_MS, NONCE_BYTES, REFRESH_MAX_MS, SEALED_LENGTH, SEALED_REMEMBERED, Sealer
 from greenroom.model.visit import TIE_BITS, Ticket, make_key
-from greenroom.stores.keys import KEY_ID_BYTES, KeyRing
+from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_ID_BYTES, KeyRing
 
 NOW = 1_700_000_000_000
 ROOM = b"room-1"
@@ -65,7 +65,28 @@ def test_the_format_is_the_one_that_is_already_in_peoples_browsers(sealer: Seale
 
 def test_two_seals_of_one_ticket_never_look_alike(ring: KeyRing) -> None:
     sealer = Sealer(ring)
-    assert len({sealer.seal(ticket(), ROOM) for _ in range(3 * NONCES_AT_ONCE)}) == 3 * NONCES_AT_ONCE
+    assert len({sealer.seal(ticket(), ROOM) for _ in range(1_000)}) == 1_000
+
+
+def test_sealing_once_spells_one_ticket_alike_until_anything_about_it_changes(ring: KeyRing, tmp_path: Path) -> None:
+    sealer, session = Sealer(ring), ticket(accepted_ms=NOW)
+    sealed = sealer.seal_once(session, ROOM)
+    assert sealer.seal_once(session, ROOM) == sealed
+    renewed = structs.replace(session, checked_ms=NOW + 5_000)
+    others = [sealer.seal_once(renewed, ROOM), sealer.seal_once(renewed, b"room-2")]
+    ring.rotate(NOW)
+    ring.tend(NOW + ACTIVATION_DELAY_MS)
+    others.append(sealer.seal_once(renewed, b"room-2"))
+    assert len({sealed, *others}) == 4
+    assert sealer.open(others[0], ROOM, NOW + 5_000) == renewed
+    assert sealer.open(others[2], b"room-2", NOW + 5_000) == renewed
+
+
+def test_what_is_remembered_of_sealing_is_bounded(ring: KeyRing) -> None:
+    sealer = Sealer(ring)
+    for number in range(3 * SEALED_REMEMBERED):
+        sealer.seal_once(structs.replace(ticket(accepted_ms=NOW), id=number.to_bytes(12, "big")), ROOM)
+    assert len(sealer._sealed) <= SEALED_REMEMBERED
 
 
 def test_every_single_changed_character_makes_it_nothing(sealer: Sealer) -> None:
@@ -151,7 +172,7 @@ def test_what_cannot_be_true_is_nothing(sealer: Sealer, impossible: Ticket, bare
     assert sealer.open(sealer.seal(barely, ROOM), ROOM, NOW) == barely
 
 
-def test_nonces_are_drawn_in_bulk_and_counted_for_rotation(ring: KeyRing) -> None:
+def test_every_seal_has_a_nonce_of_its_own_and_counts_for_rotation(ring: KeyRing) -> None:
     sizes = []
 
     def entropy(size: int) -> bytes:
@@ -159,27 +180,7 @@ def test_nonces_are_drawn_in_bulk_and_counted_for_rotation(ring: KeyRing) -> Non
         return os.urandom(size)
 
     sealer = Sealer(ring, entropy)
-    for _ in range(2 * NONCES_AT_ONCE + 1):
+    for _ in range(3):
         sealer.seal(ticket(), ROOM)
-    assert sizes == [NONCE_BYTES * NONCES_AT_ONCE] * 3
-    assert ring.seals == 3 * NONCES_AT_ONCE
-
-
-def test_a_forked_process_never_uses_the_nonces_of_its_parent(ring: KeyRing) -> None:
-    sealer = Sealer(ring)
-    sealer.seal(ticket(), ROOM)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(writing, b"".join(sealer.seal(ticket(), ROOM) for _ in range(10)))
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    sent = os.read(reading, 10 * SEALED_LENGTH)
-    os.close(reading)
-    os.close(writing)
-    theirs = {sent[at : at + SEALED_LENGTH] for at in range(0, len(sent), SEALED_LENGTH)}
-    ours = {sealer.seal(ticket(), ROOM) for _ in range(NONCES_AT_ONCE - 1)}
-    assert len(theirs) == 10
-    assert not theirs & ours
+    assert sizes == [NONCE_BYTES] * 3
+    assert ring.seals == 3

@@ -50,16 +50,17 @@ AGENTS_REMEMBERED = 2_048
 
 _PAGES = frozenset((b"document", b"frame", b"iframe"))
 _PAGE_MARKS = frozenset((b"origin", b"referer", b"x-requested-with"))
+_ASIDE = frozenset((b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"upgrade"))
 _SPECULATION = (b"prefetch", b"prerender", b"preview", b"instant")
 _PART = re.compile(rb"\s*(image/|audio/|video/|font/|text/css|text/event-stream|(text|application)/(x-)?(java|ecma)script)", re.IGNORECASE)
 
 
 def may_take_place(arrival: Arrival, json_enabled: bool) -> bool:
     """Whether this arrival, which brings no ticket, may begin to wait as a new visitor. The table above, row by row."""
-    facts = dict(arrival.headers)
-    if arrival.method == "HEAD" or _speculative(facts) or facts.get(b"upgrade", b"").lower() == b"websocket":
+    facts = arrival.facts or dict(arrival.headers)
+    if arrival.method == "HEAD" or (arrival.method == "OPTIONS" and b"access-control-request-method" in facts):
         return False
-    if arrival.method == "OPTIONS" and b"access-control-request-method" in facts:
+    if not _ASIDE.isdisjoint(facts) and (_speculative(facts) or facts.get(b"upgrade", b"").lower() == b"websocket"):
         return False
     agent = facts.get(b"user-agent")
     if agent and _is_preview(agent[:AGENT_MAX]):

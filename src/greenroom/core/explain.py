@@ -195,7 +195,7 @@ def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, books: Se
         said = bypassing.description or bypassing.expression
         return "origin", "bypassed", f"A bypass rule holds ({said}): no cookie, not counted."
     able = now.holds_nobody or may_take_place(arrival, room.json_response_enabled)
-    if decide(now.ledger_room, (), 0, able).question is Question.PLACELESS:
+    if decide(now.ledger_room, (), 0, able) is Question.PLACELESS:
         return "waiting", "placeless", "This request can show neither a page nor JSON, so it is held without a place in line."
     if room.queue_all:
         return "waiting", "queue_all", "queue_all holds every newcomer."

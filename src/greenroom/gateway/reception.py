@@ -6,12 +6,14 @@ page's. One rule stands above the rest: whatever goes wrong in here, the visitor
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from greenroom.core.admissible import UPDATE_HEADER, may_take_place, speculative
-from greenroom.core.decide import Decision, Question, decide, rank
+from greenroom.core.decide import PEEK, PLACELESS, POLL, VIEW, Question, decide, rank
 from greenroom.core.schedule import Phase
+from greenroom.gateway.brought import Brought, Found
 from greenroom.gateway.calendar import CompiledRoom
-from greenroom.gateway.cookies import ticket_values
-from greenroom.gateway.drawing import NOT_TOLD
+from greenroom.gateway.drawing import NOT_TOLD, Drawing
 from greenroom.gateway.homes import Homes
 from greenroom.gateway.replies import LEFT, OUTAGE, UPDATE_LET_IN, held_head, left_page_answer, placeless_answer, receipt_answer
 from greenroom.gateway.room_table import RoomTable
@@ -33,6 +35,7 @@ from greenroom.model.visit import (
 )
 from greenroom.ports import Clock
 
+ADMITTED, ACTIVE, WAITING, GONE = Standing
 PASS = Forward()
 LEAVE_VALUE = b"leave"
 LEAVE_QUERY = "greenroom=leave"
@@ -60,6 +63,7 @@ class Reception:
         self.homes: Homes | None = None
         """The data centers, where there may be several."""
         self._sealer = sealer
+        self._brought = Brought(sealer)
         self._now_ms = clock.now_ms
         self._entropy = entropy
         self._on_error = on_error
@@ -81,8 +85,11 @@ class Reception:
                 reply = PASS
             else:
                 if compiled.bypass is None or compiled.bypass(arrival, now_ms) is None:
-                    brought = self._brought(compiled, arrival, now_ms)
-                    self._ask(compiled, arrival, rank(list(brought), now_ms), brought, now_ms, then)
+                    brought = self._brought.find(arrival, compiled.cookie_name, compiled.id, now_ms)
+                    if compiled.drawing and brought:
+                        brought = _drawn(compiled.drawing, brought)
+                    tickets = rank([ticket for ticket, _ in brought], now_ms) if brought else []
+                    self._ask(compiled, arrival, tickets, brought, now_ms, then)
                     return
                 compiled.counts["bypassed"] += 1
                 reply = PASS
@@ -105,65 +112,42 @@ class Reception:
         compiled.counts["revoked"] += 1
         return compiled.cookies.expire()
 
-    def _brought(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> dict[Ticket, bytes]:
-        """Every real ticket among the cookies, by the key that counts, and how it is spelled there."""
-        found = {}
-        drawing = compiled.drawing
-        for value in ticket_values(arrival.headers, compiled.cookie_name):
-            ticket = self._sealer.open(value, compiled.id, now_ms)
-            if ticket is not None:
-                found[drawing.standing(ticket) if drawing else ticket] = value
-        return found
-
-    def _ask(
-        self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], brought: dict[Ticket, bytes], now_ms: int, then: Then
-    ) -> None:
+    def _ask(self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], brought: Found, now_ms: int, then: Then) -> None:
         able = bool(tickets) or compiled.effective.holds_nobody or may_take_place(arrival, compiled.room.json_response_enabled)
-        decision = decide(compiled.room, tickets, now_ms, able)
-        question = decision.question
-        if question is Question.PLACELESS:
+        question = decide(compiled.room, tickets, now_ms, able)
+        if question is PLACELESS:
             compiled.counts["placeless"] += 1
             then(placeless_answer(compiled.room, speculative(arrival)))
             return
-        if compiled.drawing and decision.ticket and arrival.query == RECEIPT_QUERY:
-            receipt = compiled.drawing.receipt_file(decision.ticket.id)
+        if compiled.drawing and tickets and arrival.query == RECEIPT_QUERY:
+            receipt = compiled.drawing.receipt_file(tickets[0].id)
             if receipt is not None:
                 then(receipt_answer(receipt, compiled.drawing.draw_id))
                 return
-        ticket = decision.ticket or self._new_ticket(now_ms)
-        if arrival.method == "POST" and decision.ticket is not None and _gives_up(arrival):
+        ticket = tickets[0] if tickets else self._new_ticket(now_ms)
+        if tickets and arrival.method == "POST" and _gives_up(arrival):
             compiled.ledger.leave(ticket.id, ticket.key)
             compiled.counts["left"] += 1
             then(_left(compiled, arrival))
             return
-        visiting = False
 
-        def answered(outcome: Outcome) -> None:
+        def answered(outcome: Outcome, visiting: bool = False) -> None:
             try:
-                if outcome.standing is Standing.GONE:
+                if outcome.standing is GONE:
                     self._ask(compiled, arrival, tickets[1:], brought, self._now_ms(), then)
                     return
-                trusted = visiting and outcome.standing is Standing.ACTIVE  # the session has not followed yet
-                home = ticket.home if trusted or self.homes is None else self.homes.here
-                reply = self._reply(compiled, arrival, decision, ticket, home, brought.get(ticket, b""), outcome)
+                reply = self._reply(compiled, arrival, question, ticket, brought, outcome, visiting)
             except Exception as error:
                 self._on_error(error)
                 reply = OUTAGE
             then(reply)
 
-        def viewed(outcome: Outcome) -> None:
-            nonlocal visiting
-            visiting = outcome.standing is Standing.GONE and ticket.home != NO_HOME and self.homes is not None
-            if visiting and self.homes:
-                compiled.ledger.visit(ticket.id, ticket.key, self.homes.name(ticket.home), ticket.checked_ms, answered)
-            else:
-                answered(outcome)
-
-        if question is Question.VIEW:
-            compiled.ledger.view(ticket.id, viewed)
-        elif question is Question.POLL:
+        if question is VIEW:
+            homes = self.homes if ticket.home != NO_HOME else None
+            compiled.ledger.view(ticket.id, _or_abroad(compiled, ticket, homes.name(ticket.home), answered) if homes else answered)
+        elif question is POLL:
             compiled.ledger.poll(ticket.id, ticket.key, answered)
-        elif question is Question.PEEK:
+        elif question is PEEK:
             compiled.ledger.peek(ticket.id, ticket.key, answered)
         else:
             compiled.ledger.arrive(ticket.id, ticket.key, answered)
@@ -174,18 +158,28 @@ class Reception:
         return Ticket(id=drawn[:TICKET_ID_BYTES], key=key, accepted_ms=0, checked_ms=now_ms, refresh_ms=0)
 
     def _reply(
-        self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, home: bytes, spelled: bytes, outcome: Outcome
+        self,
+        compiled: CompiledRoom,
+        arrival: Arrival,
+        question: Question,
+        ticket: Ticket,
+        brought: Found,
+        outcome: Outcome,
+        visiting: bool,
     ) -> Reply:
-        if outcome.standing is Standing.WAITING:
-            return self._hold(compiled, arrival, decision, ticket, outcome)
-        compiled.counts["admitted" if outcome.standing is Standing.ADMITTED else "active"] += 1
+        """`visiting`: the session is on the books of another data center, and has not followed yet when it is ACTIVE."""
+        if outcome.standing is WAITING:
+            return self._hold(compiled, arrival, question, ticket, brought, outcome)
+        compiled.counts["admitted" if outcome.standing is ADMITTED else "active"] += 1
         now_ms = self._now_ms()
         accepted_ms = ticket.accepted_ms or now_ms
         renewed_ms = outcome.renewed_ms or now_ms
-        if ticket.accepted_ms and ticket.checked_ms == renewed_ms and ticket.home == home and spelled:
-            sealed = spelled  # nothing in it has changed since the visitor got it: at most q old
-        else:
-            sealed = self._sealer.seal(Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, 0, home), compiled.id)
+        home = ticket.home if self.homes is None or (visiting and outcome.standing is ACTIVE) else self.homes.here
+        sealed: bytes | None = None
+        if ticket.accepted_ms and ticket.checked_ms == renewed_ms and ticket.home == home:
+            sealed = _spelled(brought, ticket)  # nothing in it has changed since the visitor got it: at most q old
+        if not sealed:
+            sealed = self._sealer.seal_once(Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, 0, home), compiled.id)
         room = compiled.room
         lasts_ms = room.session_ms if not room.disable_session_renewal else outcome.renewed_ms + room.session_ms - now_ms
         cookie = compiled.cookies.set(sealed, max(1, lasts_ms // 1000), now_ms)
@@ -193,14 +187,15 @@ class Reception:
             return Answer(200, compiled.page.json_head + b"Set-Cookie: " + cookie + b"\r\n", UPDATE_LET_IN)
         return Forward(cookie, room.id, ticket.id, bool(room.enabled_origin_commands))
 
-    def _hold(self, compiled: CompiledRoom, arrival: Arrival, decision: Decision, ticket: Ticket, outcome: Outcome) -> Answer:
+    def _hold(
+        self, compiled: CompiledRoom, arrival: Arrival, question: Question, ticket: Ticket, brought: Found, outcome: Outcome
+    ) -> Answer:
         compiled.counts["held"] += 1
         room, page, now_ms = compiled.room, compiled.page.speaking(arrival.header(b"accept-language")), self._now_ms()
-        if decision.question is not Question.PEEK:
+        spelled = _spelled(brought, ticket)
+        if question is not PEEK:
             ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
-        effective, told = compiled.effective, compiled.drawing.told(ticket.id) if compiled.drawing else NOT_TOLD
-        event, prequeueing = effective.event, effective.phase is Phase.PREQUEUE
-        closed = room.queueing_method == "reject" and not room.queue_all and not prequeueing
+        closed = room.queueing_method == "reject" and not room.queue_all and compiled.effective.phase is not Phase.PREQUEUE
         next_try_ms = ticket.checked_ms + ticket.refresh_ms - now_ms
         held = Held(
             now_ms=now_ms,
@@ -216,27 +211,65 @@ class Reception:
             joined_ms=arrival_ms_of(ticket.key),
             in_line=outcome.position > 0,
             storage_failed=outcome.storage_failed,
-            event_active=event is not None,
-            event_prequeueing=prequeueing,
-            event_start_ms=event.event_start_ms if event else 0,
-            event_end_ms=event.event_end_ms if event else 0,
-            shuffle_at_event_start=event is not None and event.shuffle_at_event_start,
-            receipt=told.receipt,
-            draw_commitment=told.commitment,
-            draw_seed=told.seed,
-            drawn_place=told.place,
-            drawn_size=told.size,
         )
+        if compiled.effective.event or compiled.drawing:
+            held = _with_event(held, compiled, ticket.id)
         cookie = b""
-        known = not (outcome.storage_failed and decision.question is Question.VIEW)  # else the ticket of a session is kept as it is
-        if known and (decision.ticket is not None or not closed):
-            cookie = compiled.cookies.set(self._sealer.seal(ticket, compiled.id), PLACE_KEPT_MS // 1000, now_ms)
+        known = not (outcome.storage_failed and question is VIEW)  # else the ticket of a session is kept as it is
+        if known and (spelled is not None or not closed):
+            sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
+            cookie = compiled.cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms)
         updating = arrival.header(UPDATE_HEADER) is not None
         if updating or (room.json_response_enabled and arrival.header(b"accept") == b"application/json"):
             status, head, body = 200 if updating else room.queueing_status_code, page.json_head, page.json(held)
         else:
             status, head, body = room.queueing_status_code, page.html_head, page.html(held)
         return Answer(status, held_head(head, cookie, held.next_try_s, status), body)
+
+
+def _drawn(drawing: Drawing, brought: Found) -> Found:
+    """The tickets by the keys that count; one whose key was drawn is not spelled like that anywhere yet."""
+    counting = [(drawing.standing(ticket), ticket, value) for ticket, value in brought]
+    return tuple([(counts, value if counts is ticket else b"") for counts, ticket, value in counting])
+
+
+def _spelled(brought: Found, ticket: Ticket) -> bytes | None:
+    """How this ticket is spelled in its cookie; empty when it is not any more, None for a new ticket."""
+    for theirs, value in brought:
+        if theirs is ticket:
+            return value
+    return None
+
+
+def _or_abroad(compiled: CompiledRoom, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]) -> Callable[[Outcome], None]:
+    """A session that is not on the books here may be on those of the data center that its ticket names."""
+
+    def viewed(outcome: Outcome) -> None:
+        if outcome.standing is GONE:
+            compiled.ledger.visit(ticket.id, ticket.key, home, ticket.checked_ms, lambda found: answered(found, True))
+        else:
+            answered(outcome, False)
+
+    return viewed
+
+
+def _with_event(held: Held, compiled: CompiledRoom, ticket_id: bytes) -> Held:
+    """The same with what an event and its draw add."""
+    effective, event = compiled.effective, compiled.effective.event
+    told = compiled.drawing.told(ticket_id) if compiled.drawing else NOT_TOLD
+    return replace(
+        held,
+        event_active=event is not None,
+        event_prequeueing=effective.phase is Phase.PREQUEUE,
+        event_start_ms=event.event_start_ms if event else 0,
+        event_end_ms=event.event_end_ms if event else 0,
+        shuffle_at_event_start=event is not None and event.shuffle_at_event_start,
+        receipt=told.receipt,
+        draw_commitment=told.commitment,
+        draw_seed=told.seed,
+        drawn_place=told.place,
+        drawn_size=told.size,
+    )
 
 
 def _gives_up(arrival: Arrival) -> bool:

@@ -10,7 +10,6 @@ associated data: a ticket of one room opens in no other.
 
 import os
 import struct
-import weakref
 from binascii import Error as BadBase64
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
@@ -25,17 +24,14 @@ NONCE_BYTES = 12
 SEALED_LENGTH = 108
 """Characters of every sealed ticket; nothing else is looked at."""
 
-NONCES_AT_ONCE = 256
-"""Nonces drawn in one system call; a fork throws them away, because parent and child must never share one."""
-
 FUTURE_MAX_MS = 5_000
 """How far the clocks of two machines may differ before a ticket counts as made up."""
 
 REFRESH_MAX_MS = 120_000
 """Longest interval ever assigned: 60 s for a room, plus jitter, with room to spare."""
 
-OPENED_REMEMBERED = 4_096
-"""Tickets whose opening is remembered, 2 MB at most: a busy browser sends the same one with every request."""
+SEALED_REMEMBERED = 4_096
+"""Sessions whose newest sealed ticket is remembered, 2 MB at most."""
 
 _CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s")  # version, id, key, accepted_ms, checked_ms, refresh_ms, home
 _NONCE_AT = KEY_ID_BYTES
@@ -52,30 +48,38 @@ class Sealer:
         """`entropy(n)` gives n unpredictable bytes; nonces come from it."""
         self._ring = ring
         self._entropy = entropy
-        self._nonces: list[bytes] = []
-        self._opened: dict[tuple[bytes, bytes], Ticket] = {}
-        self._opened_with: object = None
-        _sealers.add(self)
+        self._sealed: dict[bytes, tuple[Ticket, bytes, object, bytes]] = {}
+
+    @property
+    def opening(self) -> object:
+        """The keys that open tickets now: another object when they have changed."""
+        return self._ring.opening
 
     def seal(self, ticket: Ticket, room_id: bytes) -> bytes:
         """The cookie value: SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a ticket that does not fit."""
-        nonces = self._nonces or self._draw()
-        nonce = nonces.pop()
-        key = self._ring.current
+        ring, nonce = self._ring, self._entropy(NONCE_BYTES)
+        ring.seals += 1
+        key = ring.current
         content = _CONTENT.pack(VERSION, ticket.id, ticket.key, ticket.accepted_ms, ticket.checked_ms, ticket.refresh_ms, ticket.home)
         return b2a_base64(key.id + nonce + key.cipher.encrypt(nonce, content, room_id), newline=False).translate(_TO_URL)
+
+    def seal_once(self, ticket: Ticket, room_id: bytes) -> bytes:
+        """Like `seal`, but the same ticket is spelled the same for a while: the requests of one page load all bring the same old one."""
+        known = self._sealed.get(ticket.id)
+        if known is not None and known[0] == ticket and known[1] == room_id and known[2] is self._ring.current:
+            return known[3]
+        sealed = self.seal(ticket, room_id)
+        if len(self._sealed) >= SEALED_REMEMBERED:
+            self._sealed.clear()
+        self._sealed[ticket.id] = (ticket, room_id, self._ring.current, sealed)
+        return sealed
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:
         """The ticket, or None for whatever this ring did not seal for this room or what cannot be true at `now_ms`."""
         if len(value) != SEALED_LENGTH:
             return None
-        if self._opened_with is not self._ring.opening or len(self._opened) >= OPENED_REMEMBERED:
-            self._opened, self._opened_with = {}, self._ring.opening
-        ticket = self._opened.get((value, room_id)) or self._decrypt(value, room_id)
-        if ticket is None or not _possible(ticket, now_ms + FUTURE_MAX_MS):
-            return None
-        self._opened[value, room_id] = ticket
-        return ticket
+        ticket = self._decrypt(value, room_id)
+        return ticket if ticket is not None and _possible(ticket, now_ms + FUTURE_MAX_MS) else None
 
     def _decrypt(self, value: bytes, room_id: bytes) -> Ticket | None:
         try:
@@ -89,15 +93,6 @@ class Sealer:
         version, *fields = _CONTENT.unpack(content)
         return Ticket(*fields) if version == VERSION else None
 
-    def _draw(self) -> list[bytes]:
-        self._ring.count(NONCES_AT_ONCE)
-        drawn = self._entropy(NONCE_BYTES * NONCES_AT_ONCE)
-        self._nonces = [drawn[at : at + NONCE_BYTES] for at in range(0, len(drawn), NONCE_BYTES)]
-        return self._nonces
-
-    def _forget_nonces(self) -> None:
-        self._nonces = []
-
 
 def _possible(ticket: Ticket, latest_ms: int) -> bool:
     """Whether a ticket can have been given by `latest_ms`."""
@@ -106,14 +101,3 @@ def _possible(ticket: Ticket, latest_ms: int) -> bool:
         return False
     # Two machines may stamp arrival and admission, so "before" allows for the same difference of clocks as "future".
     return not accepted_ms or accepted_ms + FUTURE_MAX_MS >= arrival_ms
-
-
-_sealers: "weakref.WeakSet[Sealer]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for sealer in _sealers:
-        sealer._forget_nonces()
-
-
-os.register_at_fork(after_in_child=_after_fork)

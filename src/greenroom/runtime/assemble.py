@@ -1,6 +1,5 @@
 """Puts the parts together for one configuration. Wiring only: nothing in here decides anything."""
 
-import os
 from collections.abc import Callable
 from ipaddress import ip_network
 
@@ -22,6 +21,7 @@ from greenroom.lookups.places import open_database
 from greenroom.model.room import Room
 from greenroom.ports import Clock
 from greenroom.runtime.access import AccessLog
+from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.settings import Config
 from greenroom.stores.keys import KeyRing
 
@@ -54,7 +54,8 @@ def lookups(config: Config, names: ConfirmedNames) -> Lookups:
 
 def reception(table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError) -> Reception:
     """Who decides about arrivals."""
-    return Reception(table, Sealer(ring), clock, os.urandom, on_error)
+    take = Entropy().take
+    return Reception(table, Sealer(ring, take), clock, take, on_error)
 
 
 def homes(config: Config) -> Homes | None:

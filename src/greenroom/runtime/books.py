@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
 from greenroom.ports import Ledger
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
+from greenroom.runtime.entropy import Entropy
 from greenroom.stores.late_journal import LateJournal
 from greenroom.stores.memory import MemoryLedger
 from greenroom.sync.loop import SyncLoop
@@ -238,7 +238,7 @@ class Books:
             log.warning("the journal is damaged", room=room.name, what=str(damage))
         if memory.sessions or memory.places:
             self._say(f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line")
-        ledger = MemoryLedger.restore(room, self._clock, secrets.randbits, journal, memory)
+        ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)
         return OpenBooks(ledger, journal, Counter())
 
 

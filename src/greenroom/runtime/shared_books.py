@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
 from greenroom.runtime.books import RoomsAt
+from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.shared import Membership, Shared
 from greenroom.stores.memory import Gauges
 from greenroom.stores.redis.books import TIMEOUT_S, RedisBooks
@@ -87,7 +87,7 @@ class SharedBooks:
         self._clock = clock
         self._name = str(shared.redis)
         self._client = shared.redis.client(TIMEOUT_S)
-        self._books = RedisBooks(self._client, shared.data_center, clock, secrets.randbits, on_trouble=self._trouble)
+        self._books = RedisBooks(self._client, shared.data_center, clock, Entropy().bits, on_trouble=self._trouble)
         self.membership = Membership(shared, self._books, self._open_rooms, data_centers, on_error)
         self._books.borrow = self.membership.borrow
         self._global = shared.global_redis.client(TIMEOUT_S)

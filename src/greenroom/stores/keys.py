@@ -88,10 +88,6 @@ class KeyRing:
     def __repr__(self) -> str:
         return f"KeyRing({self._path}, current={self.current.id.hex()}, keys={len(self.opening)})"
 
-    def count(self, seals: int) -> None:
-        """Notes that this process is about to seal `seals` more tickets with the current key."""
-        self.seals += seals
-
     def tend(self, now_ms: int) -> bool:
         """Reads the file again when another process changed it, activates, rotates and drops keys; True when `current` changed.
 

@@ -1,0 +1,51 @@
+"""Unpredictable bits for the request path: the kernel's, fetched many at a time, because a system call costs more than the rest.
+
+What was fetched and not used stays with the process that fetched it: a fork throws it away.
+"""
+
+import os
+import struct
+import weakref
+
+FETCHED_BYTES = 4_096
+_WORDS = struct.Struct(f"={FETCHED_BYTES // 8}Q")
+
+
+class Entropy:
+    """Two streams, for bytes and for words of 64 bits; no bit is given twice. Not for several threads."""
+
+    def __init__(self) -> None:
+        self.forget()
+        _all.add(self)
+
+    def forget(self) -> None:
+        """Throws away what was fetched."""
+        self._bytes, self._at = b"", 0
+        self._words: list[int] = []
+
+    def take(self, count: int) -> bytes:
+        """So many bytes."""
+        at = self._at
+        taken = self._bytes[at : at + count]
+        if len(taken) < count:
+            self._bytes, at = os.urandom(max(count, FETCHED_BYTES)), 0
+            taken = self._bytes[:count]
+        self._at = at + count
+        return taken
+
+    def bits(self, count: int) -> int:
+        """A whole number of at most 64 bits, like `secrets.randbits`."""
+        if not self._words:
+            self._words = list(_WORDS.unpack(os.urandom(FETCHED_BYTES)))
+        return self._words.pop() >> 64 - count
+
+
+_all: "weakref.WeakSet[Entropy]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for entropy in _all:
+        entropy.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)

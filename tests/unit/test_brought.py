@@ -1,0 +1,76 @@
+"""The tickets among a visitor's cookies: found, opened, remembered for no longer than they are good."""
+
+from pathlib import Path
+
+import pytest
+
+from greenroom.gateway.brought import HEADER_REMEMBERED_MAX, HEADERS_REMEMBERED, Brought
+from greenroom.gateway.tickets import FUTURE_MAX_MS, Sealer
+from greenroom.model.visit import Arrival, Ticket, make_key
+from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_OVERLAP_MS, KeyRing
+
+NOW = 1_700_000_000_000
+NAME, ROOM = b"__cfwaitingroom", b"room-1"
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> KeyRing:
+    return KeyRing(tmp_path, NOW)
+
+
+def ticket(number: int = 1, checked_ms: int = NOW) -> Ticket:
+    return Ticket(number.to_bytes(12, "big"), make_key(NOW, 5), 0, checked_ms, 20_000)
+
+
+def arrival(*headers: tuple[bytes, bytes]) -> Arrival:
+    facts = dict(headers)
+    return Arrival("GET", "http", "a.example", "/", "", headers, "192.0.2.1", facts=facts if len(facts) == len(headers) else None)
+
+
+def cookie(*values: bytes) -> tuple[bytes, bytes]:
+    return b"cookie", b"; ".join(NAME + b"=" + value for value in values)
+
+
+def test_tickets_come_with_their_spelling_in_the_order_sent_from_one_header_or_several(ring: KeyRing) -> None:
+    sealer = Sealer(ring)
+    one, two = (sealer.seal(ticket(number), ROOM) for number in (1, 2))
+    expected = ((ticket(1), one), (ticket(2), two))
+    brought = Brought(sealer)
+    for visit in (arrival(cookie(one, two)), arrival(cookie(one), cookie(two)), arrival(cookie(one, b"junk", two))):
+        for _ in range(2):
+            assert brought.find(visit, NAME, ROOM, NOW) == expected
+    assert brought.find(arrival((b"accept", b"*/*")), NAME, ROOM, NOW) == ()
+    assert brought.find(arrival(cookie(one)), NAME, b"room-2", NOW) == ()
+    assert brought.find(arrival(cookie(one)), NAME + b"_other", ROOM, NOW) == ()
+
+
+def test_a_ticket_from_the_future_is_refused_until_its_time_has_come(ring: KeyRing) -> None:
+    sealer = Sealer(ring)
+    later = ticket(checked_ms=NOW + FUTURE_MAX_MS + 1)
+    visit, brought = arrival(cookie(sealer.seal(later, ROOM))), Brought(sealer)
+    assert brought.find(visit, NAME, ROOM, NOW) == ()
+    assert [found for found, _ in brought.find(visit, NAME, ROOM, NOW + 1)] == [later]
+
+
+def test_nothing_is_remembered_beyond_the_life_of_its_key(ring: KeyRing) -> None:
+    sealer = Sealer(ring)
+    visit, brought = arrival(cookie(sealer.seal(ticket(), ROOM))), Brought(sealer)
+    assert brought.find(visit, NAME, ROOM, NOW)
+    ring.rotate(NOW)
+    ring.tend(NOW + ACTIVATION_DELAY_MS)
+    assert brought.find(visit, NAME, ROOM, NOW + ACTIVATION_DELAY_MS), "the old key still opens"
+    late = NOW + ACTIVATION_DELAY_MS + KEY_OVERLAP_MS + 1
+    ring.tend(late)
+    assert brought.find(visit, NAME, ROOM, late) == ()
+
+
+def test_what_strangers_send_takes_bounded_memory(ring: KeyRing) -> None:
+    sealer = Sealer(ring)
+    brought = Brought(sealer)
+    for number in range(2 * HEADERS_REMEMBERED):
+        brought.find(arrival((b"cookie", b"visits=%d" % number)), NAME, ROOM, NOW)
+    assert len(brought._known) <= HEADERS_REMEMBERED
+    long = arrival((b"cookie", b"x" * HEADER_REMEMBERED_MAX + b"; " + cookie(sealer.seal(ticket(), ROOM))[1]))
+    held = dict(brought._known)
+    assert len(brought.find(long, NAME, ROOM, NOW)) == 1
+    assert brought._known == held

@@ -31,7 +31,7 @@ OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
     "json_response_enabled": st.booleans(),
     "cookie_attributes": st.fixed_dictionaries({}, optional={"samesite": st.sampled_from(["auto", "lax", "strict"])}),
     "enabled_origin_commands": st.sampled_from([[], ["revoke"]]),
-    "additional_routes": st.lists(routes, max_size=2, unique_by=str),
+    "additional_routes": st.lists(routes, max_size=2, unique_by=lambda route: (route["host"], route["path"])),
     "greenroom": st.fixed_dictionaries({}, optional={"case_insensitive_paths": st.just(False), "refresh_max_seconds": st.integers(2, 60)}),
 }
 OVERRIDES: dict[str, st.SearchStrategy[Any]] = {

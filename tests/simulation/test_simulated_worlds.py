@@ -198,8 +198,8 @@ def forgets_orphans(patch: pytest.MonkeyPatch) -> None:
 @broken(0)
 def keeps_the_session_that_it_gives(patch: pytest.MonkeyPatch) -> None:
     def give(ledger: Any, ticket_id: bytes, to: str, now_ms: int) -> None:
-        if ticket_id in ledger.sessions.renewed:
-            ledger.moves.give(ticket_id, to, ledger.sessions.renewed[ticket_id], 0)
+        if ticket_id in ledger.sessions.inside:
+            ledger.moves.give(ticket_id, to, ledger.sessions.renewed(ticket_id), 0)
 
     patch.setattr(visiting, "give", give)
 

@@ -313,7 +313,7 @@ class Witness:
     def _after(self) -> None:
         self.found += self.ledger.problems()
         self.halted = self.ledger.storage_failed
-        on_the_books = self.ledger.books.sessions.renewed
+        on_the_books = self.ledger.books.sessions.renewals()
         least = self.active()
         late = sum(1 for renewed_ms in on_the_books.values() if renewed_ms + self.life_ms <= self.now_ms)
         self.law(len(on_the_books) == least + late, f"{len(on_the_books)} sessions on the books, {late} of them over, but {least} inside")

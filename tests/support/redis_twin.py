@@ -148,7 +148,7 @@ class Twin:
         pure = {
             "permits": lease.permits, "freed": lease.freed, "granted_seen": lease.granted_seen, "used": lease.used, "over": lease.over,
             "settled": lease.settled, "returned_permits": lease.returned_permits, "returned_freed": lease.returned_freed,
-            "admitted": lease.admitted, "inside": len(books.sessions.renewed), "waiting": len(books.line), "minute_rows": len(lease.window),
+            "admitted": lease.admitted, "inside": len(books.sessions.inside), "waiting": len(books.line), "minute_rows": len(lease.window),
             "called": books.called, "pace": books._pace, "gap_ms": books._gap_ms, "look": books._look,
         }  # fmt: skip
         stored = {name: state[name] for name in pure}

@@ -41,7 +41,7 @@ class Two:
             assert problems(self.coordinator, [self.paris, self.oslo]) == []
 
     def reach(self, ledger: Ledger, home: str = "paris", one: bytes = ONE) -> Outcome:
-        if one in ledger.sessions.renewed:
+        if one in ledger.sessions.inside:
             return ledger.view(one, self.now_ms)
         return visit(ledger, one, KEY, home, self.let_in_ms, self.now_ms, self.bits(64))
 
@@ -50,11 +50,11 @@ def test_a_mover_is_served_on_trust_until_the_unit_has_come() -> None:
     two = Two()
     first = two.reach(two.oslo)
     assert (first.standing, first.expires_ms) == (Standing.ACTIVE, two.let_in_ms + two.paris.sessions.life_ms)
-    assert ONE not in two.oslo.sessions.renewed
+    assert ONE not in two.oslo.sessions.inside
     two.pass_time(1_500)
-    assert ONE in two.oslo.sessions.renewed
-    assert ONE not in two.paris.sessions.renewed
-    assert two.oslo.sessions.renewed[ONE] >= two.let_in_ms + 2_000  # the page on trust counts as a renewal
+    assert ONE in two.oslo.sessions.inside
+    assert ONE not in two.paris.sessions.inside
+    assert two.oslo.sessions.renewed(ONE) >= two.let_in_ms + 2_000  # the page on trust counts as a renewal
     assert two.reach(two.oslo).standing is Standing.ACTIVE
 
 
@@ -80,7 +80,7 @@ def test_who_goes_to_and_fro_keeps_the_session() -> None:
     for ledger in (two.oslo, two.paris, two.oslo, two.paris):
         assert two.reach(ledger).standing is Standing.ACTIVE
         two.pass_time(2_000)
-        assert ONE in ledger.sessions.renewed
+        assert ONE in ledger.sessions.inside
 
 
 def test_who_leaves_before_the_unit_has_come_is_not_taken_for_gone() -> None:
@@ -138,7 +138,7 @@ def test_visitors_of_lost_books_get_its_units_one_to_one_and_only_once() -> None
     two.let_in_ms -= 1  # before these books began
     assert two.reach(two.paris).standing is Standing.ACTIVE
     two.pass_time(2_000)
-    assert ONE in two.paris.sessions.renewed
+    assert ONE in two.paris.sessions.inside
     assert two.coordinator.data_centers["paris"].orphans == orphans - 1
     assert two.reach(two.oslo).standing is Standing.ACTIVE
     two.pass_time(2_000)

@@ -10,7 +10,7 @@ from greenroom.admission.ledger import Ledger
 def ledger_problems(ledger: Ledger) -> list[str]:
     """What is wrong with the books of one ledger; empty when all is well."""
     lease, line = ledger.lease, ledger.line
-    sessions = len(ledger.sessions.renewed)
+    sessions = len(ledger.sessions.inside)
     left = lease.permits + lease.freed + sessions
     right = lease.granted_seen - lease.returned_permits - lease.returned_freed + lease.over - lease.settled
     right += ledger.moves.net
@@ -21,7 +21,7 @@ def ledger_problems(ledger: Ledger) -> list[str]:
         f"freed units are {lease.freed}": lease.freed >= 0,
         f"the debt is {lease.debt}": lease.debt >= 0,
         "there is a debt and something to pay it with": not (lease.debt and (lease.permits or lease.freed)),
-        "somebody waits and has a session": not (line.slots.keys() & ledger.sessions.renewed.keys()),
+        "somebody waits and has a session": not (line.slots.keys() & ledger.sessions.inside.keys()),
         "somebody waits whose id is spent": not (line.slots.keys() & ledger.sessions.spent.keys()),
         "the line is out of order": _in_order(ledger),
         "the counts by second do not add up": sum(line.seconds.values()) == len(line),

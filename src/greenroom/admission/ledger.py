@@ -143,14 +143,14 @@ class Ledger:
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """An accepted ticket: a living session is renewed when the last renewal is older than q."""
-        renewed_ms = self.sessions.renewed.get(ticket_id)
+        renewed_ms = self.sessions.renewed(ticket_id)
         if renewed_ms is None:
             return GONE
         ends_ms = renewed_ms + self._life_ms
         if now_ms >= ends_ms:
             return GONE
         if now_ms - renewed_ms > self._renewal_age_ms and self._renews:
-            self.sessions.renewed[ticket_id] = now_ms
+            self.sessions.renew(ticket_id, now_ms)
             self.log.append(pack(SESSION, ticket_id, now_ms))
             return Outcome(ACTIVE, now_ms + self._life_ms, now_ms)
         return Outcome(ACTIVE, ends_ms, renewed_ms)
@@ -158,7 +158,7 @@ class Ledger:
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
         """Ends the session or gives up the place, for good: the id is spent."""
         sessions = self.sessions
-        if ticket_id in sessions.renewed:
+        if ticket_id in sessions.inside:
             until_ms = sessions.end(ticket_id, now_ms)
             self.lease.free()
         elif self.leave_line(ticket_id):
@@ -260,13 +260,13 @@ class Ledger:
         lease.trim(now_ms)
         lease.unacknowledged.extend(lease.window)
         lease.admitted = len(lease.window)
-        lease.granted_seen = lease.used = len(sessions.renewed)
+        lease.granted_seen = lease.used = len(sessions.inside)
         self.line.fill(memory.places.items(), now_ms, self.longest_refresh_ms)
 
     def memory(self, now_ms: int) -> Memory:
         """What `restore` needs. Overdue sessions are in it; their end is found again."""
         self.lease.trim(now_ms)
-        return Memory(self.sessions.renewed, dict(self.line.in_order()), self.sessions.spent, list(self.lease.window), now_ms)
+        return Memory(self.sessions.renewals(), dict(self.line.in_order()), self.sessions.spent, list(self.lease.window), now_ms)
 
     # -- sync ---------------------------------------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ class Ledger:
 
     def _settled(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
         """The answer for a waiting ticket whose id has or had its session."""
-        renewed_ms = self.sessions.renewed.get(ticket_id)
+        renewed_ms = self.sessions.renewed(ticket_id)
         if renewed_ms is not None:
             ends_ms = renewed_ms + self._life_ms
             return Outcome(ACTIVE, ends_ms, renewed_ms) if now_ms < ends_ms else GONE

@@ -49,7 +49,8 @@ def hazards(drawn: Sequence[float], present: float, joining_per_s: tuple[float, 
         count = max(1.0, (count - count * part) * (1 - giving_up_per_s * STEP_S) + joining / 2)
         if part > 0:
             if total == people[-1] and seconds[-1] < STEP_S * (step - 1):
-                people.append(total + 1e-9)
+                total += 1e-9  # nobody was drawn for a while: the table is flat up to here
+                people.append(total)
                 seconds.append(STEP_S * (step - 1.0))
             total -= log1p(-part)
             if step >= knot:

@@ -26,7 +26,7 @@ def visit(ledger: "Ledger", ticket_id: bytes, key: int, home: str, renewed_ms: i
     WAITING when held; GONE when there is no such session, or not any more.
     """
     moves = ledger.moves
-    if ticket_id in ledger.sessions.renewed:
+    if ticket_id in ledger.sessions.inside:
         return ledger.view(ticket_id, now_ms)
     until_ms = renewed_ms + ledger.sessions.life_ms
     ended_here = home == ledger.data_center and renewed_ms >= ledger.born_ms and ticket_id not in moves.elsewhere
@@ -68,9 +68,9 @@ def take_over(ledger: "Ledger", ticket_id: bytes, renewed_ms: int) -> None:
     sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
     if claim:
         renewed_ms = max(renewed_ms, claim.served_ms)
-    if ticket_id in sessions.renewed:
+    if ticket_id in sessions.inside:
         ledger.lease.free()
-        renewed_ms = max(renewed_ms, sessions.renewed[ticket_id])
+        renewed_ms = max(renewed_ms, sessions.renewed(ticket_id) or 0)
     ledger.leave_line(ticket_id)
     ledger.moves.elsewhere.pop(ticket_id, None)
     sessions.spent.pop(ticket_id, None)
@@ -81,7 +81,7 @@ def take_over(ledger: "Ledger", ticket_id: bytes, renewed_ms: int) -> None:
 def give(ledger: "Ledger", ticket_id: bytes, to: str, now_ms: int) -> None:
     """Ends a session here, because its visitor is there."""
     sessions = ledger.sessions
-    renewed_ms = sessions.renewed.get(ticket_id)
+    renewed_ms = sessions.renewed(ticket_id)
     if renewed_ms is None or now_ms >= renewed_ms + sessions.life_ms:
         ledger.moves.missing(ticket_id)
         return

@@ -109,7 +109,7 @@ class Escrow:
         """See `visitor.Door`."""
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self._local_ms(center)
-        if visitor.id in ledger.sessions.renewed:
+        if visitor.id in ledger.sessions.inside:
             outcome = ledger.view(visitor.id, now_ms)
         else:
             claims = len(ledger.moves.claims)
@@ -186,7 +186,7 @@ class Escrow:
         """Nothing is written down here; the ticket is, as a gateway would."""
         center = self.centers[visitor.center]
         center.ledger.log.clear()
-        visitor.trusted = outcome.standing is Standing.ACTIVE and visitor.id not in center.ledger.sessions.renewed
+        visitor.trusted = outcome.standing is Standing.ACTIVE and visitor.id not in center.ledger.sessions.inside
         if outcome.renewed_ms and not visitor.trusted:
             visitor.home = visitor.center
             visitor.checked_ms = center.ledger.line_ms(outcome.renewed_ms)

@@ -173,19 +173,19 @@ class MemoryLedger:
         books = self.books
         books.lease.trim(self._now_ms())
         return Gauges(
-            len(books.sessions.renewed), len(books.line), books.called, books.lease.permits, len(books.lease.window), books.halted
+            len(books.sessions.inside), len(books.line), books.called, books.lease.permits, len(books.lease.window), books.halted
         )
 
     def snapshot(self) -> Iterator[bytes]:
         """Payloads that stand for everything written so far; taken at this moment, whenever they are read."""
         memory = self.books.memory(self._now_ms())
-        memory.sessions, memory.spent = dict(memory.sessions), dict(memory.spent)
+        memory.spent = dict(memory.spent)
         return _payloads(memory)
 
     def live_bytes(self) -> int:
         """About how long a snapshot is, cheaply."""
         books = self.books
-        records = 1 + len(books.line) + len(books.sessions.renewed) + len(books.sessions.spent) + len(books.lease.window)
+        records = 1 + len(books.line) + len(books.sessions.inside) + len(books.sessions.spent) + len(books.lease.window)
         return records * RECORD.size
 
     def problems(self) -> list[str]:

@@ -61,11 +61,11 @@ class Waits:
 
 
 def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> Estimate | None:
-    """Behind a cut of so many seconds: by the own pace, or, when the cut is over before, by what was forecast.
+    """Behind a cut of so many seconds: by the own pace, or, when that is sooner, by what was forecast, from when the cut is over.
 
     A cut is taken to last as long again as it has lasted. Nobody knows, so the interval is wide and said to be old.
     """
-    over_s = max(cut_s, forecast.p50_s) if forecast else LONGEST_S
+    over_s = cut_s + forecast.p50_s if forecast else LONGEST_S
     wait_s = min(alone.p50_s if alone else LONGEST_S, over_s)
     if wait_s >= LONGEST_S:
         return None

@@ -106,8 +106,9 @@ class Outlook:
             return None
         if now_ms >> CELL_BITS != self._read:
             self._advance(sketch, now_ms)
-        if self._seconds:
-            before += self._elsewhere(sketch, arrival_ms)
+        if self._seconds and (elsewhere := self._elsewhere(sketch, arrival_ms)):
+            # `before` is of now, `elsewhere` of when the table was made: of those gone since, their part was there
+            before += max(0.0, elsewhere - self._gone * elsewhere / (elsewhere + before))
         undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
         if undecided_s > 0:
             before -= sketch.strays_per_s * min(undecided_s, UNDECIDED_S)

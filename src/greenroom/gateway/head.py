@@ -100,7 +100,7 @@ class Peer:
 _remembering: deque[Peer] = deque()
 
 
-class RequestHead(msgspec.Struct, frozen=True):
+class RequestHead(msgspec.Struct, frozen=True, gc=False):
     """One request's head, understood.
 
     `target` is what the origin is sent: exactly the path and query that were matched, or `*`. A request has a body exactly when

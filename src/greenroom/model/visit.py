@@ -1,7 +1,7 @@
 """What one visit is made of: the arrival, the ticket, where the visitor stands, and what is answered.
 
-These records are made for every request, so they are msgspec structs (about 0.1 us each) and times are whole
-milliseconds of Unix time (`_ms`).
+These records are made for every request, so they are msgspec structs (about 0.1 us each; none can be part of a cycle, so the garbage
+collector need not look at them) and times are whole milliseconds of Unix time (`_ms`).
 """
 
 from enum import IntEnum
@@ -35,7 +35,7 @@ def arrival_ms_of(key: int) -> int:
     return key >> TIE_BITS
 
 
-class Arrival(msgspec.Struct, frozen=True):
+class Arrival(msgspec.Struct, frozen=True, gc=False):
     """The facts of one HTTP request, in the one canonical form that is matched and forwarded.
 
     `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded (core.canonical);
@@ -77,7 +77,7 @@ HOME_BYTES = 6
 NO_HOME = bytes(HOME_BYTES)
 
 
-class Ticket(msgspec.Struct, frozen=True):
+class Ticket(msgspec.Struct, frozen=True, gc=False):
     """What a visitor carries, sealed, in the cookie.
 
     `accepted_ms` is 0 while waiting. `checked_ms` is the last admission attempt or session renewal that counted;
@@ -102,7 +102,7 @@ class Standing(IntEnum):
     GONE = 4  # no such session (ended, revoked, never here): treat as a newcomer
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class Estimate(msgspec.Struct, frozen=True, gc=False):
     """Seconds until a visitor gets in: quartiles. For FIFO all three may be equal.
 
     `most_s`: 19 of 20 are in by then; 0 when that is not known. `change` is why the estimate is not what it was before: one of CHANGES.
@@ -115,7 +115,7 @@ class Estimate(msgspec.Struct, frozen=True):
     change: str = ""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """A ledger's answer to one operation.
 
     `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal the ledger has on its books
@@ -137,7 +137,7 @@ class Outcome(msgspec.Struct, frozen=True):
     storage_failed: bool = False
 
 
-class Held(msgspec.Struct, frozen=True):
+class Held(msgspec.Struct, frozen=True, gc=False):
     """Everything a held visitor may be told; pages.variables turns it into the published variables."""
 
     now_ms: int
@@ -168,7 +168,7 @@ class Held(msgspec.Struct, frozen=True):
     infinite_queue: bool = False
 
 
-class Forward(msgspec.Struct, frozen=True):
+class Forward(msgspec.Struct, frozen=True, gc=False):
     """Go on to the origin. `set_cookie` is a whole Set-Cookie value to add to the origin's answer, or empty.
 
     `room_id` and `ticket_id` are empty when no room covers the request or the room let it by without a ticket.
@@ -180,7 +180,7 @@ class Forward(msgspec.Struct, frozen=True):
     obeys_origin: bool = False  # the room enabled origin commands (revoke)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """Answer from here. `head` is ready header lines (`Name: value\\r\\n` each) without Content-Length or Connection."""
 
     status: int

@@ -7,6 +7,7 @@ who is inside already. The end is the same backwards: /readyz says "draining", r
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 import ssl
@@ -369,6 +370,7 @@ class Process:
             await asyncio.sleep(BREATH_S)
         if self._api is not None:
             await self._api.ready()
+        gc.freeze()  # what is there by now stays; going through it again and again would only hold visitors up
         await self.stopping.wait()
 
     async def _keep_time(self) -> None:

@@ -172,9 +172,7 @@ class MemoryLedger:
         """Counts of this moment; active may include sessions that ended within the last quarter of a second."""
         books = self.books
         books.lease.trim(self._now_ms())
-        return Gauges(
-            len(books.sessions.inside), len(books.line), books.called, books.lease.permits, len(books.lease.window), books.halted
-        )
+        return Gauges(len(books.sessions.inside), len(books.line), books.called, books.lease.permits, len(books.lease.window), books.halted)
 
     def snapshot(self) -> Iterator[bytes]:
         """Payloads that stand for everything written so far; taken at this moment, whenever they are read."""

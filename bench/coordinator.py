@@ -61,7 +61,7 @@ class Center:
         for room_id in self.chance.choices(list(self.ledgers), self.popular, k=count):
             ledger, ticket = self.ledgers[room_id], next(self.ids).to_bytes(12, "big")
             luck = self.chance.getrandbits(64)
-            if ledger.arrive(ticket, now_ms, luck).position == 0 and ticket not in ledger.sessions.renewed:
+            if ledger.arrive(ticket, now_ms, luck).position == 0 and ticket not in ledger.sessions.inside:
                 ledger.poll(ticket, make_key(now_ms, luck), now_ms, luck)
             if ledger.line.slots and self.chance.random() < 0.5:
                 one = next(iter(ledger.line.slots))
@@ -155,7 +155,7 @@ def report_of(
     syncs: int,
 ) -> int:
     waiting = sum(len(ledger.line) for center in centers.values() for ledger in center.ledgers.values())
-    inside = sum(len(ledger.sessions.renewed) for center in centers.values() for ledger in center.ledgers.values())
+    inside = sum(len(ledger.sessions.inside) for center in centers.values() for ledger in center.ledgers.values())
     seconds = options.seconds
     p99 = percentile(latencies, 0.99)
     size = f"{options.data_centers} data centers, {options.rooms} rooms, {options.arrivals:.0f} visitors/s"

@@ -4,6 +4,7 @@
 
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" # servers live there, and a plain user's PATH often leaves it out
 export UV_PYTHON_DOWNLOADS=never              # the system's Python is good enough: fetch no other
+export UV_COMPILE_BYTECODE=1                  # once here instead of at every start of somebody who may not write there
 unset VIRTUAL_ENV PYTHONHOME PYTHONPATH
 if [ -e /etc/ssl/certs/ca-certificates.crt ]; then
     export UV_SYSTEM_CERTS=1 # a company's own certificate authority counts too

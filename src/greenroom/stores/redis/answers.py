@@ -28,7 +28,7 @@ _IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF = 1, 2, 4, 8
 
 _SKETCHES = msgpack.Decoder(Sketch)
 _STANDINGS = (Standing.GONE, *Standing)
-_GONE = Outcome(Standing.GONE)
+_WAITING, _GONE = Standing.WAITING, Outcome(Standing.GONE)
 _HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
 
 
@@ -80,7 +80,7 @@ class Reader:
                 estimate = None if flags & _UNTOLD else self._estimate(ahead + 1, waiting, int(second), wait_s, bool(flags & _CUT_OFF))
                 yield (
                     Outcome(
-                        Standing.WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
+                        _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
                         not_before(attempted_ms + refresh_ms - self.now_ms, estimate),
                     ),
                     bool(flags & _BORROWS),

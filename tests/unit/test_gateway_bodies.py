@@ -99,8 +99,8 @@ def test_an_answers_head_keeps_what_is_meant_for_the_visitor_in_order() -> None:
     for _ in range(2):  # read, then remembered
         head = read_answer_head(HEAD % lines)
         assert head is not None
-        assert head.lines == b"Server: x\r\nLocation: /a\r\nx-y:z\r\nfoo-bar: 2\r\n"
-        assert (head.status, head.status_line, head.content_length, head.keep_alive) == (200, b"200 OK", 5, True)
+        assert head.lines == b"HTTP/1.1 200 OK\r\nServer: x\r\nLocation: /a\r\nx-y:z\r\nfoo-bar: 2\r\n"
+        assert (head.status, head.content_length, head.keep_alive) == (200, 5, True)
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,9 @@ PRIVATE = b"Cache-Control: private\r\n"
 
 
 class AnswerHead(msgspec.Struct):
-    """What an origin's answer says. `lines` are the headers that travel on, CRLF after each."""
+    """What an origin's answer says. `lines` are the status line and the headers that travel on, CRLF after each."""
 
     status: int
-    status_line: bytes  # "200 OK": without the version
     lines: bytes
     content_length: int | None = None
     chunked: bool = False
@@ -87,7 +86,8 @@ def _read(block: bytes) -> AnswerHead | None:
     if status is None:
         return None
     known = _known.get
-    kept = []
+    code, line, modern = status
+    kept = [line]
     special = []
     for line in lines[1:-2]:
         item = known(line) or _learn(line)
@@ -96,8 +96,7 @@ def _read(block: bytes) -> AnswerHead | None:
         else:
             special.append(item)
     kept.append(b"")
-    code, line, modern = status
-    head = AnswerHead(code, line, b"\r\n".join(kept), None, False, modern)
+    head = AnswerHead(code, b"\r\n".join(kept), None, False, modern)
     connection = b""
     for name, value in special:
         if name == b"content-length":
@@ -121,8 +120,8 @@ def _read(block: bytes) -> AnswerHead | None:
 
 @lru_cache(maxsize=256)
 def _status_line(line: bytes) -> tuple[int, bytes, bool] | None:
-    """Status, the line without its version, and whether that is 1.1."""
-    return (int(line[9:12]), line[9:], line[7] == 0x31) if _STATUS_LINE.fullmatch(line) else None
+    """Status, the line as the visitor gets it, and whether its version is 1.1."""
+    return (int(line[9:12]), b"HTTP/1.1 " + line[9:], line[7] == 0x31) if _STATUS_LINE.fullmatch(line) else None
 
 
 def _learn(line: bytes) -> _Item:
@@ -147,8 +146,10 @@ def _read_connection(head: AnswerHead, value: bytes) -> None:
     head.keep_alive = (head.keep_alive or b"keep-alive" in options) and b"close" not in options
     head.upgrading = head.upgrading or b"upgrade" in options
     if named := options - _CONNECTION_OPTIONS:
-        lines = head.lines.split(b"\r\n")[:-1]
-        head.lines = b"".join(line + b"\r\n" for line in lines if line[: line.index(b":")].lower() not in named)
+        status, *lines = head.lines.split(b"\r\n")[:-1]
+        head.lines = b"".join(
+            line + b"\r\n" for line in [status, *lines] if line is status or line[: line.index(b":")].lower() not in named
+        )
 
 
 def _read_other(head: AnswerHead, name: bytes, value: bytes) -> None:
@@ -173,13 +174,13 @@ def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset
     An origin can never set a cookie of ours. An answer that carries a ticket is never publicly cacheable: what is said to
     shared caches is dropped, and Cache-Control keeps its other directives behind `private`.
     """
-    lines = b"HTTP/1.1 " + head.status_line + b"\r\n" + head.lines
+    lines = head.lines
     for cookie in head.cookies:
         if cookie.partition(b"=")[0].strip(b" \t") not in own_cookies:
             lines += b"Set-Cookie: " + cookie + b"\r\n"
     if ticket_cookie:
         caching = private_caching(head.caching) if head.caching else PRIVATE
-        return lines + b"Set-Cookie: " + ticket_cookie + b"\r\n" + caching
+        return b"%bSet-Cookie: %b\r\n%b" % (lines, ticket_cookie, caching)
     for name, value in head.caching:
         lines += name.title() + b": " + value + b"\r\n"
     return lines

@@ -1,6 +1,6 @@
 """What the core asks of the world. Adapters in `stores` and `runtime` answer; nothing here does anything."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from greenroom.admission.messages import SyncDown, SyncUp
@@ -71,10 +71,13 @@ class Draws(Protocol):
     def seed(self, draw_id: str) -> bytes:
         """The 32 secret bytes of this draw: always the same, and known to nobody outside before it was held. Raises StorageFailed."""
 
-    def settle(self, draw_id: str, hold: Callable[[], Draw], then: Callable[[Draw | StorageFailed], None]) -> None:
-        """The draw of this id: the one that was held, or else what `hold` makes, kept for good and published before `then` hears of it.
+    def settle(
+        self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
+    ) -> None:
+        """The draw of this id: the one that was held, or else what `hold` makes of everybody, kept for good and published first.
 
-        Of several at once the first that is kept counts for all. Calls `then` exactly once, now or later.
+        `here` are the entries of those in line in this data center; those of the others are added. Of several draws at once the first
+        that is kept counts for all. Calls `then` exactly once, now or later.
         """
 
 

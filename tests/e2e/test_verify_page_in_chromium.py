@@ -11,14 +11,15 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from greenroom.core.draw import Appointment, hold, receipt
+from greenroom.core.draw import Appointment, entries, hold, receipt
 
 START_MS = 1_790_000_000_000
 RECEIPTS = 10_000
+SALE = Appointment("room", "sale", START_MS - 3_600_000, START_MS)
 DRAW = hold(
-    Appointment("room", "sale", START_MS - 3_600_000, START_MS),
+    SALE,
     bytes(range(32)),
-    [Random(number).randbytes(12) for number in range(RECEIPTS)],
+    entries(SALE.draw_id, [Random(number).randbytes(12) for number in range(RECEIPTS)]),
     "shop",
     "spring_sale",
 )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from greenroom.cli import app, verify_draw
-from greenroom.core.draw import Appointment, Drawn, blinded, hold, receipt
+from greenroom.core.draw import Appointment, Drawn, blinded, entries, hold, receipt
 from greenroom.model.visit import make_key
 
 RECEIPTS = 10_000
@@ -31,7 +31,7 @@ def tickets(count: int, seed: int = 1) -> list[bytes]:
 
 @cache
 def published() -> str:
-    return msgspec.json.encode(hold(APPOINTMENT, SEED, tickets(RECEIPTS), "shop", "spring_sale")).decode()
+    return msgspec.json.encode(hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, tickets(RECEIPTS)), "shop", "spring_sale")).decode()
 
 
 def fresh() -> dict:
@@ -73,7 +73,11 @@ def test_ten_thousand_shuffled_receipts_are_verified_by_the_other_program() -> N
 @pytest.mark.parametrize("at", [0, 4_321, RECEIPTS - 2])
 def test_whatever_is_changed_in_a_published_draw_is_found(change: str, at: int) -> None:
     draw = deepcopy(fresh())
-    promised, receipts, other = draw["commitment"], draw["receipts"], hold(APPOINTMENT, bytes(32), tickets(3), "", "")
+    promised, receipts, other = (
+        draw["commitment"],
+        draw["receipts"],
+        hold(APPOINTMENT, bytes(32), entries(APPOINTMENT.draw_id, tickets(3)), "", ""),
+    )
     match change:
         case "swap neighbours":
             receipts[at], receipts[at + 1] = receipts[at + 1], receipts[at]
@@ -106,7 +110,7 @@ def test_whatever_is_changed_in_a_published_draw_is_found(change: str, at: int) 
 
 def test_a_whole_draw_held_again_with_another_list_fits_itself_and_still_not_what_visitors_noted() -> None:
     """Dropping somebody and drawing anew is found by whoever knows the place or finds no receipt, and moves everybody."""
-    again = json.loads(msgspec.json.encode(hold(APPOINTMENT, SEED, tickets(RECEIPTS)[1:], "", "")))
+    again = json.loads(msgspec.json.encode(hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, tickets(RECEIPTS)[1:]), "", "")))
     assert found(again, fresh()["commitment"]) == []
     mine = receipt(again["draw"], tickets(RECEIPTS)[0])
     assert verify_draw.place(again, mine) == 0
@@ -132,7 +136,7 @@ def test_chi_square_shows_no_bias_by_arrival() -> None:
     came = {blinded(receipt(APPOINTMENT.draw_id, one)): number for number, one in enumerate(tickets(RECEIPTS))}
     ids, total, degrees = tickets(RECEIPTS), 0.0, 20 * 81
     for number in range(20):
-        draw = hold(APPOINTMENT, number.to_bytes(32, "big"), ids, "", "")
+        draw = hold(APPOINTMENT, number.to_bytes(32, "big"), entries(APPOINTMENT.draw_id, ids), "", "")
         total += chi_square([came[one] for one in draw.receipts], 10)
     assert abs(total - degrees) < 4 * sqrt(2 * degrees)
 
@@ -148,9 +152,9 @@ def test_chi_square_finds_a_small_favour_for_early_comers() -> None:
 
 @given(st.lists(st.binary(min_size=12, max_size=12), unique=True, max_size=60), st.binary(min_size=32, max_size=32), st.randoms())
 def test_the_order_hangs_on_who_takes_part_and_the_seed_and_on_nothing_else(ids: list[bytes], seed: bytes, draw: Random) -> None:
-    first = hold(APPOINTMENT, seed, ids, "", "")
+    first = hold(APPOINTMENT, seed, entries(APPOINTMENT.draw_id, ids), "", "")
     draw.shuffle(ids)
-    assert hold(APPOINTMENT, seed, ids, "other", "names").receipts == first.receipts
+    assert hold(APPOINTMENT, seed, entries(APPOINTMENT.draw_id, ids), "other", "names").receipts == first.receipts
     assert list(verify_draw.problems(json.loads(msgspec.json.encode(first)), first.commitment)) == []
 
 
@@ -159,7 +163,7 @@ def test_the_drawn_stand_in_their_order_before_whoever_was_absent_and_these_befo
     ids: list[bytes], absent: int, later_ms: int
 ) -> None:
     present, away = ids[absent:], ids[:absent]
-    drawn = Drawn(hold(APPOINTMENT, SEED, present, "", ""))
+    drawn = Drawn(hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, present), "", ""))
     keys = {one: drawn.key(one, make_key(START_MS - 60_000, number)) for number, one in enumerate(ids)}
     assert sorted(present, key=keys.__getitem__) == sorted(present, key=drawn.place)
     assert all(keys[one] < make_key(START_MS, 0) for one in present)

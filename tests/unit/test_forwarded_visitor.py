@@ -6,6 +6,7 @@ import pytest
 
 from greenroom.gateway.forwarded import HOPS_MAX, ForwardedPolicy, Visitor, forwarding_lines, parse_address
 from greenroom.gateway.head import Peer, read_head
+from greenroom.gateway.outgoing import outgoing_head
 
 TRUSTED = ForwardedPolicy([ip_network("10.0.0.0/8"), ip_network("fd00::/8")])
 
@@ -113,6 +114,43 @@ def test_a_trusted_peer_is_known_in_every_spelling(address):
     believing = ForwardedPolicy(TRUSTED.trusted_proxies, trust_host=True)
     head = read_head(block, Peer(address, tls=False, policy=believing))
     assert (head.arrival.host, head.authority) == ("other", b"other")
+
+
+ZONED = ForwardedPolicy([ip_network("10.0.0.1/32")], trust_host=True, zones={"a.example": [ip_network("192.0.2.0/24")], "b.example": []})
+
+
+@pytest.mark.parametrize(
+    ("peer", "host", "client"),
+    [
+        ("192.0.2.7", "a.example", "1.2.3.4"),
+        ("192.0.2.7", "shop.a.example", "1.2.3.4"),
+        ("192.0.2.7", "nota.example", "192.0.2.7"),
+        ("192.0.2.7", "b.example", "192.0.2.7"),
+        ("10.0.0.1", "a.example", "1.2.3.4"),
+        ("10.0.0.1", "b.example", "1.2.3.4"),
+        ("10.0.0.1", "c.example", "1.2.3.4"),
+        ("198.51.100.1", "a.example", "198.51.100.1"),
+    ],
+)
+def test_the_proxies_of_a_zone_are_believed_about_its_hosts_only(peer, host, client):
+    block = f"GET / HTTP/1.1\r\nHost: {host}\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n".encode()
+    connection = Peer(peer, tls=False, policy=ZONED)
+    head = read_head(block, connection)
+    assert (head.arrival.client, head.arrival.host) == (client, host)
+    assert f"x-forwarded-for: {client}\r\n".encode() in outgoing_head(head, connection, b"", frozenset())
+
+
+def test_the_proxies_of_a_zone_chain_with_those_of_the_process():
+    block = b"GET / HTTP/1.1\r\nHost: a.example\r\nX-Forwarded-For: 1.2.3.4, 192.0.2.9\r\n\r\n"
+    assert read_head(block, Peer("10.0.0.1", tls=False, policy=ZONED)).arrival.client == "1.2.3.4"
+    elsewhere = block.replace(b"a.example", b"b.example")
+    assert read_head(elsewhere, Peer("10.0.0.1", tls=False, policy=ZONED)).arrival.client == "192.0.2.9"
+
+
+@pytest.mark.parametrize(("named", "host"), [("b.example", "a.example"), ("c.example", "a.example"), ("x.a.example", "x.a.example")])
+def test_a_proxy_of_one_zone_cannot_carry_a_request_into_another_by_name(named, host):
+    block = f"GET / HTTP/1.1\r\nHost: a.example\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: {named}\r\n\r\n".encode()
+    assert read_head(block, Peer("192.0.2.7", tls=False, policy=ZONED)).arrival.host == host
 
 
 @pytest.mark.parametrize("said", ["", "u@x", "a b", "a/b", "a\xe9"])

@@ -56,7 +56,8 @@ def test_everything_of_both_is_there(file: Config) -> None:
     assert [found.name for found in both.events["r1"]] == ["e1"]
     assert [rule.expression for rule in both.rules["r1"]] == ["ssl"]
     assert [(found.name, found.items) for found in both.lists] == [("staff", ("10.0.0.0/8",)), ("office", ("192.0.2.0/24",))]
-    assert both.trusted_proxies == ("192.0.2.1", "192.0.2.2")
+    assert both.trusted_proxies == ("192.0.2.1",)
+    assert both.zone_proxies == {"example.com": ("192.0.2.1", "192.0.2.2")}
     assert both.zones["r1"].name == "example.com"
     assert file.rooms[0].id not in both.zones, "the file's rooms are governed by the file"
 

@@ -1,10 +1,10 @@
 """One draw of one room, from its announcement to its result: what visitors are told of it, and the holding of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from greenroom.core.draw import RECEIPT_FORMAT, Appointment, Draw, Drawn, commitment, hold, receipt
+from greenroom.core.draw import RECEIPT_FORMAT, Appointment, Draw, Drawn, commitment, entries, hold, receipt
 from greenroom.errors import StorageFailed
 from greenroom.model.visit import Ticket, make_key
 from greenroom.ports import Draws, Ledger
@@ -61,7 +61,7 @@ class Drawing:
         """
 
         def listed(ticket_ids: Sequence[bytes]) -> None:
-            self._draws.settle(self.draw_id, lambda: self._held(ticket_ids), lambda draw: settled(draw, ticket_ids))
+            self._draws.settle(self.draw_id, entries(self.draw_id, ticket_ids), self._held, lambda draw: settled(draw, ticket_ids))
 
         def settled(draw: Draw | StorageFailed, ticket_ids: Sequence[bytes]) -> None:
             if isinstance(draw, StorageFailed):
@@ -78,8 +78,8 @@ class Drawing:
 
         ledger.before(make_key(self.appointment.event_start_ms, 0), listed)
 
-    def _held(self, ticket_ids: Sequence[bytes]) -> Draw:
-        return hold(self.appointment, self._draws.seed(self.draw_id), ticket_ids, self._room, self.event)
+    def _held(self, taking_part: Collection[str]) -> Draw:
+        return hold(self.appointment, self._draws.seed(self.draw_id), taking_part, self._room, self.event)
 
     def standing(self, ticket: Ticket) -> Ticket:
         """The ticket by the key that counts: the one drawn, when a waiting visitor still carries the one of the arrival."""

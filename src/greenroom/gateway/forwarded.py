@@ -6,7 +6,7 @@ is not trusted is the visitor. What stands further left was written by the visit
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
@@ -35,21 +35,42 @@ class ForwardedPolicy:
 
     `trust_host` additionally believes `X-Forwarded-Host` (and `host=` of `Forwarded`). It is off by default because the host is
     matched, and many proxies pass on an `X-Forwarded-Host` that the visitor invented: switch it on only if yours always sets it.
+
+    A zone may have proxies of its own. They are believed about its hosts only: whoever may change one zone must not be able to say who
+    somebody is in another.
     """
 
-    __slots__ = ("trust_host", "trusted_proxies")
+    __slots__ = ("_zones", "trust_host", "trusted_proxies")
 
-    def __init__(self, trusted_proxies: Iterable[Network] = (), *, trust_host: bool = False) -> None:
+    def __init__(
+        self, trusted_proxies: Iterable[Network] = (), *, trust_host: bool = False, zones: Mapping[str, Iterable[Network]] | None = None
+    ) -> None:
+        """`zones`: proxies that are trusted besides, by the name of a zone, for that host and every one below it."""
         self.trusted_proxies = tuple(trusted_proxies)
         self.trust_host = trust_host
+        own = (zones or {}).items()
+        self._zones = {name: ForwardedPolicy((*self.trusted_proxies, *more), trust_host=trust_host) for name, more in own}
 
     def trusts(self, address: str) -> bool:
-        """Whether this address is one of the trusted proxies."""
+        """Whether this address is a trusted proxy, be it in one zone only."""
+        parsed = parse_address(address) if self.trusted_proxies or self._zones else None
+        return parsed is not None and (self._covers(parsed) or any(zone._covers(parsed) for zone in self._zones.values()))
+
+    def covers(self, address: str) -> bool:
+        """Whether this address is one of `trusted_proxies`."""
         parsed = parse_address(address) if self.trusted_proxies else None
         return parsed is not None and self._covers(parsed)
 
+    def of(self, host: str) -> "ForwardedPolicy":
+        """What holds for this host: that of the smallest zone around it, if one has proxies of its own."""
+        while self._zones and host:
+            if host in self._zones:
+                return self._zones[host]
+            host = host.partition(".")[2]
+        return self
+
     def visitor(self, peer: str, scheme: str, headers: Headers) -> Visitor:
-        """The visitor behind a TRUSTED peer. Whatever is missing or malformed falls back to what the connection itself says.
+        """The visitor behind a TRUSTED peer. What is missing or malformed falls back to what the connection itself says.
 
         `X-Forwarded-For` counts before `Forwarded`, and the rightmost value of the others counts: it was written last, by the peer.
         """

@@ -318,11 +318,13 @@ def _visitor(headers: Headers, facts: _Facts, peer: Peer) -> tuple[str, str, str
     host = read_host(authority)
     if not host:
         return Refusal(400, "Host is missing or is not a host name with an optional port")
-    if not peer.trusted:
+    if not peer.trusted or not (policy := peer.policy.of(host)).covers(peer.address):
         return peer.client, peer.scheme, host, authority
-    visitor = peer.policy.visitor(peer.client, peer.scheme, headers)
+    visitor = policy.visitor(peer.client, peer.scheme, headers)
     named = read_host(visitor.host)
-    return visitor.client, visitor.scheme, named or host, visitor.host if named else authority
+    if not named or not peer.policy.of(named).covers(peer.address):
+        return visitor.client, visitor.scheme, host, authority
+    return visitor.client, visitor.scheme, named, visitor.host
 
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)

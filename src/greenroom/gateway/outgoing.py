@@ -45,7 +45,11 @@ def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[byte
     if head.upgrade:
         lines.append(b"connection: Upgrade\r\nupgrade: " + head.upgrade)
     passed = b"\r\n".join([b" HTTP/1.1\r\nhost: " + (authority or host), *lines])
-    visitor = forwarding_lines(arrival.client, arrival.scheme) if peer.trusted else peer.forwarding
+    visitor = (
+        peer.forwarding
+        if (arrival.client, arrival.scheme) == (peer.client, peer.scheme)
+        else forwarding_lines(arrival.client, arrival.scheme)
+    )
     return b'%b\r\n%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (passed, visitor, host, host)
 
 

@@ -43,7 +43,7 @@ class Zone:
         "visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False, extension=True
     )
     trusted_proxies: tuple[str, ...] = spec(
-        "addresses and networks whose forwarding headers are believed, besides those of the process; they count for all zones",
+        "addresses and networks whose forwarding headers are believed, besides those of the process, for hosts of this zone",
         (),
         high=PROXIES_MAX,
         extension=True,

@@ -111,4 +111,5 @@ def origins(config: Config) -> Callable[[str], Origin | None]:
 
 def forwarded_policy(config: Config) -> ForwardedPolicy:
     """Whom to believe about the visitor."""
-    return ForwardedPolicy(map(ip_network, config.trusted_proxies), trust_host=config.trust_forwarded_host)
+    zones = {name: map(ip_network, proxies) for name, proxies in config.zone_proxies.items()}
+    return ForwardedPolicy(map(ip_network, config.trusted_proxies), trust_host=config.trust_forwarded_host, zones=zones)

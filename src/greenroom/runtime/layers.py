@@ -51,7 +51,7 @@ def merged(file: Config, stored: Configuration) -> Config:
         events={**file.events, **{room.id: events for room in rooms if (events := _records(stored.events.of(room.id)))}},
         rules={**file.rules, **{entry.id: entry.record.rules for entry in stored.rules.values()}},
         lists=(*file.lists, *lists),
-        trusted_proxies=tuple(dict.fromkeys([*file.trusted_proxies, *(net for zone in zones.values() for net in zone.trusted_proxies)])),
+        zone_proxies={zone.name: zone.trusted_proxies for zone in zones.values() if zone.trusted_proxies},
     )
 
 

@@ -249,7 +249,8 @@ class Process:
         """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
         if self.config.shared is None:
             return files
-        draws = RedisDraws(self.config.shared.global_redis.client(TIMEOUT_S), files)
+        shared = self.config.shared
+        draws = RedisDraws(shared.global_redis.client(TIMEOUT_S), files, shared.data_center, self._data_centers)
         ending.push_async_callback(draws.close)
         try:
             await draws.agree()

@@ -137,6 +137,8 @@ class Config:
     """The zone of each room that was made through the API, by the room's id."""
     zone_origins: Mapping[str, Origin] = field(default_factory=dict)
     """Origins of zones by the zone's name, for the name itself and every host below it."""
+    zone_proxies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Trusted proxies of zones, in the same way."""
     origins: Mapping[str, Origin] = field(default_factory=dict)
     always_use_https: bool = False
     trusted_proxies: tuple[str, ...] = ()

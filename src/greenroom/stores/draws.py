@@ -9,7 +9,7 @@ import contextlib
 import hmac
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -63,10 +63,12 @@ class DrawFiles:
                 raise StorageFailed(f"cannot write {self._path}: {error.strerror or error}") from None
             self._secret = secret
 
-    def settle(self, draw_id: str, hold: Callable[[], Draw], then: Callable[[Draw | StorageFailed], None]) -> None:
+    def settle(
+        self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
+    ) -> None:
         """See `ports.Draws`."""
         try:
-            answer: Draw | StorageFailed = self.held(draw_id) or self.keep(hold())
+            answer: Draw | StorageFailed = self.held(draw_id) or self.keep(hold(here))
         except StorageFailed as error:
             answer = error
         then(answer)

@@ -1,11 +1,14 @@
 """Draws of several machines: they agree on one secret and one result for each draw through the Redis that all of them share.
 
 Each machine keeps what was agreed in its own data directory too (`stores.draws`), and publishes it there. Whoever is first decides: a
-secret or a draw that is in Redis already is the one that counts.
+secret or a draw that is in Redis already is the one that counts. Everybody takes part, whichever data center they wait in: each lists
+its own line there, and the draw is held when all have, or when one has been missing for so long that it counts as dead.
 """
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import cast
 
 import msgspec
 from redis.exceptions import RedisError
@@ -16,6 +19,11 @@ from greenroom.stores.draws import DrawFiles
 from greenroom.stores.redis.link import Client
 
 PLACE = "greenroom:{draws}:"
+ABSENT_S = 10.0
+"""So long the lines of other data centers are waited for; the coordinator declares one dead after the same time."""
+
+LOOK_S = 0.2
+ENTRY_BYTES = 32
 KEPT_MS = 30 * 86_400_000
 """A draw is long over when Redis forgets it; the files stay."""
 
@@ -23,8 +31,14 @@ KEPT_MS = 30 * 86_400_000
 class RedisDraws:
     """See `ports.Draws`. Make it inside the event loop."""
 
-    def __init__(self, client: Client, files: DrawFiles) -> None:
+    def __init__(
+        self, client: Client, files: DrawFiles, data_center: str, data_centers: Callable[[], Collection[str]], absent_s: float = ABSENT_S
+    ) -> None:
+        """`data_centers` gives all there are, this one included."""
         self._client = client
+        self._data_center = data_center
+        self._data_centers = data_centers
+        self._absent_s = absent_s
         self._files = files
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -42,12 +56,14 @@ class RedisDraws:
         """See `ports.Draws`."""
         return self._files.seed(draw_id)
 
-    def settle(self, draw_id: str, hold: Callable[[], Draw], then: Callable[[Draw | StorageFailed], None]) -> None:
+    def settle(
+        self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
+    ) -> None:
         """See `ports.Draws`."""
 
         async def ask() -> None:
             try:
-                answer: Draw | StorageFailed = self._files.keep(await self._agreed(draw_id, hold))
+                answer: Draw | StorageFailed = self._files.keep(await self._agreed(draw_id, here, hold))
             except StorageFailed as error:
                 answer = error
             except (RedisError, OSError, msgspec.DecodeError) as error:
@@ -62,9 +78,22 @@ class RedisDraws:
         """Ends the connections."""
         await self._client.aclose()
 
-    async def _agreed(self, draw_id: str, hold: Callable[[], Draw]) -> Draw:
+    async def _agreed(self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw]) -> Draw:
         found = await self._client.get(PLACE + draw_id)
         if found is None:
-            await self._client.set(PLACE + draw_id, msgspec.json.encode(hold()), nx=True, px=KEPT_MS)
+            draw = self._files.held(draw_id) or hold(await self._everybody(f"{PLACE}{draw_id}:lines", here))
+            await self._client.set(PLACE + draw_id, msgspec.json.encode(draw), nx=True, px=KEPT_MS)
             found = await self._client.get(PLACE + draw_id)
         return msgspec.json.decode(found or b"", type=Draw)
+
+    async def _everybody(self, place: str, here: Sequence[str]) -> list[str]:
+        """Lists this line at `place`, unless another process of the data center has; then all of them, once all are there."""
+        await self._client.hsetnx(place, self._data_center, bytes.fromhex("".join(here)))
+        await self._client.pexpire(place, KEPT_MS)
+        given_up_s = time.monotonic() + self._absent_s
+        while not {name.encode() for name in self._data_centers()} <= set(await self._client.hkeys(place)):
+            if time.monotonic() > given_up_s:
+                break
+            await asyncio.sleep(LOOK_S)
+        lines: list[bytes] = [*(await cast(Awaitable[dict[bytes, bytes]], self._client.hgetall(place))).values()]
+        return sorted({line[at : at + ENTRY_BYTES].hex() for line in lines for at in range(0, len(line), ENTRY_BYTES)})

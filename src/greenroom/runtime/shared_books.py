@@ -96,7 +96,7 @@ class SharedBooks:
     async def exchange_keys(self) -> None:
         """Before the key ring is read: takes in the keys of other machines, unless Redis does not answer."""
         with contextlib.suppress(StorageFailed):
-            await self._keys.run(self._clock.now_ms())
+            await self._keys.begin(self._clock.now_ms())
 
     async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""

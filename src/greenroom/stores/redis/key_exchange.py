@@ -4,6 +4,7 @@ Every machine keeps its own key file and reads it as always (`stores.keys`); thi
 just made seals only 15 s later, and everybody has it by then. Nothing is lost with Redis: whoever has a key brings it back.
 """
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -11,10 +12,13 @@ from typing import Any, cast
 from redis.exceptions import RedisError
 
 from greenroom.errors import StorageFailed
-from greenroom.stores.keys import exchange
+from greenroom.stores.keys import KEY_FILE, KeyRing, exchange
 from greenroom.stores.redis.link import Client
 
 PLACE = "greenroom:{keys}"
+
+FIRST_MS, LOOK_MS = 2_000, 50
+"""So long the first key of another machine is waited for, and how often it is looked for."""
 
 
 class KeyExchange:
@@ -23,6 +27,28 @@ class KeyExchange:
     def __init__(self, client: Client, data: Path) -> None:
         self._client = client
         self._data = data
+
+    async def begin(self, now_ms: int) -> None:
+        """Before the key ring is read. Of several machines that begin without any key one makes it, and the others wait for it a moment.
+
+        Raises as `run` does.
+        """
+        await self.run(now_ms)
+        if (self._data / KEY_FILE).exists():
+            return
+        try:
+            ours = await self._client.set(PLACE + ":first", "", nx=True, px=FIRST_MS)
+        except (RedisError, OSError) as error:
+            raise _no_exchange(error) from None
+        if ours:
+            KeyRing(self._data, now_ms)
+            await self.run(now_ms)
+            return
+        for _ in range(FIRST_MS // LOOK_MS):
+            await asyncio.sleep(LOOK_MS / 1000)
+            await self.run(now_ms)
+            if (self._data / KEY_FILE).exists():
+                return
 
     async def run(self, now_ms: int) -> None:
         """Once; often enough is every other second. Raises StorageFailed or InvalidConfig; our own keys stay in use."""
@@ -36,7 +62,11 @@ class KeyExchange:
             if outdated:
                 await self._client.hdel(PLACE, *outdated)
         except (RedisError, OSError) as error:
-            raise StorageFailed(f"the keys of tickets cannot be exchanged: {type(error).__name__}") from None
+            raise _no_exchange(error) from None
+
+
+def _no_exchange(error: Exception) -> StorageFailed:
+    return StorageFailed(f"the keys of tickets cannot be exchanged: {type(error).__name__}")
 
 
 def _row(text: bytes) -> Any:

@@ -1,0 +1,62 @@
+"""Machines that share a Redis open each other's tickets from the first one on."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis_world import RedisServer
+
+from greenroom.errors import StorageFailed
+from greenroom.stores.keys import KeyRing
+from greenroom.stores.redis.key_exchange import KeyExchange
+from greenroom.stores.redis.link import Link
+
+NOW = 1_790_000_000_000
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    running = RedisServer(tmp_path / "redis")
+    yield running
+    running.stop()
+
+
+def machines(url: str, folder: Path, count: int) -> list[tuple[KeyExchange, Path]]:
+    folders = [folder / str(number) for number in range(count)]
+    for one in folders:
+        one.mkdir()
+    return [(KeyExchange(Link(url).client(2.0), one), one) for one in folders]
+
+
+def test_machines_that_begin_at_once_without_any_key_have_one_and_the_same(server: RedisServer, tmp_path: Path) -> None:
+    async def story() -> None:
+        found = machines(server.url, tmp_path, 5)
+        await asyncio.gather(*(exchange.begin(NOW) for exchange, _ in found))
+        rings = [KeyRing(folder, NOW) for _, folder in found]
+        assert len({ring.current.id for ring in rings}) == 1
+        assert all(len(ring.opening) == 1 for ring in rings)
+
+    asyncio.run(story())
+
+
+def test_machines_that_have_keys_learn_each_others(server: RedisServer, tmp_path: Path) -> None:
+    async def story() -> None:
+        found = machines(server.url, tmp_path, 2)
+        own = [KeyRing(folder, NOW).current.id for _, folder in found]
+        for exchange, _ in (*found, *found):
+            await exchange.begin(NOW)
+        assert all(KeyRing(folder, NOW).opening.keys() == set(own) for _, folder in found)
+
+    asyncio.run(story())
+
+
+def test_without_redis_everybody_begins_with_a_key_of_their_own(server: RedisServer, tmp_path: Path) -> None:
+    async def story() -> None:
+        ((exchange, folder),) = machines(server.url, tmp_path, 1)
+        server.kill()
+        with pytest.raises(StorageFailed):
+            await exchange.begin(NOW)
+        assert KeyRing(folder, NOW).current
+
+    asyncio.run(story())

@@ -4,7 +4,9 @@ import pytest
 
 from greenroom.core.canonical import Refusal
 from greenroom.gateway.forwarded import ForwardedPolicy
-from greenroom.gateway.head import HEADERS_MAX, METHOD_MAX, Peer, RequestHead, read_head
+from greenroom.gateway.head import Peer, RequestHead, read_head
+from greenroom.gateway.limits import Limits
+from greenroom.gateway.request_line import METHOD_MAX
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 
@@ -190,8 +192,8 @@ def test_a_name_with_an_underscore_is_not_heard():
 
 
 def test_there_may_be_as_many_headers_as_the_limit_and_no_more():
-    lines = [f"x{number}: 1" for number in range(HEADERS_MAX)]
-    assert len(understood(*lines[1:]).arrival.headers) == HEADERS_MAX
+    lines = [f"x{number}: 1" for number in range(Limits().header_lines)]
+    assert len(understood(*lines[1:]).arrival.headers) == Limits().header_lines
     assert status(*lines) == 431
 
 

@@ -24,7 +24,7 @@ from greenroom.gateway.body import BadBody
 from greenroom.gateway.exchange import Exchange
 from greenroom.gateway.flow import Flow
 from greenroom.gateway.head import Peer, RequestHead, read_head
-from greenroom.gateway.head_limits import hopeless, oversized
+from greenroom.gateway.head_limits import hopeless
 from greenroom.gateway.replies import OUTAGE
 from greenroom.gateway.request_body import RequestBody
 from greenroom.gateway.trouble import answer_bytes, refusal
@@ -83,7 +83,7 @@ class VisitorConnection(asyncio.Protocol):
         name = transport.get_extra_info("peername")
         address = name[0] if isinstance(name, tuple) else ""
         here = transport.get_extra_info("sockname")[:2] or ("", 0)
-        self.peer = Peer(address, transport.get_extra_info("sslcontext") is not None, self.gateway.forwarded_policy, here)
+        self.peer = Peer(address, transport.get_extra_info("sslcontext") is not None, self.gateway.forwarded_policy, here, self.limits)
         if not self.gateway.admit(self):
             self._write_answer(refusal(503, "there are too many connections"), None, False)
             self.close()
@@ -185,7 +185,7 @@ class VisitorConnection(asyncio.Protocol):
         if end < 4:
             return self._wait_for_head(data)
         block = data[:end]
-        head = oversized(block, limits) or read_head(block, self.peer)
+        head = read_head(block, self.peer)
         self._buffer = data[end:]
         if not isinstance(head, RequestHead):
             return self.refuse(head.status, head.reason)

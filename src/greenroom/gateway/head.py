@@ -22,13 +22,10 @@ import msgspec
 
 from greenroom.core.canonical import Refusal, Target, canonical_target
 from greenroom.gateway.forwarded import ForwardedPolicy, Headers, forwarding_lines, parse_address
+from greenroom.gateway.head_limits import TOO_LARGE, TOO_LONG, TOO_MANY
+from greenroom.gateway.limits import Limits
+from greenroom.gateway.request_line import RequestLine, read_request_line
 from greenroom.model.visit import Arrival
-
-HEADERS_MAX = 100
-"""Header lines in one head: browsers send 15, chains of proxies 30; more only cost time here and at the origin."""
-
-METHOD_MAX = 24
-"""Longest method: the longest registered one (UPDATEREDIRECTREF) has 17 characters."""
 
 LENGTH_DIGITS_MAX = 18
 """Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""
@@ -69,13 +66,19 @@ class Section(msgspec.Struct):
     tail_for: tuple[bytes, Set[bytes]] | None = None
 
 
+_LIMITS = Limits()
+
+
 class Peer:
     """The other end of one connection. What else it has follows from the arguments; only `section`, its latest one, changes."""
 
-    __slots__ = ("address", "client", "forwarding", "next_ray", "policy", "scheme", "section", "server", "trusted")
+    __slots__ = ("address", "client", "forwarding", "limits", "next_ray", "policy", "scheme", "section", "server", "trusted")
 
-    def __init__(self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0)) -> None:
-        """`server` is the address and port that the visitor reached us at."""
+    def __init__(
+        self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0), limits: Limits = _LIMITS
+    ) -> None:
+        """`server` is the address and port that the visitor reached us at; `limits` hold for every head."""
+        self.limits = limits
         parsed = parse_address(address)
         self.address = self.client = str(parsed) if parsed else address
         self.policy = policy
@@ -131,10 +134,6 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
 
 _NAME = b"!#$%&'*+-.^`|~0123456789abcdefghijklmnopqrstuvwxyz"  # a token in lower case, without the underscore
 _CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
-_METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")}
-_METHOD = re.compile(rb"[!#$%%&'*+.^_`|~0-9A-Za-z-]{1,%d}" % METHOD_MAX)
-_VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
-_MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 _VERSIONS = ("HTTP/1.0", "HTTP/1.1")
 _ONCE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 _LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
@@ -170,10 +169,14 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
     Never raises, whatever the bytes. After a refusal the connection must be closed: where the next request begins is unknown.
     """
-    end = block.find(b"\r\n")
-    request = _request_line(block[:end])
-    if isinstance(request, Refusal):
-        return request
+    end, limits = block.find(b"\r\n"), peer.limits
+    if len(block) > limits.head_bytes:
+        return TOO_LARGE
+    if end > limits.url_bytes:
+        return TOO_LONG
+    line = read_request_line(block[:end])
+    if isinstance(line, Refusal):
+        return line
     raw = block[end:]
     known = peer.section
     section = known if known is not None and known.raw == raw else _read_section(raw, peer)
@@ -181,7 +184,7 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
         return section
     if section is not known:
         peer.remember(section)
-    return _understood(*request, section, peer)
+    return _understood(line, section, peer)
 
 
 def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
@@ -189,6 +192,8 @@ def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
     lines = raw.split(b"\r\n")
     if len(raw) - len(raw.translate(None, _CONTROLS)) != 2 * len(lines) - 2 or len(lines) < 3 or lines[-1] or lines[-2]:
         return Refusal(400, "the head contains a control character, a bare CR or LF, or does not end with an empty line")
+    if len(lines) > peer.limits.header_lines + 3:
+        return TOO_MANY
     headers = _headers(lines)
     if isinstance(headers, Refusal):
         return headers
@@ -230,28 +235,8 @@ def _section(raw: bytes, headers: Headers, facts: _Facts, peer: Peer) -> Section
     )  # fmt: skip
 
 
-def _request_line(line: bytes) -> tuple[bytes, bytes, int] | Refusal:
-    """Method, target and minor version."""
-    parts = line.split(b" ")
-    if len(parts) != 3:
-        return Refusal(400, "the request line must be: method, blank, target, blank, version")
-    method, target, version = parts
-    minor = _MINORS.get(version)
-    if minor is None:
-        known = _VERSION.fullmatch(version)
-        return Refusal(505, "only HTTP/1.1 and HTTP/1.0 are spoken here") if known else Refusal(400, "the HTTP version is malformed")
-    if method not in _METHODS:
-        if not _METHOD.fullmatch(method):
-            return Refusal(400, f"the method is not a token of at most {METHOD_MAX} characters")
-        if method in (b"CONNECT", b"TRACE"):
-            return Refusal(405, "CONNECT and TRACE are not served here")
-    return method, target, minor
-
-
 def _headers(lines: list[bytes]) -> Headers | Refusal:
     """Names in lower case with stripped values, in order."""
-    if len(lines) > HEADERS_MAX + 3:
-        return Refusal(431, f"there are more than {HEADERS_MAX} header lines")
     known = _KNOWN.get
     try:
         return tuple([(known(name) or _name(name), value.strip()) for name, value in [line.split(b":", 1) for line in lines[1:-2]]])
@@ -278,23 +263,24 @@ def _repeated(headers: Headers) -> str:
     return next((name.decode() for name in _ONCE if names.count(name) > 1), "")
 
 
-def _understood(method: bytes, raw: bytes, minor: int, section: Section, peer: Peer) -> RequestHead | Refusal:
+def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead | Refusal:
     """The request line and the lines behind it, together."""
-    target = canonical_target(raw) if raw[:1] == b"/" else _other_form(raw, method, section.sent_host, section.scheme)
+    method, minor = line.method, line.minor
+    target = line.target or _other_form(line.raw, method, section.sent_host, section.scheme)
     if isinstance(target, Refusal):
         return target
     if section.chunked and not minor:
         return _NOT_CHUNKED
     return RequestHead(
         Arrival(
-            _METHODS.get(method) or method.decode("ascii"),
+            line.name,
             section.scheme,
             section.host,
             target.path,
             target.query,
             section.headers,
             section.client,
-            raw,
+            line.raw,
             _VERSIONS[minor],
             peer.server,
             peer.next_ray(),

@@ -3,28 +3,19 @@
 from greenroom.core.canonical import Refusal
 from greenroom.gateway.limits import Limits
 
-_URL = Refusal(414, "the request line is too long")
-_HEAD = Refusal(431, "the head of the request is too large")
-_LINES = Refusal(431, "there are too many header lines")
+TOO_LONG = Refusal(414, "the request line is too long")
+TOO_LARGE = Refusal(431, "the head of the request is too large")
+TOO_MANY = Refusal(431, "there are too many header lines")
 _NOT_HTTP = Refusal(400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable")
-
-
-def oversized(block: bytes, limits: Limits) -> Refusal | None:
-    """Judges a complete head."""
-    if len(block) > limits.head_bytes:
-        return _HEAD
-    if block.find(b"\r\n") > limits.url_bytes:
-        return _URL
-    return _LINES if block.count(b"\n") > limits.header_lines + 2 else None
 
 
 def hopeless(data: bytes, limits: Limits) -> Refusal | None:
     """Judges the beginning of a head: whether it is no use waiting for the rest."""
     line = data.find(b"\r\n")
     if (line if line >= 0 else len(data)) > limits.url_bytes:
-        return _URL
+        return TOO_LONG
     if len(data) > limits.head_bytes:
-        return _HEAD
+        return TOO_LARGE
     if data.count(b"\n") != data.count(b"\r\n") or (data and not 0x21 <= data[0] <= 0x7E and data != b"\r"):
         return _NOT_HTTP
     return None

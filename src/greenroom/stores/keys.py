@@ -79,6 +79,7 @@ class KeyRing:
         self.seals = 0
         self._retry_ms = 0
         self._listed: tuple[Key, ...] = ()
+        self.opening: dict[bytes, AESGCM] = {}
         if not os.path.lexists(self._path):
             self._publish(now_ms, 0, lambda keys: not keys, wait=True)
         self._listed, self._stamp = _read(self._path)
@@ -118,7 +119,9 @@ class KeyRing:
             self._settle(now_ms)
 
     def _settle(self, now_ms: int) -> None:
-        self.opening = {key.id: key.cipher for key in _still_valid(self._listed, now_ms)}
+        opening = {key.id: key.cipher for key in _still_valid(self._listed, now_ms)}
+        if opening.keys() != self.opening.keys():
+            self.opening = opening
         current = _sealing(self._listed, now_ms)
         if current.id != self.current.id:
             self.current = current

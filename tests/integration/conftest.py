@@ -9,10 +9,12 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import uvloop
+from redis_world import RedisServer
 
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.forwarded import ForwardedPolicy
@@ -311,3 +313,11 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
 @pytest.fixture
 def rig() -> Rig:
     return Rig()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis of the test's own, empty, without persistence."""
+    started = RedisServer(tmp_path / "redis")
+    yield started
+    started.kill()

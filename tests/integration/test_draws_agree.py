@@ -21,13 +21,6 @@ DRAW = APPOINTMENT.draw_id
 ABSENT_S = 1.0
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    running = RedisServer(tmp_path / "redis")
-    yield running
-    running.stop()
-
-
 class Machine:
     """One with a data directory of its own, in a data center with people in line that the others do not know."""
 

@@ -12,13 +12,6 @@ from redis_world import RedisServer, free_port
 ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 1000\n'
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path / "redis")
-    yield server
-    server.kill()
-
-
 def edge(greenroom, server: RedisServer, origin: str, name: str, active: int = 2):
     path = greenroom.folder / f"{name}.toml"
     path.write_text(f'origin = "{origin}"\n' + ROOM.format(active=active))

@@ -15,13 +15,6 @@ from greenroom.stores.redis.link import Link
 NOW = 1_790_000_000_000
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    running = RedisServer(tmp_path / "redis")
-    yield running
-    running.stop()
-
-
 def machines(url: str, folder: Path, count: int) -> list[tuple[KeyExchange, Path]]:
     folders = [folder / str(number) for number in range(count)]
     for one in folders:

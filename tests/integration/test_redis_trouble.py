@@ -17,13 +17,6 @@ NOBODY = bytes(12)
 INSIDE = 3
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path / "redis")
-    yield server
-    server.kill()
-
-
 def admitted(found: dict[bytes, Outcome]) -> list[bytes]:
     return [one for one, outcome in found.items() if outcome.standing is Standing.ADMITTED]
 

@@ -24,6 +24,8 @@ LEADS_S = (30.0, 120.0, 480.0, 1_920.0)
 WIDEST = 1.2
 """The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by
 less than log 4, and nobody is told less than whoever stands in front."""
+REPORT_AGE_S = 0.7
+"""How old the reports are that a table is made of, on average: half of the time between two syncs."""
 UNDECIDED_S = 25.0
 """Whoever joined and was never seen again is known to be lost so much later: one refresh and the grace."""
 SHARES = (0.25, 0.5, 0.75, 0.95)
@@ -61,13 +63,25 @@ class Sketch(msgspec.Struct, frozen=True, array_like=True):
 class Outlook:
     """Reads the newest sketch in one data center. Arrivals are on the coordinator's clock, as keys are; `now_ms` is on ours."""
 
-    __slots__ = ("_columns", "_gone", "_line_ahead_ms", "_made_ms", "_passed_s", "_random", "_read", "_seconds", "_stale", "sketch")
+    __slots__ = (
+        "_columns",
+        "_gone",
+        "_gone_elsewhere",
+        "_line_ahead_ms",
+        "_made_ms",
+        "_passed_s",
+        "_random",
+        "_read",
+        "_seconds",
+        "_stale",
+        "sketch",
+    )
 
     def __init__(self) -> None:
         self.sketch: Sketch | None = None
         self._made_ms = self._line_ahead_ms = 0
         self._read = -1
-        self._gone = self._passed_s = 0.0
+        self._gone = self._gone_elsewhere = self._passed_s = 0.0
         self._stale = 0
         self._columns: tuple[list[float], ...] = ()
         self._seconds: list[int] = []
@@ -107,8 +121,8 @@ class Outlook:
         if now_ms >> CELL_BITS != self._read:
             self._advance(sketch, now_ms)
         if self._seconds and (elsewhere := self._elsewhere(sketch, arrival_ms)):
-            # `before` is of now, `elsewhere` of when the table was made: of those gone since, their part was there
-            before += max(0.0, elsewhere - self._gone * elsewhere / (elsewhere + before))
+            # `before` is of now, `elsewhere` of the reports that the table was made of: of those gone since, their part was there
+            before += max(0.0, elsewhere - self._gone_elsewhere * elsewhere / (elsewhere + before))
         undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
         if undecided_s > 0:
             before -= sketch.strays_per_s * min(undecided_s, UNDECIDED_S)
@@ -162,6 +176,8 @@ class Outlook:
         self._passed_s = age_ms / 1000
         gone = between(sketch.seconds, sketch.people, self._passed_s)
         self._gone = sketch.people[-1] if gone is None else gone
+        reported = between(sketch.seconds, sketch.people, self._passed_s + REPORT_AGE_S)
+        self._gone_elsewhere = sketch.people[-1] if reported is None else reported
         stale = -(-max(0, age_ms - STALE_MS) * 10 // STALE_WIDENS_MS)
         if stale != self._stale:
             self._stale = stale

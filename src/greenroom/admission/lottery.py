@@ -19,6 +19,8 @@ from greenroom.admission.sketch import BELIEVED_S, HAZARDS, SHARES, TAIL_GROWTH,
 
 ALMOST = 0.999
 """Of those present at most this part is drawn in one step: the sum stays finite."""
+NOTHING = 1e-9
+"""A hazard that is none: smaller ones would be lost when they are added up, and the table has to ascend."""
 ENOUGH = 6.0
 """Where one in four hundred is left nobody needs to know more."""
 SOON_S = 120.0
@@ -47,12 +49,13 @@ def hazards(drawn: Sequence[float], present: float, joining_per_s: tuple[float, 
         count += joining / 2
         part = min(ALMOST, entering / count)
         count = max(1.0, (count - count * part) * (1 - giving_up_per_s * STEP_S) + joining / 2)
-        if part > 0:
+        hazard = -log1p(-part)
+        if hazard > NOTHING:
             if total == people[-1] and seconds[-1] < STEP_S * (step - 1):
-                total += 1e-9  # nobody was drawn for a while: the table is flat up to here
+                total += NOTHING  # nobody was drawn for a while: the table is flat up to here
                 people.append(total)
                 seconds.append(STEP_S * (step - 1.0))
-            total -= log1p(-part)
+            total += hazard
             if step >= knot:
                 people.append(total)
                 seconds.append(STEP_S * float(step))
@@ -64,7 +67,7 @@ def hazards(drawn: Sequence[float], present: float, joining_per_s: tuple[float, 
         seconds.append(STEP_S * float(step))
     last = drawn[-TAIL_STEPS:]
     pace = sum(last) / len(last) / STEP_S / count
-    while learnt and pace > 0 and total < ENOUGH and seconds[-1] < BELIEVED_S:
+    while learnt and pace > NOTHING and total < ENOUGH and seconds[-1] < BELIEVED_S:
         ends_s = min(BELIEVED_S, max(seconds[-1], STEP_S) * TAIL_GROWTH)
         total += pace * (ends_s - seconds[-1])
         people.append(total)

@@ -53,6 +53,7 @@ def test_the_line_goes_in_in_order_after_kill_9(greenroom, origin) -> None:
     inside, early, late = running.visitor(), running.visitor(), running.visitor()
     inside.get()
     early.get()
+    time.sleep(0.01)  # who come in the same millisecond are put in order at random
     late.take_place()
     early.get()
     running.kill()

@@ -91,7 +91,7 @@ def main() -> None:
         asked(full, head())
         held = asked(full, head())
         assert isinstance(held, Answer)
-        waiting = head(held.head.partition(b"Set-Cookie: ")[2].partition(b";")[0])
+        waiting = head(held.set_cookie.partition(b";")[0])
         raw = HEAD % (b"Cookie: theme=dark; " + admitted.set_cookie.partition(b";")[0] + b"\r\n")
         rows = {
             "read the head": lambda: read_head(raw, peer),

@@ -124,7 +124,7 @@ class Browser:
     def keep(self, reply: Reply) -> None:
         """Puts the reply's cookie into the jar, or takes it out; notes the Refresh header."""
         self.retry_s = 0
-        cookie = reply.set_cookie if isinstance(reply, Forward) else header(reply, b"Set-Cookie")
+        cookie = reply.set_cookie
         if isinstance(reply, Answer):
             self.retry_s = int(header(reply, b"Refresh") or b"0")
         if cookie:

@@ -1,8 +1,13 @@
 """A room's rules bound to the data path: no rule costs nothing, and one that breaks holds, is counted and is told."""
 
 from collections import Counter
+from pathlib import Path
+
+from visitors import Site
 
 from greenroom.core.rules import NO_LISTS, NOTHING_KNOWN, NothingKnown, Place
+from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.gateway.head import Peer, RequestHead, read_head
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.runtime.workshop import bypass
@@ -38,15 +43,19 @@ def test_a_room_whose_rules_are_all_switched_off_is_not_asked() -> None:
     assert bypass((Rule(expression="true", enabled=False),), NO_LISTS, NOTHING_KNOWN, Counter(), print) is None
 
 
-def test_the_ray_of_every_request_is_another_one() -> None:
-    from greenroom.gateway.forwarded import ForwardedPolicy
-    from greenroom.gateway.head import Peer, RequestHead, read_head
-
+def test_what_rules_read_of_the_connection_is_in_the_arrival() -> None:
     peer = Peer("192.0.2.1", False, ForwardedPolicy(), ("192.0.2.9", 443))
-    heads = [read_head(b"GET /a?b HTTP/1.0\r\nHost: a\r\n\r\n", peer) for _ in range(200)]
-    arrivals = [head.arrival for head in heads if isinstance(head, RequestHead)]
-    rays = {arrival.ray_id for arrival in arrivals}
+    head = read_head(b"GET /a?b HTTP/1.0\r\nHost: a\r\n\r\n", peer)
+    assert isinstance(head, RequestHead)
+    assert (head.arrival.target, head.arrival.version, head.arrival.server) == (b"/a?b", "HTTP/1.0", ("192.0.2.9", 443))
+
+
+def test_the_ray_of_every_request_is_another_one(tmp_path: Path) -> None:
+    asked: list[Arrival] = []
+    site = Site(tmp_path, bypass=lambda arrival, _: asked.append(arrival))
+    for _ in range(200):
+        site.reception.receive(VISIT, lambda _: None)
+    rays = {arrival.ray_id for arrival in asked}
     assert len(rays) == 200
     assert {len(ray) for ray in rays} == {16}
     assert len({ray[-1] for ray in rays}) == 16, "one digit is enough to let a sixteenth by"
-    assert {(a.target, a.version, a.server) for a in arrivals} == {(b"/a?b", "HTTP/1.0", ("192.0.2.9", 443))}

@@ -153,7 +153,7 @@ def test_an_update_is_answered_from_here_also_when_it_lets_in(site_of: Open) -> 
     reply = Browser(site).visit(headers=UPDATE)
     assert isinstance(reply, Answer)
     assert json.loads(reply.body) == {"cfWaitingRoom": {"inWaitingRoom": False}}
-    assert header(reply, b"Set-Cookie")
+    assert reply.set_cookie
 
 
 def test_json_is_for_those_who_ask_for_it_in_a_room_that_gives_it(site_of: Open) -> None:

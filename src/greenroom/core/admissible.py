@@ -45,8 +45,8 @@ ASSETS = frozenset(
 AGENT_MAX = 256
 """Bytes of a User-Agent that are looked at: real ones are shorter, and what is remembered must stay small."""
 
-AGENTS_REMEMBERED = 2_048
-"""User-Agents whose judgement is remembered, about 1 MB: a site's visitors bring some hundred."""
+AGENTS_REMEMBERED, ACCEPT_REMEMBERED_MAX = 2_048, 256
+"""User-Agents and Accept headers whose judgement is remembered, about 1 MB each: a site's visitors bring some hundred."""
 
 _PAGES = frozenset((b"document", b"frame", b"iframe"))
 _PAGE_MARKS = frozenset((b"origin", b"referer", b"x-requested-with"))
@@ -72,7 +72,10 @@ def may_take_place(arrival: Arrival, json_enabled: bool) -> bool:
     reads_json = json_enabled and accept == b"application/json"
     if destination is not None:
         return destination in _PAGES or (destination == b"empty" and reads_json)
-    return _unlabelled(arrival.path, accept.lower(), reads_json, sent_by_page=not _PAGE_MARKS.isdisjoint(facts))
+    shown = _shows(accept) if len(accept) <= ACCEPT_REMEMBERED_MAX else _shows.__wrapped__(accept)
+    if shown is not None:
+        return shown
+    return not ("." in arrival.path and _extension(arrival.path) in ASSETS) and (reads_json or _PAGE_MARKS.isdisjoint(facts))
 
 
 def speculative(arrival: Arrival) -> bool:
@@ -91,13 +94,13 @@ def _is_preview(agent: bytes) -> bool:
     return any(token in lower for token in PREVIEW_AGENTS)
 
 
-def _unlabelled(path: str, accept: bytes, reads_json: bool, *, sent_by_page: bool) -> bool:
-    """The lower half of the table: what Accept, the path and page marks say when there are no Sec-Fetch headers."""
-    if b"text/html" in accept or b"application/xhtml+xml" in accept:
+@lru_cache(maxsize=AGENTS_REMEMBERED)
+def _shows(accept: bytes) -> bool | None:
+    """Whether a window shows what is asked for with this Accept header, when there are no Sec-Fetch headers; None: it does not say."""
+    lower = accept.lower()
+    if b"text/html" in lower or b"application/xhtml+xml" in lower:
         return True
-    if _PART.match(accept) or _extension(path) in ASSETS:
-        return False
-    return reads_json or not sent_by_page
+    return False if _PART.match(lower) else None
 
 
 def _extension(path: str) -> str:

@@ -16,8 +16,6 @@ the next request. Each step has a deadline, looked at by the gateway's sweep: th
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from typing import TYPE_CHECKING, cast
 
 from greenroom.gateway.body import BadBody
@@ -40,8 +38,6 @@ TURN_REQUESTS = 32
 
 AHEAD, ORIGIN = 1, 2
 """Why reading is paused: too much is kept, or the origin does not keep up."""
-
-_RESET = struct.pack("ii", 1, 0)
 
 
 class VisitorConnection(asyncio.Protocol):
@@ -197,8 +193,9 @@ class VisitorConnection(asyncio.Protocol):
             if limits.body_bytes and (head.content_length or 0) > limits.body_bytes:
                 return self.refuse(413, "the body of the request is too large")
             self.body = RequestBody(head, limits)
-        self.deadline = self.gateway.now() + limits.decision_s
         self.gateway.receive(head.arrival, exchange.replied)
+        if self.exchange is exchange and exchange.forward is None:
+            self.deadline = self.gateway.now() + limits.decision_s
         return True
 
     def _wait_for_head(self, data: bytes) -> bool:
@@ -242,11 +239,8 @@ class VisitorConnection(asyncio.Protocol):
         self.body = None
         self._buffer = body.rest
 
-    def _can_go_on(self, head: RequestHead) -> bool:
+    def _can_go_on(self, body: RequestBody, head: RequestHead) -> bool:
         """Whether the next request can be found: the body is read, or so little is left that it may be thrown away."""
-        body = self.body
-        if body is None:
-            return True
         if not body.flowing and not body.take_unwanted(self.take_buffer(), head.expect_continue):
             return False
         if body.done:
@@ -320,13 +314,16 @@ class VisitorConnection(asyncio.Protocol):
         exchange = self.exchange
         if exchange is not None:
             head = exchange.head
-            keep = not last and self.lasts(head) and self._can_go_on(head)
+            body = self.body
+            keep = not last and self.lasts(head) and (body is None or self._can_go_on(body, head))
             exchange.answered = True
             self._write_answer(answer, head, keep)
             self.finished(keep)
 
     def _write_answer(self, answer: Answer, head: RequestHead | None, keep: bool) -> None:
-        self.write(answer_bytes(answer, head, keep, self.gateway.date_line))
+        data = answer_bytes(answer, head, keep, self.gateway.date_line)
+        self.counts.bytes_out += len(data)
+        self.transport.write(data)
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""
@@ -373,7 +370,7 @@ class VisitorConnection(asyncio.Protocol):
             exchange.visitor = None
         body = self.body
         if body is not None:
-            keep = keep and exchange is not None and self._can_go_on(exchange.head)
+            keep = keep and exchange is not None and self._can_go_on(body, exchange.head)
             if keep and self.body is not None:
                 body.wait(self.gateway.now())
         if not keep:
@@ -414,7 +411,4 @@ class VisitorConnection(asyncio.Protocol):
             exchange.detach()
         self.close()
         if reset:
-            sock = self.transport.get_extra_info("socket")
-            if sock is not None:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            self.transport.abort()
+            self.flow.reset()

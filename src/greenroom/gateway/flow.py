@@ -1,6 +1,10 @@
-"""Reading from one socket, paused as long as anybody has a reason to."""
+"""Reading from one socket, paused as long as anybody has a reason to; and its hard end."""
 
 import asyncio
+import socket
+import struct
+
+_AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class Flow:
@@ -24,3 +28,10 @@ class Flow:
         were, self.reasons = self.reasons, self.reasons & ~reasons
         if were and not self.reasons and not self.ended and not self._transport.is_closing():
             self._transport.resume_reading()
+
+    def reset(self) -> None:
+        """Ends the connection with a reset, which nobody can take for the end of an answer."""
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self._transport.abort()

@@ -15,8 +15,6 @@ from collections import deque
 from collections.abc import Set
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
-from itertools import count
-from random import getrandbits
 
 import msgspec
 
@@ -70,9 +68,9 @@ _LIMITS = Limits()
 
 
 class Peer:
-    """The other end of one connection. What else it has follows from the arguments; only `section`, its latest one, changes."""
+    """The other end of one connection. Only what came last changes: `line`, `section` and the `head` that they made."""
 
-    __slots__ = ("address", "client", "forwarding", "limits", "next_ray", "policy", "scheme", "section", "server", "trusted")
+    __slots__ = ("address", "client", "forwarding", "head", "limits", "line", "policy", "scheme", "section", "server", "trusted")
 
     def __init__(
         self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0), limits: Limits = _LIMITS
@@ -86,8 +84,9 @@ class Peer:
         self.trusted = policy.trusts(address)
         self.forwarding = forwarding_lines(self.client, self.scheme)
         self.server = server
-        self.next_ray = count(getrandbits(63) | 1).__next__
+        self.line: RequestLine | None = None
         self.section: Section | None = None
+        self.head: RequestHead | None = None
 
     def remember(self, section: Section) -> None:
         """Keeps this section at hand for the next request, and lets go of that of the connection that was least lately new here."""
@@ -96,8 +95,12 @@ class Peer:
         if self.section is None:
             _remembering.append(self)
             if len(_remembering) > SECTIONS_REMEMBERED:
-                _remembering.popleft().section = None
-        self.section = section
+                _remembering.popleft().forget()
+        self.section, self.head = section, None
+
+    def forget(self) -> None:
+        """Lets go of what came last."""
+        self.line = self.section = self.head = None
 
 
 _remembering: deque[Peer] = deque()
@@ -179,12 +182,20 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
         return line
     raw = block[end:]
     known = peer.section
-    section = known if known is not None and known.raw == raw else _read_section(raw, peer)
-    if isinstance(section, Refusal):
-        return section
-    if section is not known:
+    if known is not None and known.raw == raw:
+        if peer.line is line and peer.head is not None:
+            return peer.head
+        section = known
+    else:
+        read = _read_section(raw, peer)
+        if isinstance(read, Refusal):
+            return read
+        section = read
         peer.remember(section)
-    return _understood(line, section, peer)
+    head = _understood(line, section, peer)
+    if isinstance(head, RequestHead) and section is peer.section:
+        peer.line, peer.head = line, head
+    return head
 
 
 def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
@@ -283,8 +294,7 @@ def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead 
             line.raw,
             _VERSIONS[minor],
             peer.server,
-            peer.next_ray(),
-            section.facts,
+            facts=section.facts,
         ),
         method,
         target.raw,

@@ -5,6 +5,7 @@ page's. One rule stands above the rest: whatever goes wrong in here, the visitor
 """
 
 from collections.abc import Callable
+from itertools import count
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from greenroom.gateway.tickets import Sealer
 from greenroom.model.visit import (
     NO_HOME,
     PLACE_KEPT_MS,
+    RAY_BYTES,
     TICKET_ID_BYTES,
     Answer,
     Arrival,
@@ -67,6 +69,7 @@ class Reception:
         self._now_ms = clock.now_ms
         self._entropy = entropy
         self._on_error = on_error
+        self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
     @property
     def own_cookies(self) -> frozenset[bytes]:
@@ -84,7 +87,7 @@ class Reception:
                 compiled.counts["suspended"] += 1
                 reply = PASS
             else:
-                if compiled.bypass is None or compiled.bypass(arrival, now_ms) is None:
+                if compiled.bypass is None or compiled.bypass(replace(arrival, ray=self._next_ray()), now_ms) is None:
                     brought = self._brought.find(arrival, compiled.cookie_name, compiled.id, now_ms)
                     if compiled.drawing and brought:
                         brought = _drawn(compiled.drawing, brought)
@@ -133,10 +136,13 @@ class Reception:
 
         def answered(outcome: Outcome, visiting: bool = False) -> None:
             try:
-                if outcome.standing is GONE:
+                if outcome.standing is WAITING:
+                    reply: Reply = self._hold(compiled, arrival, question, ticket, brought, outcome)
+                elif outcome.standing is GONE:
                     self._ask(compiled, arrival, tickets[1:], brought, self._now_ms(), then)
                     return
-                reply = self._reply(compiled, arrival, question, ticket, brought, outcome, visiting)
+                else:
+                    reply = self._let_in(compiled, arrival, ticket, brought, outcome, visiting)
             except Exception as error:
                 self._on_error(error)
                 reply = OUTAGE
@@ -157,19 +163,8 @@ class Reception:
         key = make_key(now_ms, int.from_bytes(drawn[TICKET_ID_BYTES:], "big"))
         return Ticket(id=drawn[:TICKET_ID_BYTES], key=key, accepted_ms=0, checked_ms=now_ms, refresh_ms=0)
 
-    def _reply(
-        self,
-        compiled: CompiledRoom,
-        arrival: Arrival,
-        question: Question,
-        ticket: Ticket,
-        brought: Found,
-        outcome: Outcome,
-        visiting: bool,
-    ) -> Reply:
+    def _let_in(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, brought: Found, outcome: Outcome, visiting: bool) -> Reply:
         """`visiting`: the session is on the books of another data center, and has not followed yet when it is ACTIVE."""
-        if outcome.standing is WAITING:
-            return self._hold(compiled, arrival, question, ticket, brought, outcome)
         compiled.counts["admitted" if outcome.standing is ADMITTED else "active"] += 1
         now_ms = self._now_ms()
         accepted_ms = ticket.accepted_ms or now_ms
@@ -184,25 +179,27 @@ class Reception:
         lasts_ms = room.session_ms if not room.disable_session_renewal else outcome.renewed_ms + room.session_ms - now_ms
         cookie = compiled.cookies.set(sealed, max(1, lasts_ms // 1000), now_ms)
         if arrival.header(UPDATE_HEADER) is not None:
-            return Answer(200, compiled.page.json_head + b"Set-Cookie: " + cookie + b"\r\n", UPDATE_LET_IN)
+            return Answer(200, compiled.page.json_head, UPDATE_LET_IN, cookie)
         return Forward(cookie, room.id, ticket.id, bool(room.enabled_origin_commands))
 
     def _hold(
         self, compiled: CompiledRoom, arrival: Arrival, question: Question, ticket: Ticket, brought: Found, outcome: Outcome
     ) -> Answer:
         compiled.counts["held"] += 1
-        room, page, now_ms = compiled.room, compiled.page.speaking(arrival.header(b"accept-language")), self._now_ms()
+        room, page, now_ms = compiled.room, compiled.page, self._now_ms()
+        if page.follows:
+            page = page.speaking(arrival.header(b"accept-language"))
         spelled = _spelled(brought, ticket)
         if question is not PEEK:
             ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
         closed = room.queueing_method == "reject" and not room.queue_all and compiled.effective.phase is not Phase.PREQUEUE
-        next_try_ms = ticket.checked_ms + ticket.refresh_ms - now_ms
+        refresh_ms, next_try_ms = ticket.refresh_ms, ticket.checked_ms + ticket.refresh_ms - now_ms
         held = Held(
             now_ms=now_ms,
             method=room.queueing_method,
             last_updated_ms=ticket.checked_ms,
-            refresh_s=0 if closed else -(-ticket.refresh_ms // 1000),
-            next_try_s=0 if closed else max(1, -(-next_try_ms // 1000)),
+            refresh_s=0 if closed else -(-refresh_ms // 1000),
+            next_try_s=0 if closed else -(-next_try_ms // 1000) if next_try_ms > 0 else 1,
             estimate=outcome.estimate,
             queue_all=room.queue_all,
             position=outcome.position,
@@ -224,7 +221,7 @@ class Reception:
             status, head, body = 200 if updating else room.queueing_status_code, page.json_head, page.json(held)
         else:
             status, head, body = room.queueing_status_code, page.html_head, page.html(held)
-        return Answer(status, held_head(head, cookie, held.next_try_s, status), body)
+        return Answer(status, held_head(head, held.next_try_s, status), body, cookie)
 
 
 def _drawn(drawing: Drawing, brought: Found) -> Found:
@@ -282,5 +279,5 @@ def _gives_up(arrival: Arrival) -> bool:
 def _left(compiled: CompiledRoom, arrival: Arrival) -> Answer:
     cookie = compiled.cookies.expire()
     if arrival.header(UPDATE_HEADER) is not None:
-        return Answer(200, held_head(compiled.page.json_head, cookie, 0, 200), LEFT)
+        return Answer(200, compiled.page.json_head, LEFT, cookie)
     return left_page_answer(compiled.page.speaking(arrival.header(b"accept-language")).language, cookie)

@@ -1,5 +1,7 @@
 """The fixed parts of what is answered from here: headers of held pages, the goodbye, the outage."""
 
+from functools import lru_cache
+
 from greenroom.model.room import Room
 from greenroom.model.visit import Answer
 from greenroom.pages import BUILT_IN_HEAD, UNCACHEABLE, left_page
@@ -20,16 +22,13 @@ OUTAGE = Answer(
 """What a visitor gets when something is broken in here: held, never passed on."""
 
 
-def held_head(head: bytes, cookie: bytes, next_try_s: int, status: int) -> bytes:
-    """Header lines of a held page: the page's own, Refresh while it refreshes, Retry-After unless 200, the ticket."""
-    lines = [head]
-    if next_try_s:
-        lines.append(b"Refresh: %d\r\n" % next_try_s)
-        if status != 200:
-            lines.append(b"Retry-After: %d\r\n" % next_try_s)
-    if cookie:
-        lines.append(b"Set-Cookie: " + cookie + b"\r\n")
-    return b"".join(lines)
+@lru_cache(maxsize=1_024)
+def held_head(head: bytes, next_try_s: int, status: int) -> bytes:
+    """Header lines of a held page: the page's own, Refresh while it refreshes, Retry-After unless 200."""
+    if not next_try_s:
+        return head
+    retry = b"" if status == 200 else b"Retry-After: %d\r\n" % next_try_s
+    return b"%bRefresh: %d\r\n%b" % (head, next_try_s, retry)
 
 
 def placeless_answer(room: Room, speculative: bool) -> Answer:
@@ -47,4 +46,4 @@ def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
 
 def left_page_answer(language: str, cookie: bytes) -> Answer:
     """The goodbye for a visitor without JavaScript; no Refresh, or it would take a new place."""
-    return Answer(200, held_head(BUILT_IN_HEAD, cookie, 0, 200), left_page(language))
+    return Answer(200, BUILT_IN_HEAD, left_page(language), cookie)

@@ -1,12 +1,15 @@
 """What is answered from here, as bytes; and what a visitor gets when something goes wrong: short, never cached, the place kept."""
 
+from functools import lru_cache
 from http import HTTPStatus
 
 from greenroom.gateway.head import RequestHead
 from greenroom.model.visit import Answer, Arrival
 
-BODILESS = frozenset((204, 304))
 STATUS_LINES = {status.value: b"%d %b" % (status.value, status.phrase.encode()) for status in HTTPStatus}
+
+HEADS_REMEMBERED = 1_024
+"""Heads of answers that are put together once, 1 MB at most."""
 
 RETRY_S = 10
 """When a page about a troubled origin tries again: slow enough not to add to the trouble."""
@@ -61,14 +64,12 @@ def trouble(status: int, arrival: Arrival, cookie: bytes) -> Answer:
     head = b"Retry-After: %d\r\n" % RETRY_S
     if repeatable:
         head += b"Refresh: %d\r\n" % RETRY_S
-    if cookie:
-        head += b"Set-Cookie: " + cookie + b"\r\n"
     wanted = arrival.header(b"accept") or b""
     if b"json" in wanted and b"text/html" not in wanted:
         body = b'{"error":"%b","status":%d,"retryAfter":%d}' % (STATUS_LINES[status][4:].lower(), status, RETRY_S)
-        return Answer(status, head + b"Content-Type: application/json\r\n" + _NEVER_STORED, body)
+        return Answer(status, head + b"Content-Type: application/json\r\n" + _NEVER_STORED, body, cookie)
     page = _PAGE.format(what=_WHAT[status], next=_REFRESHES if repeatable else _BY_HAND, status=STATUS_LINES[status].decode())
-    return Answer(status, head + _HTML, page.encode())
+    return Answer(status, head + _HTML, page.encode(), cookie)
 
 
 def refusal(status: int, reason: str) -> Answer:
@@ -79,12 +80,18 @@ def refusal(status: int, reason: str) -> Answer:
 
 def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes) -> bytes:
     """An answer as it is written. `head` is the request's (None: it could not be read), `keep` whether the connection goes on."""
-    status, body = answer.status, answer.body
-    line = STATUS_LINES.get(status) or b"%d Answer" % status
-    lasting = (b"" if head is None or head.minor else b"Connection: keep-alive\r\n") if keep else b"Connection: close\r\n"
-    if status in BODILESS:
-        return b"HTTP/1.1 %b\r\n%b%b%b\r\n" % (line, date_line, answer.head, lasting)
-    length = len(body)
+    body, cookie = answer.body, answer.set_cookie
+    lines = _lines(answer.status, answer.head, len(body), keep, head is None or head.minor > 0, date_line)
     if head is not None and head.method == b"HEAD":
         body = b""
-    return b"HTTP/1.1 %b\r\n%b%bContent-Length: %d\r\n%b\r\n%b" % (line, date_line, answer.head, length, lasting, body)
+    if cookie:
+        return b"".join((lines, b"Set-Cookie: ", cookie, b"\r\n\r\n", body))
+    return lines + b"\r\n" + body
+
+
+@lru_cache(maxsize=HEADS_REMEMBERED)
+def _lines(status: int, head: bytes, length: int, keep: bool, modern: bool, date_line: bytes) -> bytes:
+    """The head of an answer as far as many visitors are given the same within a second."""
+    line = STATUS_LINES.get(status) or b"%d Answer" % status
+    lasting = (b"" if modern else b"Connection: keep-alive\r\n") if keep else b"Connection: close\r\n"
+    return b"HTTP/1.1 %b\r\n%b%bContent-Length: %d\r\n%b" % (line, date_line, head, length, lasting)

@@ -21,6 +21,9 @@ CHANGES = ("slower", "faster", "stale")
 """Why an estimate changed much: the site is busier than expected, the line moves faster, nothing new has been heard for a while."""
 
 
+RAY_BYTES = 7
+"""Random bytes of the ray that a process begins to count at."""
+
 RAY_SPREAD, RAY_MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
 """Multiplying by this odd number (2^64 / golden ratio) is one to one and spreads numbers that follow each other."""
 
@@ -181,11 +184,15 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """Answer from here. `head` is ready header lines (`Name: value\\r\\n` each) without Content-Length or Connection."""
+    """Answer from here. `head` is ready header lines (`Name: value\\r\\n` each) without Content-Length or Connection.
+
+    `set_cookie` is a whole Set-Cookie value, or empty: it stands apart, because the rest of the head is the same for many visitors.
+    """
 
     status: int
     head: bytes
     body: bytes
+    set_cookie: bytes = b""
 
 
 Reply = Forward | Answer

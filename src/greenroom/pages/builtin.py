@@ -15,7 +15,7 @@ import msgspec
 
 from greenroom.model.visit import Held
 from greenroom.pages.language import Language, language
-from greenroom.pages.variables import SECONDS_KEPT, Facts, chance_per_try, iso_second
+from greenroom.pages.variables import SECONDS_KEPT, Facts, chance_per_try, facts_of, iso_second
 
 Read = Callable[[Facts], bytes]
 
@@ -25,8 +25,11 @@ _STRING = re.compile(r'("[^"\n]*")')
 _BLANKS_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
 _BLANKS_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 
+MOMENTS_MAX = 16
+"""Pages for newcomers kept ready, per language: those of one second differ in when to try again, by a second or two."""
+
 SAID_MAX = 4_096
-"""Times kept ready in words, per language: more than the minutes of two days."""
+"""Times and numbers kept ready in words, per language: more than the minutes of two days."""
 
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -91,10 +94,20 @@ class BuiltIn:
         slots["draw"] = lambda facts: draw.fill(facts) if facts.held.receipt else b""
         self._pages = {view: _Filled(_pieces(_source("page.html"), view, words), slots) for view in LAYOUTS}
         self._words = {view: _Filled(_pieces(_words_json(view), view, words), slots) for view in LAYOUTS}
+        self._newcomers: dict[tuple[int, int], bytes] = {}
 
-    def html(self, facts: Facts) -> bytes:
-        """The whole page."""
-        return self._pages[view_of(facts.held)].fill(facts)
+    def html(self, held: Held) -> bytes:
+        """The whole page. Whoever has no place yet sees what everybody sees who came in the same second."""
+        view = view_of(held)
+        if view != "placing" or held.receipt:
+            return self._pages[view].fill(facts_of(held))
+        moment = (held.next_try_s, held.last_updated_ms // 1000)
+        page = self._newcomers.get(moment)
+        if page is None:
+            if len(self._newcomers) >= MOMENTS_MAX:
+                self._newcomers.clear()
+            page = self._newcomers[moment] = self._pages[view].fill(facts_of(held))
+        return page
 
     def words(self, facts: Facts) -> bytes:
         """What the page's script puts in place, as a JSON object."""
@@ -134,8 +147,8 @@ class _Filled:
 
 def _slots(words: Language) -> dict[str, Read]:
     """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
-    number, unknown = words.number, words.unknown.encode()
-    wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.at_most, words.span, words.time))
+    unknown = words.unknown.encode()
+    number, wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.number, words.at_most, words.span, words.time))
     changes = {name: text.encode() for name, text in words.changes.items()}
 
     @lru_cache(SECONDS_KEPT)
@@ -144,19 +157,19 @@ def _slots(words: Language) -> dict[str, Read]:
         return f"datetime={said}Z>{words.clock.format(clock=said[11:])}".encode()
 
     return {
-        "position": lambda f: number(f.held.position).encode() if f.held.position > 0 else b"",
-        "ahead": lambda f: number(f.held.ahead).encode() if f.held.position > 0 else b"",
+        "position": lambda f: number(f.held.position) if f.held.position > 0 else b"",
+        "ahead": lambda f: number(f.held.ahead) if f.held.position > 0 else b"",
         "wait": lambda f: wait(f.minutes, f.most) if f.known else unknown,
         "span": lambda f: span(f.p25, f.p75) if f.known else unknown,
         "chance": lambda f: words.chance(chance_per_try(f.held)).encode(),
-        "waiting": lambda f: number(f.held.waiting).encode() if f.held.waiting > 0 else b"",
+        "waiting": lambda f: number(f.held.waiting) if f.held.waiting > 0 else b"",
         "change": lambda f: changes.get(f.change, b""),
         "start": lambda f: time(f.start_minutes),
         "receipt": lambda f: f.held.receipt.encode(),
         "seal": lambda f: f.held.draw_commitment.encode(),
         "drawn": lambda f: words.drawn(f.held.drawn_place, f.held.drawn_size).encode() if f.held.drawn_place else b"",
         "next_try": lambda f: b"%d" % f.held.next_try_s,
-        "joined": lambda f: b"%d" % f.held.joined_ms,
+        "joined": lambda f: b"%d" % f.held.joined_ms if f.held.in_line else b"0",
         "value": lambda f: b" value=%d" % f.progress if f.progress >= 0 else b"",
         "clock": lambda f: clock(f.held.last_updated_ms // 1000),
     }

@@ -37,14 +37,14 @@ _encode = msgspec.json.Encoder().encode
 class Page:
     """One room's page. The caller adds Refresh, Retry-After and Set-Cookie behind the ready header lines."""
 
-    __slots__ = ("_built_in", "_follows", "_spoken", "_template", "html_head", "json_head", "language")
+    __slots__ = ("_built_in", "_spoken", "_template", "follows", "html_head", "json_head", "language")
 
     def __init__(self, language: str, template: Template | None, follows: bool = False) -> None:
         """`language` is that of the built-in page; `follows`: another one is shown to whoever asks for it."""
         self.language = language
         self._built_in = built_in(language)
         self._template = template
-        self._follows = follows
+        self.follows = follows
         self._spoken: dict[str, Page] = {}
         self.html_head = CUSTOM_HEAD if template else BUILT_IN_HEAD
         self.json_head = JSON_HEAD
@@ -55,11 +55,11 @@ class Page:
 
     def speaking(self, accept_language: bytes | None) -> "Page":
         """The page for a visitor with this Accept-Language header: the same unless the room follows it and we speak another one."""
-        wanted = asked_for(accept_language) if self._follows and accept_language else ""
+        wanted = asked_for(accept_language) if self.follows and accept_language else ""
         if not wanted or wanted == self.language:
             return self
         if wanted not in self._spoken:
-            self._spoken[wanted] = Page(wanted, self._template, self._follows)
+            self._spoken[wanted] = Page(wanted, self._template, self.follows)
         return self._spoken[wanted]
 
     @property
@@ -69,8 +69,7 @@ class Page:
 
     def html(self, held: Held) -> bytes:
         """The page for one visitor, UTF-8."""
-        facts = facts_of(held)
-        return self._template.render(facts) if self._template else self._built_in.html(facts)
+        return self._template.render(facts_of(held)) if self._template else self._built_in.html(held)
 
     def json(self, held: Held) -> bytes:
         """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: what is published, exactly, and our own beside it."""

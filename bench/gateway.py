@@ -2,7 +2,8 @@
 
     python bench/gateway.py [--rounds 5] [--seconds 5]
 
-nginx serves the origin, and a second nginx proxies it plainly with keep-alive on both sides: the physical limit. Each server
+nginx serves the origin, and a second nginx proxies it plainly with keep-alive on both sides: the physical limit. It proxies two
+pages: one of 1 KB, and one as long as the waiting page, because what a proxy costs grows with what it carries. Each server
 under test runs alone on CPU 0 (one worker), wrk and the origin share CPU 1, 64 connections. Rounds alternate between the
 contestants, so that a slow minute of the machine hits all of them; medians and ratios are printed.
 """
@@ -25,13 +26,15 @@ from pathlib import Path
 
 ORIGIN, NGINX, OPEN, CLOSED = 9100, 9101, 9102, 9103
 BODY = "x" * 1024
+SMALL, LONG = "nginx, plain proxy, 1 KB", "nginx, plain proxy, long page"
 DELAY_LUA = "function delay() return math.random(5, 15) end\n"
 
 ORIGIN_CONF = """
 worker_processes 1; daemon off; error_log /dev/null; pid {dir}/origin.pid;
 events {{ worker_connections 1024; }}
 http {{ access_log off; keepalive_requests 1000000000;
-  server {{ listen 127.0.0.1:{port} backlog=1024; location / {{ default_type text/html; return 200 "{body}"; }} }} }}
+  server {{ listen 127.0.0.1:{port} backlog=1024; location / {{ default_type text/html; return 200 "{body}"; }}
+    location = /page {{ default_type text/html; alias {dir}/page.html; open_file_cache max=8; }} }} }}
 """
 PROXY_CONF = """
 worker_processes 1; daemon off; error_log /dev/null; pid {dir}/proxy.pid;
@@ -88,9 +91,9 @@ def worker_of(process: subprocess.Popen[bytes]) -> int:
     return int(children[-1]) if children else process.pid
 
 
-def wrk(port: int, seconds: int, header: str = "", script: str = "") -> tuple[float, float]:
+def wrk(port: int, seconds: int, path: str = "/", header: str = "", script: str = "") -> tuple[float, float]:
     """Requests per second and p99 in milliseconds."""
-    command = ["taskset", "-c", "1", "wrk", "-t1", "-c64", f"-d{seconds}s", "--latency", f"http://127.0.0.1:{port}/"]
+    command = ["taskset", "-c", "1", "wrk", "-t1", "-c64", f"-d{seconds}s", "--latency", f"http://127.0.0.1:{port}{path}"]
     command += ["-H", header] if header else []
     command += ["-s", script] if script else []
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -101,13 +104,12 @@ def wrk(port: int, seconds: int, header: str = "", script: str = "") -> tuple[fl
     return rate, float(amount) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[unit]
 
 
-def visit(port: int) -> str:
-    """One visit; the Cookie header to come back with."""
+def visit(port: int) -> tuple[str, int]:
+    """One visit; the Cookie header to come back with, and how long the page is."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/")
     answer = connection.getresponse()
-    answer.read()
-    return "Cookie: " + (answer.getheader("Set-Cookie") or "").partition(";")[0]
+    return "Cookie: " + (answer.getheader("Set-Cookie") or "").partition(";")[0], len(answer.read())
 
 
 def main() -> None:
@@ -118,6 +120,7 @@ def main() -> None:
     greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path = Path(folder)
+        path.chmod(0o755)  # nginx serves the long page as another user
         (path / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
         (path / "proxy.conf").write_text(PROXY_CONF.format(dir=folder, port=NGINX, origin=ORIGIN))
         for port, limit in ((OPEN, 100_000), (CLOSED, 1)):
@@ -130,36 +133,40 @@ def main() -> None:
             port: stack.enter_context(running([greenroom, "serve", "--config", str(path / f"{port}.toml")], port, 0))
             for port in (OPEN, CLOSED)
         }
-        ticket, _ = visit(OPEN), visit(CLOSED)
-        waiting = visit(CLOSED)
+        (ticket, _), _ = visit(OPEN), visit(CLOSED)
+        waiting, length = visit(CLOSED)
+        (path / "page.html").write_text("x" * length)
         slow = str(path / "delay.lua")
         contestants = {
-            "nginx, plain proxy": (NGINX, "", "", worker_of(nginx)),
-            "greenroom, valid ticket": (OPEN, ticket, "", servers[OPEN].pid),
-            "greenroom, waiting page to a newcomer": (CLOSED, "", "", servers[CLOSED].pid),
-            "greenroom, waiting page to a ticket": (CLOSED, waiting, "", servers[CLOSED].pid),
-            "nginx, plain proxy, part load": (NGINX, "", slow, worker_of(nginx)),
-            "greenroom, valid ticket, part load": (OPEN, ticket, slow, servers[OPEN].pid),
+            SMALL: (NGINX, "/", "", "", worker_of(nginx)),
+            LONG: (NGINX, "/page", "", "", worker_of(nginx)),
+            "greenroom, valid ticket, 1 KB": (OPEN, "/", ticket, "", servers[OPEN].pid),
+            "greenroom, valid ticket, long page": (OPEN, "/page", ticket, "", servers[OPEN].pid),
+            "waiting page, newcomer": (CLOSED, "/", "", "", servers[CLOSED].pid),
+            "waiting page, newcomer who takes gzip": (CLOSED, "/", "Accept-Encoding: gzip", "", servers[CLOSED].pid),
+            "waiting page, somebody in line": (CLOSED, "/", waiting, "", servers[CLOSED].pid),
+            "nginx, 1 KB, part load": (NGINX, "/", "", slow, worker_of(nginx)),
+            "greenroom, 1 KB, part load": (OPEN, "/", ticket, slow, servers[OPEN].pid),
         }
         rates: dict[str, list[float]] = {name: [] for name in contestants}
         slowest: dict[str, list[float]] = {name: [] for name in contestants}
         cpu: dict[str, list[float]] = {name: [] for name in contestants}
         for _ in range(options.rounds):
-            for name, (port, header, script, pid) in contestants.items():
+            for name, (port, page, header, script, pid) in contestants.items():
                 before = cpu_seconds(pid)
-                rate, p99 = wrk(port, options.seconds, header, script)
+                rate, p99 = wrk(port, options.seconds, page, header, script)
                 rates[name].append(rate)
                 slowest[name].append(p99)
                 cpu[name].append((cpu_seconds(pid) - before) / (rate * options.seconds) * 1e6)
-        base = statistics.median(rates["nginx, plain proxy"])
-        print(f"{'':40} {'req/s':>8} {'/ nginx':>8} {'p99 ms':>7} {'CPU us/req':>10}")
+        small, long = statistics.median(rates[SMALL]), statistics.median(rates[LONG])
+        print(f"the long page and the waiting page have {length} bytes")
+        print(f"{'':38} {'req/s':>8} {'/ nginx 1 KB':>13} {'/ nginx long':>13} {'p99 ms':>7} {'CPU us/req':>10}")
         for name in contestants:
             rate = statistics.median(rates[name])
-            ratio = "" if "part load" in name else f"{rate / base:8.2f}"
-            print(f"{name:40} {rate:8.0f} {ratio:>8} {statistics.median(slowest[name]):7.2f} {statistics.median(cpu[name]):10.1f}")
+            ratios = " " * 27 if "part load" in name else f"{rate / small:13.2f} {rate / long:13.2f}"
+            print(f"{name:38} {rate:8.0f} {ratios} {statistics.median(slowest[name]):7.2f} {statistics.median(cpu[name]):10.1f}")
         added = [
-            ours - theirs
-            for ours, theirs in zip(slowest["greenroom, valid ticket, part load"], slowest["nginx, plain proxy, part load"], strict=True)
+            ours - theirs for ours, theirs in zip(slowest["greenroom, 1 KB, part load"], slowest["nginx, 1 KB, part load"], strict=True)
         ]
         print(f"p99 added over nginx at part load: median {statistics.median(added):.2f} ms")
 

@@ -220,7 +220,8 @@ class Reception:
         if updating or (room.json_response_enabled and arrival.header(b"accept") == b"application/json"):
             status, head, body = 200 if updating else room.queueing_status_code, page.json_head, page.json(held)
         else:
-            status, head, body = room.queueing_status_code, page.html_head, page.html(held)
+            status = room.queueing_status_code
+            head, body = page.shown(held, arrival.header(b"accept-encoding"))
         return Answer(status, held_head(head, held.next_try_s, status), body, cookie)
 
 

@@ -22,11 +22,15 @@ KNOWN_AS = {
 _ITEM = re.compile(r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?)\s*)?")
 
 
-@lru_cache(HEADERS_REMEMBERED)
 def asked_for(header: bytes) -> str:
     """The best of our languages for this header, or empty when it names none of them; what cannot be read is left out."""
+    return _asked_for(header[:HEADER_MAX])
+
+
+@lru_cache(HEADERS_REMEMBERED)
+def _asked_for(header: bytes) -> str:
     weighed = []
-    for index, part in enumerate(header[:HEADER_MAX].decode("latin-1").split(",")[:ASKED_MAX]):
+    for index, part in enumerate(header.decode("latin-1").split(",")[:ASKED_MAX]):
         found = _ITEM.fullmatch(part)
         weight = float(found[2] or 1) if found else 0.0
         if found and weight > 0:

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from gzip import compress
 from hashlib import sha256
 from importlib import resources
 
@@ -26,7 +27,7 @@ _BLANKS_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
 _BLANKS_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 
 MOMENTS_MAX = 16
-"""Pages for newcomers kept ready, per language: those of one second differ in when to try again, by a second or two."""
+"""Pages that many see, kept ready per language: those of one second differ in when to try again, by a second or two."""
 
 SAID_MAX = 4_096
 """Times and numbers kept ready in words, per language: more than the minutes of two days."""
@@ -62,6 +63,9 @@ LAYOUTS: dict[str, Layout] = {
     "closed": Layout(looks="end"),
 }
 
+SHARED = frozenset(view for view, layout in LAYOUTS.items() if not layout.hero and not layout.rows)
+"""Views without a number."""
+
 ROWS = ("position", "ahead", "wait", "chance", "waiting", "change")
 WORDS = ("title", "heading", "lead", "label", "next")
 DRAW = ("receipt", "seal", "drawn")
@@ -94,20 +98,25 @@ class BuiltIn:
         slots["draw"] = lambda facts: draw.fill(facts) if facts.held.receipt else b""
         self._pages = {view: _Filled(_pieces(_source("page.html"), view, words), slots) for view in LAYOUTS}
         self._words = {view: _Filled(_pieces(_words_json(view), view, words), slots) for view in LAYOUTS}
-        self._newcomers: dict[tuple[int, int], bytes] = {}
+        self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
-    def html(self, held: Held) -> bytes:
-        """The whole page. Whoever has no place yet sees what everybody sees who came in the same second."""
+    def html(self, held: Held) -> tuple[bytes, bytes]:
+        """The whole page, and the same compressed (or empty: nothing is compressed for one visitor alone).
+
+        Whoever has no place sees what everybody sees who came in the same second. No word of it is the visitor's, so how long it
+        is when compressed tells nobody anything.
+        """
         view = view_of(held)
-        if view != "placing" or held.receipt:
-            return self._pages[view].fill(facts_of(held))
-        moment = (held.next_try_s, held.last_updated_ms // 1000)
-        page = self._newcomers.get(moment)
-        if page is None:
-            if len(self._newcomers) >= MOMENTS_MAX:
-                self._newcomers.clear()
-            page = self._newcomers[moment] = self._pages[view].fill(facts_of(held))
-        return page
+        if held.in_line or held.receipt or view not in SHARED:
+            return self._pages[view].fill(facts_of(held)), b""
+        moment = (view, held.next_try_s, held.last_updated_ms // 1000)
+        found = self._shared.get(moment)
+        if found is None:
+            if len(self._shared) >= MOMENTS_MAX:
+                self._shared.clear()
+            page = self._pages[view].fill(facts_of(held))
+            found = self._shared[moment] = page, compress(page, mtime=0)
+        return found
 
     def words(self, facts: Facts) -> bytes:
         """What the page's script puts in place, as a JSON object."""

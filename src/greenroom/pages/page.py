@@ -4,6 +4,7 @@ import msgspec
 
 from greenroom.model.room import Room
 from greenroom.model.visit import Held
+from greenroom.pages.accept_encoding import takes_gzip
 from greenroom.pages.accept_language import asked_for
 from greenroom.pages.builtin import CONTENT_SECURITY_POLICY, alone, built_in
 from greenroom.pages.language import FALLBACK
@@ -37,7 +38,7 @@ _encode = msgspec.json.Encoder().encode
 class Page:
     """One room's page. The caller adds Refresh, Retry-After and Set-Cookie behind the ready header lines."""
 
-    __slots__ = ("_built_in", "_spoken", "_template", "follows", "html_head", "json_head", "language")
+    __slots__ = ("_built_in", "_packed_head", "_spoken", "_template", "follows", "html_head", "json_head", "language")
 
     def __init__(self, language: str, template: Template | None, follows: bool = False) -> None:
         """`language` is that of the built-in page; `follows`: another one is shown to whoever asks for it."""
@@ -46,12 +47,13 @@ class Page:
         self._template = template
         self.follows = follows
         self._spoken: dict[str, Page] = {}
-        self.html_head = CUSTOM_HEAD if template else BUILT_IN_HEAD
+        self.html_head = CUSTOM_HEAD if template else BUILT_IN_HEAD.replace(b"Vary: ", b"Vary: Accept-Encoding, ")
         self.json_head = JSON_HEAD
         if follows:
             self.html_head, self.json_head = (
                 head.replace(b"Vary: ", b"Vary: Accept-Language, ") for head in (self.html_head, self.json_head)
             )
+        self._packed_head = self.html_head + b"Content-Encoding: gzip\r\n"
 
     def speaking(self, accept_language: bytes | None) -> "Page":
         """The page for a visitor with this Accept-Language header: the same unless the room follows it and we speak another one."""
@@ -69,7 +71,14 @@ class Page:
 
     def html(self, held: Held) -> bytes:
         """The page for one visitor, UTF-8."""
-        return self._template.render(facts_of(held)) if self._template else self._built_in.html(held)
+        return self._template.render(facts_of(held)) if self._template else self._built_in.html(held)[0]
+
+    def shown(self, held: Held, accept_encoding: bytes | None) -> tuple[bytes, bytes]:
+        """Header lines and body of the page for one visitor, compressed when both sides can."""
+        if self._template:
+            return self.html_head, self._template.render(facts_of(held))
+        page, packed = self._built_in.html(held)
+        return (self._packed_head, packed) if packed and takes_gzip(accept_encoding) else (self.html_head, page)
 
     def json(self, held: Held) -> bytes:
         """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: what is published, exactly, and our own beside it."""

@@ -1,0 +1,23 @@
+"""Whether a browser takes a compressed page: its Accept-Encoding header."""
+
+import re
+from functools import lru_cache
+
+HEADER_MAX = 256
+"""Bytes that are looked at: browsers name four or five codings."""
+
+HEADERS_REMEMBERED = 1_024
+"""Headers whose answer is remembered, at most half a megabyte: browsers send a dozen different ones."""
+
+_GZIP = re.compile(rb"(?:\A|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=([01](?:\.[0-9]{0,3})?)[ \t]*)?(?:,|\Z)", re.IGNORECASE)
+
+
+def takes_gzip(header: bytes | None) -> bool:
+    """Whether gzip is named and not refused by `q=0`. A `*` does not count: it is sent by programs that never unpack anything."""
+    return header is not None and _named(header[:HEADER_MAX])
+
+
+@lru_cache(HEADERS_REMEMBERED)
+def _named(header: bytes) -> bool:
+    found = _GZIP.search(header)
+    return found is not None and float(found[1] or 1) > 0

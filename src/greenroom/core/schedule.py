@@ -32,6 +32,11 @@ class Effective(msgspec.Struct, frozen=True):
         return self.room.queueing_method == "passthrough" and not self.room.queue_all and self.phase is not Phase.PREQUEUE
 
     @property
+    def turns_away(self) -> bool:
+        """Whether newcomers are told that it is closed: there is no next try."""
+        return self.room.queueing_method == "reject" and not self.room.queue_all and self.phase is not Phase.PREQUEUE
+
+    @property
     def ledger_room(self) -> Room:
         """The room as the ledger is told: a pre-queue holds everybody, whatever the method, like queue_all."""
         return replace(self.room, queue_all=True) if self.phase is Phase.PREQUEUE else self.room

@@ -44,6 +44,8 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     cookies: CookieWriter
     cookie_name: bytes
     counts: Counter[str]
+    holds_nobody: bool
+    turns_away: bool
     bypass: Bypass | None = None
     drawing: Drawing | None = None
 
@@ -142,6 +144,8 @@ def compile_room(
             cookies=cookies,
             cookie_name=room.cookie_name.encode(),
             counts=counts,
+            holds_nobody=effective.holds_nobody,
+            turns_away=effective.turns_away,
             bypass=bypass,
             drawing=drawing,
         )

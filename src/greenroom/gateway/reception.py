@@ -116,7 +116,7 @@ class Reception:
         return compiled.cookies.expire()
 
     def _ask(self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], brought: Found, now_ms: int, then: Then) -> None:
-        able = bool(tickets) or compiled.effective.holds_nobody or may_take_place(arrival, compiled.room.json_response_enabled)
+        able = bool(tickets) or compiled.holds_nobody or may_take_place(arrival, compiled.room.json_response_enabled)
         question = decide(compiled.room, tickets, now_ms, able)
         if question is PLACELESS:
             compiled.counts["placeless"] += 1
@@ -189,40 +189,40 @@ class Reception:
         room, page, now_ms = compiled.room, compiled.page, self._now_ms()
         if page.follows:
             page = page.speaking(arrival.header(b"accept-language"))
-        spelled = _spelled(brought, ticket)
+        spelled = _spelled(brought, ticket) if brought else None
         if question is not PEEK:
             ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
-        closed = room.queueing_method == "reject" and not room.queue_all and compiled.effective.phase is not Phase.PREQUEUE
-        refresh_ms, next_try_ms = ticket.refresh_ms, ticket.checked_ms + ticket.refresh_ms - now_ms
+        checked_ms, refresh_ms, position = ticket.checked_ms, ticket.refresh_ms, outcome.position
+        next_try_s = 0 if compiled.turns_away else max(1, -((now_ms - checked_ms - refresh_ms) // 1000))
         held = Held(
-            now_ms=now_ms,
-            method=room.queueing_method,
-            last_updated_ms=ticket.checked_ms,
-            refresh_s=0 if closed else -(-refresh_ms // 1000),
-            next_try_s=0 if closed else -(-next_try_ms // 1000) if next_try_ms > 0 else 1,
-            estimate=outcome.estimate,
+            now_ms,
+            room.queueing_method,
+            checked_ms,
+            0 if compiled.turns_away else -(-refresh_ms // 1000),
+            next_try_s,
+            outcome.estimate,
             queue_all=room.queue_all,
-            position=outcome.position,
+            position=position,
             ahead=outcome.ahead,
             waiting=outcome.waiting,
             joined_ms=arrival_ms_of(ticket.key),
-            in_line=outcome.position > 0,
+            in_line=position > 0,
             storage_failed=outcome.storage_failed,
         )
         if compiled.effective.event or compiled.drawing:
             held = _with_event(held, compiled, ticket.id)
         cookie = b""
         known = not (outcome.storage_failed and question is VIEW)  # else the ticket of a session is kept as it is
-        if known and (spelled is not None or not closed):
+        if known and (spelled is not None or not compiled.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
             cookie = compiled.cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms)
+        status = room.queueing_status_code
         updating = arrival.header(UPDATE_HEADER) is not None
         if updating or (room.json_response_enabled and arrival.header(b"accept") == b"application/json"):
-            status, head, body = 200 if updating else room.queueing_status_code, page.json_head, page.json(held)
+            status, head, body = 200 if updating else status, page.json_head, page.json(held)
         else:
-            status = room.queueing_status_code
             head, body = page.shown(held, arrival.header(b"accept-encoding"))
-        return Answer(status, held_head(head, held.next_try_s, status), body, cookie)
+        return Answer(status, held_head(head, next_try_s, status), body, cookie)
 
 
 def _drawn(drawing: Drawing, brought: Found) -> Found:

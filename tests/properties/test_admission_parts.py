@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from greenroom.admission import records
 from greenroom.admission.coordinator import rounded
-from greenroom.admission.ledger import spread
 from greenroom.admission.line import GRACE_MS, STRETCH_MAX, Line
 from greenroom.admission.records import RECORD, Memory, remember, snapshot
+from greenroom.admission.refresh import spread
 from greenroom.admission.wheel import Wheel
 from greenroom.model.visit import arrival_ms_of, make_key
 

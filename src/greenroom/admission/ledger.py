@@ -26,6 +26,7 @@ from greenroom.admission.line import GRACE_MS, Line
 from greenroom.admission.messages import SyncDown, SyncUp
 from greenroom.admission.moves import Moves
 from greenroom.admission.records import ADMIT, END, PLACE, SESSION, Memory, pack
+from greenroom.admission.refresh import CALLED_REFRESH_MS, by_rank, later, soon
 from greenroom.admission.sessions import Sessions
 from greenroom.admission.visiting import hear
 from greenroom.admission.waits import Waits, not_before
@@ -33,7 +34,6 @@ from greenroom.admission.wheel import CELL_BITS
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing, arrival_ms_of
 
-CALLED_REFRESH_MS = 2_000
 SWEEP_LIMIT = 20_000
 """Entries looked at in one sweep, about 10 ms; the rest comes a quarter of a second later."""
 PACE_MS = 10_000
@@ -91,7 +91,7 @@ class Ledger:
             source = self._newcomer_source(now_ms)
             if source:
                 return self._admit(ticket_id, source, now_ms, None)
-        return self._outside(now_ms, luck, len(self.line), self.line_ms(now_ms))
+        return self._outside(now_ms, luck, len(self.line.slots), self.line_ms(now_ms))
 
     def poll(self, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
         """A waiting ticket came back in time: the place is taken, and a try is made."""
@@ -139,7 +139,7 @@ class Ledger:
         rank = line.rank(key)
         attempted_ms, refresh_ms = line.attempted[slot], line.refresh[slot]
         estimate = not_before(attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, arrival_ms_of(key), now_ms))
-        return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line), estimate, self.halted)
+        return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line.slots), estimate, self.halted)
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """An accepted ticket: a living session is renewed when the last renewal is older than q."""
@@ -348,7 +348,7 @@ class Ledger:
         lease = self.lease
         if self._calling.overdraws:
             return lease.source(now_ms, True)
-        if lease.permits > len(self.line) and not lease.queueing:
+        if lease.permits > len(self.line.slots) and not lease.queueing:
             return Source.PERMIT
         return None if self.line.slots or lease.connected(now_ms) else lease.source(now_ms, False)
 
@@ -376,9 +376,9 @@ class Ledger:
 
     def _outside(self, now_ms: int, luck: int, ahead: int, arrival_ms: int) -> Outcome:
         """Held without a place; the next try is soon, so the place gets real soon."""
-        refresh_ms = 0 if self._rejecting else spread(CALLED_REFRESH_MS, 25, luck)
+        refresh_ms = 0 if self._rejecting else soon(luck)
         estimate = not_before(refresh_ms, self._estimate(ahead + 1, arrival_ms, now_ms))
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line), estimate, self.halted)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
 
     def _hold(self, slot: int, rank: int, now_ms: int, luck: int) -> Outcome:
         """Held in line until the next try."""
@@ -386,35 +386,25 @@ class Ledger:
         refresh_ms = self._refresh(slot, rank, estimate, luck)
         self.line.expect(slot, now_ms, refresh_ms)
         estimate = not_before(refresh_ms, estimate)
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line), estimate, self.halted)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line.slots), estimate, self.halted)
 
     def _refresh(self, slot: int, rank: int, estimate: Estimate | None, luck: int) -> int:
-        """Milliseconds until the next try: soon for the called, the more often the nearer for fifo; 0 where pages do not refresh.
-
-        The first few try often however slow the line is: should the head be a ghost, the next is there.
-        """
+        """Milliseconds until the next try; 0 where pages do not refresh."""
         if self._rejecting:
             return 0
         if self._open and self._calling.called(slot, rank, self.lease.permits, self._look):
-            return spread(CALLED_REFRESH_MS, 25, luck)
-        wait_ms = self._refresh_max_ms
+            return soon(luck)
         if self._open and self._method == "fifo":
-            wait_ms = min(wait_ms, CALLED_REFRESH_MS * (rank + 1))
-            if estimate:
-                wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, int(estimate.p50_s * 333)))
-        return spread(wait_ms, 10, luck)
+            return by_rank(rank, estimate, self._refresh_max_ms, luck)
+        return later(self._refresh_max_ms, luck)
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
         """None is unknown: nobody is let in, or nothing is believed."""
-        return self.waits.estimate(self.lease, position, len(self.line), arrival_ms, now_ms) if self._open and not self.halted else None
+        known = self._open and not self.halted
+        return self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms) if known else None
 
     def _horizon_ms(self, now_ms: int) -> int | None:
         horizon_ms, answered_ms = self.lease.horizon_ms, self.lease.answered_ms
         if horizon_ms is None or answered_ms is None:
             return None
         return horizon_ms + now_ms - answered_ms + HORIZON_SLACK_MS + int(self._gap_ms)
-
-
-def spread(value_ms: int, percent: int, luck: int) -> int:
-    """`value_ms` give or take up to this many percent, so that a crowd does not come back in step."""
-    return value_ms + value_ms * percent * ((luck & 0xFFFF) - 0x8000) // (100 << 15)

@@ -22,6 +22,11 @@ host = "other.example"
 total_active_users = 1000
 new_users_per_minute = 100000
 [[rooms]]
+name = "single"
+host = "single.example"
+total_active_users = 1
+new_users_per_minute = 1
+[[rooms]]
 name = "open"
 host = "open.example"
 total_active_users = 100000
@@ -34,6 +39,7 @@ SLOW_S = 1.0
 class Target:
     def __init__(self, running: Running, origin: NotingOrigin) -> None:
         self.running, self.origin = running, origin
+        self.inside = ""  # the ticket of the only one in the room `single`
 
     def ask(self, cookies: bytes | str = b"", host: str = "open.example", lines: bytes = b"") -> Got:
         """One request with this Cookie header; it must be answered soon, and not with an error of ours."""
@@ -176,3 +182,13 @@ def test_one_stolen_waiting_ticket_is_one_place_however_many_use_it(target: Targ
     for _ in range(50):
         assert not target.ask(f"{NAME}={ticket}", host="full.example").from_origin
     assert target.waiting("full") == 1
+
+
+@pytest.mark.parametrize("beside", [b"", b"Connection: keep-alive\r\n", b"Connection: keep-alive\r\nX_Y: 1\r\n", b"X_Y: 1\r\nX_Z: 2\r\n"])
+def test_a_ticket_among_several_cookie_lines_lets_in_its_bearer_and_nobody_who_shares_a_line_with_him(target: Target, beside: bytes) -> None:
+    target.inside = ticket = target.inside or target.ticket("single.example")
+    shared = b"lang=%d" % len(beside)
+    for _ in range(2):
+        both = b"Cookie: " + f"{NAME}={ticket}".encode() + b"\r\nCookie: " + shared + b"\r\n"
+        assert target.ask(host="single.example", lines=beside + both).from_origin
+        assert not target.ask(shared, host="single.example", lines=beside).from_origin

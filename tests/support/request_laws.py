@@ -39,6 +39,7 @@ def _means_one_thing(head: RequestHead) -> None:
     names = [name for name, _ in arrival.headers]
     assert all(name and name == name.lower() and b"_" not in name for name in names)
     assert names.count(b"host") == 1
+    assert arrival.facts == (dict(arrival.headers) if len(set(names)) == len(names) else None)
     assert not any(byte in value for _, value in arrival.headers for byte in (b"\r", b"\n", b"\x00"))
 
 

@@ -191,6 +191,34 @@ def test_a_name_with_an_underscore_is_not_heard():
     assert head.content_length is None
 
 
+@pytest.mark.parametrize("unheard", [0, 1, 2, 3])
+@pytest.mark.parametrize("beside", [[], ["Connection: keep-alive"], ["Upgrade: x"], ["Connection: keep-alive", "Upgrade: x"]])
+@pytest.mark.parametrize("times", [1, 2, 3, 4])
+def test_facts_are_given_exactly_when_no_name_comes_twice(times, beside, unheard):
+    """A ticket was once remembered by the last of two Cookie lines, so that whoever sent that line alone came in with it."""
+    arrival = understood(*beside, *["X_Y: 1"] * unheard, *[f"Cookie: c{number}=1" for number in range(times)]).arrival
+    assert [name for name, _ in arrival.headers].count(b"cookie") == times
+    assert (arrival.facts is None) == (times > 1)
+    assert arrival.header(b"cookie") == b"c0=1"
+    assert arrival.header(b"connection") == (b"keep-alive" if "Connection: keep-alive" in beside else None)
+
+
+@pytest.mark.parametrize("unheard", [0, 1, 2])
+@pytest.mark.parametrize("beside", [[], ["Connection: keep-alive"], ["Cookie: a=1"]])
+@pytest.mark.parametrize(
+    "twice",
+    [
+        ["Host: other"],
+        ["Content-Length: 3", "Content-Length: 5"],
+        ["Content-Length: 5", "Content-Length: 5"],
+        ["Transfer-Encoding: identity", "Transfer-Encoding: chunked"],
+        ["Expect: foo", "Expect: 100-continue"],
+    ],
+)
+def test_what_must_stand_alone_is_refused_twice_whatever_else_is_sent(twice, beside, unheard):
+    assert status(*beside, *["X_Y: 1"] * unheard, *twice, start="POST / HTTP/1.1") == 400
+
+
 def test_there_may_be_as_many_headers_as_the_limit_and_no_more():
     lines = [f"x{number}: 1" for number in range(Limits().header_lines)]
     assert len(understood(*lines[1:]).arrival.headers) == Limits().header_lines

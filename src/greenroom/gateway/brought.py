@@ -5,6 +5,7 @@ Only a header whose every candidate was a ticket is: time makes no ticket less p
 """
 
 from greenroom.gateway.cookies import ticket_values
+from greenroom.gateway.forwarded import Headers
 from greenroom.gateway.tickets import Sealer
 from greenroom.model.visit import Arrival, Ticket
 
@@ -31,7 +32,7 @@ class Brought:
     def find(self, arrival: Arrival, cookie_name: bytes, room_id: bytes, now_ms: int) -> Found:
         """Every real ticket for this room among the cookies."""
         if arrival.facts is None:  # some header came twice
-            return self._read(arrival, cookie_name, room_id, now_ms)[0]
+            return self._read(arrival.headers, cookie_name, room_id, now_ms)[0]
         header = arrival.facts.get(b"cookie")
         if header is None:
             return ()
@@ -40,16 +41,16 @@ class Brought:
         key = (header, cookie_name, room_id)
         found = self._known.get(key)
         if found is None:
-            found, whole = self._read(arrival, cookie_name, room_id, now_ms)
+            found, whole = self._read(((b"cookie", header),), cookie_name, room_id, now_ms)  # of what is remembered by, and nothing else
             if whole and len(header) <= HEADER_REMEMBERED_MAX:
                 if len(self._known) >= HEADERS_REMEMBERED:
                     self._known.clear()
                 self._known[key] = found
         return found
 
-    def _read(self, arrival: Arrival, cookie_name: bytes, room_id: bytes, now_ms: int) -> tuple[Found, bool]:
+    def _read(self, headers: Headers, cookie_name: bytes, room_id: bytes, now_ms: int) -> tuple[Found, bool]:
         """The tickets, and whether every candidate was one."""
-        values = ticket_values(arrival.headers, cookie_name)
+        values = ticket_values(headers, cookie_name)
         opened = [(self._sealer.open(value, room_id, now_ms), value) for value in values]
         found = tuple([(ticket, value) for ticket, value in opened if ticket is not None])
         return found, len(found) == len(values)

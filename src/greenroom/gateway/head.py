@@ -211,19 +211,21 @@ def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
     facts = dict(headers)
     if _WRONG in facts:
         return Refusal(400, "a header name is not a token")
-    if _UNHEARD in facts:
+    if facts.pop(_UNHEARD, None) is not None:
         headers = tuple([item for item in headers if item[0] != _UNHEARD])
-    if len(facts) != len(headers):
-        twice = _repeated(headers)
-        if twice:
-            return Refusal(400, f"{twice} is sent more than once")
-        for listed in (b"connection", b"upgrade"):
+    if len(facts) == len(headers):
+        return _section(raw, headers, facts, True, peer)
+    twice = _repeated(headers)
+    if twice:
+        return Refusal(400, f"{twice} is sent more than once")
+    for listed in (b"connection", b"upgrade"):
+        if listed in facts:
             facts[listed] = b",".join([value for name, value in headers if name == listed])
-    return _section(raw, headers, facts, peer)
+    return _section(raw, headers, facts, False, peer)
 
 
-def _section(raw: bytes, headers: Headers, facts: _Facts, peer: Peer) -> Section | Refusal:
-    """What the checked lines say: whom it is from, how long it is, what becomes of the connection."""
+def _section(raw: bytes, headers: Headers, facts: _Facts, once: bool, peer: Peer) -> Section | Refusal:
+    """What the checked lines say: whom it is from, how long it is, what becomes of the connection. `once`: no name comes twice."""
     origin = _visitor(headers, facts, peer)
     if isinstance(origin, Refusal):
         return origin
@@ -241,7 +243,7 @@ def _section(raw: bytes, headers: Headers, facts: _Facts, peer: Peer) -> Section
         return Refusal(417, "the only expectation met here is 100-continue")
     websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
     return Section(
-        raw, headers, facts if len(facts) == len(headers) else None, client, scheme, host, facts[b"host"], authority, content_length,
+        raw, headers, facts if once else None, client, scheme, host, facts[b"host"], authority, content_length,
         chunked, b"close" in hops, b"keep-alive" in hops, expected is not None and body, websocket, hops,
     )  # fmt: skip
 

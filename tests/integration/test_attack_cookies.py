@@ -185,7 +185,9 @@ def test_one_stolen_waiting_ticket_is_one_place_however_many_use_it(target: Targ
 
 
 @pytest.mark.parametrize("beside", [b"", b"Connection: keep-alive\r\n", b"Connection: keep-alive\r\nX_Y: 1\r\n", b"X_Y: 1\r\nX_Z: 2\r\n"])
-def test_a_ticket_among_several_cookie_lines_lets_in_its_bearer_and_nobody_who_shares_a_line_with_him(target: Target, beside: bytes) -> None:
+def test_a_ticket_among_several_cookie_lines_lets_in_its_bearer_and_nobody_who_shares_a_line_with_him(
+    target: Target, beside: bytes
+) -> None:
     target.inside = ticket = target.inside or target.ticket("single.example")
     shared = b"lang=%d" % len(beside)
     for _ in range(2):

@@ -392,7 +392,7 @@ def test_an_origin_that_answers_before_it_has_read_the_body_is_heard(rig, run) -
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"STREAM / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 1000)
             response = await talk.response()
-            assert (response.status, response.body) == (413, b"big")
+            assert (response.status, response.body, response.header("Connection")) == (413, b"big", "close")
             assert await talk.rest() == b""
             await rig.until(lambda: not rig.counts.origin_connections_open, "a half-sent request's connection is not used again")
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, cast
 
 from greenroom.gateway.body import BadBody
 from greenroom.gateway.exchange import Exchange
-from greenroom.gateway.flow import Flow
+from greenroom.gateway.flow import AHEAD, ORIGIN, Flow
 from greenroom.gateway.head import Peer, RequestHead, read_head
 from greenroom.gateway.head_limits import hopeless
 from greenroom.gateway.replies import OUTAGE
@@ -36,15 +36,12 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 TURN_REQUESTS = 32
 """Pipelined requests answered before other connections get their turn."""
 
-AHEAD, ORIGIN = 1, 2
-"""Why reading is paused: too much is kept, or the origin does not keep up."""
-
 
 class VisitorConnection(asyncio.Protocol):
     """One connection of a visitor."""
 
     __slots__ = (
-        "_buffer", "_ending", "_head_since", "_reading",
+        "_buffer", "_ending", "_head_since", "_reading", "_turn_over",
         "body", "counts", "deadline", "exchange", "flow", "gateway", "half_closed", "limits", "peer", "requests", "transport",
         "write_paused",
     )  # fmt: skip
@@ -67,6 +64,7 @@ class VisitorConnection(asyncio.Protocol):
         self._ending = False
         self._head_since = 0.0  # when the first byte of an unfinished head came
         self._reading = False  # in _read_requests: not to be entered again
+        self._turn_over = False  # the next requests are read when the others had their turn
 
     # What asyncio calls
 
@@ -96,7 +94,7 @@ class VisitorConnection(asyncio.Protocol):
                 self._buffer = self._buffer + data if self._buffer else data
                 if exchange is None:
                     self._read_requests()
-                if len(self._buffer) > self.limits.pipelined_bytes and (self.exchange is not None or self.write_paused):
+                if len(self._buffer) > self.limits.pipelined_bytes and self._waits():
                     self.flow.pause(AHEAD)
         except BadBody as bad:
             self.refuse(bad.status, str(bad))
@@ -106,7 +104,9 @@ class VisitorConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The visitor sends no more. Nearly always it has gone; one that only closed its sending side gets a little time."""
         exchange, body = self.exchange, self.body
-        if exchange is None or exchange.tunnelling or self._ending or (body is not None and body.flowing):
+        if self._ending or (body is not None and body.flowing) or (exchange is not None and exchange.tunnelling):
+            return False
+        if not self._waits() or (exchange is None and not self._buffer):
             return False
         if self.peer.scheme == "https":  # TLS cannot be closed by half
             return False
@@ -117,7 +117,7 @@ class VisitorConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The visitor does not keep up."""
         self.write_paused = True
-        self.expect(self.limits.send_idle_s)
+        self.expect_taken()
         if self.exchange is not None and self.exchange.origin is not None:
             self.exchange.origin.pause()
 
@@ -127,7 +127,7 @@ class VisitorConnection(asyncio.Protocol):
         if self._ending:
             self.expect(self.limits.linger_s)
         elif self.exchange is not None:
-            self.progressed()
+            self.exchange.progressed()
             if self.exchange.origin is not None:
                 self.exchange.origin.resume()
         else:
@@ -144,6 +144,14 @@ class VisitorConnection(asyncio.Protocol):
 
     # Heads
 
+    def _waits(self) -> bool:
+        """Whether what is kept waits for us: for an answer, for the visitor to take one, or for its turn."""
+        return self.exchange is not None or self.write_paused or self._turn_over
+
+    def _next_turn(self) -> None:
+        self._turn_over = False
+        self._read_on()
+
     def _read_on(self) -> None:
         """Reads requests from the buffer, called from outside `data_received`."""
         try:
@@ -153,23 +161,25 @@ class VisitorConnection(asyncio.Protocol):
 
     def _read_requests(self) -> None:
         """Takes complete requests from the buffer, one at a time, until one takes longer or the turn is over."""
-        if self._reading:
+        if self._reading or self._turn_over:
             return
-        self._reading = True
+        self._reading, unfinished = True, False
         try:
             turn = TURN_REQUESTS
             while self._buffer and self.exchange is None and self.body is None and not self.write_paused and not self._ending:
                 if not turn:
-                    self.gateway.later(self._read_on)
+                    self._turn_over = True
+                    self.gateway.later(self._next_turn)
                     break
                 turn -= 1
                 if not self._read_request():
+                    unfinished = True
                     if self.half_closed and self.exchange is None:
                         self.close()
                     break
         finally:
             self._reading = False
-            if self.flow.reasons & AHEAD and len(self._buffer) <= self.limits.pipelined_bytes:
+            if self.flow.reasons & AHEAD and (unfinished or len(self._buffer) <= self.limits.pipelined_bytes):
                 self.flow.resume(AHEAD)
 
     def _read_request(self) -> bool:
@@ -177,6 +187,8 @@ class VisitorConnection(asyncio.Protocol):
         data, limits = self._buffer, self.limits
         if data[0] == 13 and data[:2] == b"\r\n":  # one empty line before a request is tolerated: old clients end bodies with it
             data = self._buffer = data[2:]
+            if not data:
+                return False
         end = data.find(b"\r\n\r\n") + 4
         if end < 4:
             return self._wait_for_head(data)
@@ -195,7 +207,7 @@ class VisitorConnection(asyncio.Protocol):
             self.body = RequestBody(head, limits)
         self.gateway.receive(head.arrival, exchange.replied)
         if self.exchange is exchange and exchange.forward is None:
-            self.deadline = self.gateway.now() + limits.decision_s
+            self.expect(limits.decision_s)
         return True
 
     def _wait_for_head(self, data: bytes) -> bool:
@@ -239,8 +251,11 @@ class VisitorConnection(asyncio.Protocol):
         self.body = None
         self._buffer = body.rest
 
-    def _can_go_on(self, body: RequestBody, head: RequestHead) -> bool:
-        """Whether the next request can be found: the body is read, or so little is left that it may be thrown away."""
+    def can_go_on(self, head: RequestHead) -> bool:
+        """Whether the next request can be found: the body is read, or so little is left that it may be thrown away. To be asked once."""
+        body = self.body
+        if body is None:
+            return True
         if not body.flowing and not body.take_unwanted(self.take_buffer(), head.expect_continue):
             return False
         if body.done:
@@ -262,38 +277,22 @@ class VisitorConnection(asyncio.Protocol):
         """Whether it is between requests."""
         return self.exchange is None and self.body is None and not self._buffer
 
-    @property
-    def paused_for_origin(self) -> bool:
-        """Whether it is the origin that keeps the request's body waiting."""
-        return bool(self.flow.reasons & ORIGIN)
-
-    def pause_for_origin(self) -> None:
-        """Read no more of the request until the origin has taken what there is."""
-        self.flow.pause(ORIGIN)
-        self.expect(self.limits.origin_read_s)
-
-    def resume_for_origin(self) -> None:
-        """The origin has taken it, or will not need it."""
-        if self.flow.reasons & ORIGIN:
-            self.flow.resume(ORIGIN)
-            if self.body is not None:
-                self.body.wait(self.gateway.now())
-            self.expect(self.limits.body_idle_s if self.body is not None else self.limits.origin_read_s)
-
     def expect(self, seconds: float) -> None:
         """Something must happen within these seconds, or `overdue` is called."""
         if self.half_closed and not self.write_paused and not self._ending:
             seconds = min(seconds, self.limits.half_closed_s)
         self.deadline = self.gateway.now() + seconds
 
-    def progressed(self) -> None:
-        """The origin sent something."""
-        if not self.write_paused:
-            self.expect(self.limits.origin_read_s)
+    def expect_taken(self) -> None:
+        """The visitor must take what is written."""
+        self.flow.mark()
+        self.expect(self.limits.send_idle_s)
 
     def overdue(self) -> None:
-        """The deadline has passed."""
-        if self._ending or (self.write_paused and self.exchange is None):
+        """The deadline has passed. Whoever reads slowly, but reads, gets more time."""
+        if (self.write_paused or self._ending) and self.flow.taken >= max(1, self.limits.send_rate * self.limits.send_idle_s):
+            self.expect_taken()
+        elif self._ending or (self.write_paused and self.exchange is None):
             self.transport.abort()
         elif self.exchange is not None:
             self.exchange.overdue()
@@ -314,8 +313,7 @@ class VisitorConnection(asyncio.Protocol):
         exchange = self.exchange
         if exchange is not None:
             head = exchange.head
-            body = self.body
-            keep = not last and self.lasts(head) and (body is None or self._can_go_on(body, head))
+            keep = not last and self.lasts(head) and self.can_go_on(head)
             exchange.answered = True
             self._write_answer(answer, head, keep)
             self.finished(keep)
@@ -333,6 +331,9 @@ class VisitorConnection(asyncio.Protocol):
         """Answers a request that goes no further, and closes: where the next one begins is unknown. Always False."""
         exchange = self.exchange
         self.counts.refused += 1
+        if exchange is None and self.body is not None:  # of a request that has its answer
+            self._end(True)
+            return False
         if exchange is None:
             self.counts.requests += 1
         else:
@@ -369,13 +370,11 @@ class VisitorConnection(asyncio.Protocol):
         if exchange is not None:
             exchange.visitor = None
         body = self.body
-        if body is not None:
-            keep = keep and exchange is not None and self._can_go_on(body, exchange.head)
-            if keep and self.body is not None:
-                body.wait(self.gateway.now())
         if not keep:
-            self._end(unread or self.body is not None or bool(self._buffer))
+            self._end(unread or body is not None or bool(self._buffer))
             return
+        if body is not None:
+            body.wait(self.gateway.now())
         if not self.write_paused:
             self.deadline = self.gateway.now() + self.limits.keep_alive_s
         if self._buffer:
@@ -391,7 +390,10 @@ class VisitorConnection(asyncio.Protocol):
         self._ending = True
         self._buffer, self.body = b"", None
         self.flow.resume(AHEAD | ORIGIN)
-        self.deadline = self.gateway.now() + (self.limits.send_idle_s if self.write_paused else self.limits.linger_s)
+        if self.write_paused:
+            self.expect_taken()
+        else:
+            self.expect(self.limits.linger_s)
         if self.transport.can_write_eof():
             self.transport.write_eof()
 
@@ -399,7 +401,7 @@ class VisitorConnection(asyncio.Protocol):
         """Closes when everything is written."""
         self._ending = True
         self._buffer, self.body = b"", None
-        self.deadline = self.gateway.now() + self.limits.send_idle_s
+        self.expect_taken()
         self.transport.close()
 
     def cut(self, *, reset: bool) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from greenroom.gateway.answer_head import AnswerHead, visitor_lines
 from greenroom.gateway.body import LAST_CHUNK, BadBody, chunk
+from greenroom.gateway.flow import ORIGIN
 from greenroom.gateway.head import RequestHead
 from greenroom.gateway.origin_connection import NO_BODY, OriginConnection
 from greenroom.gateway.outgoing import outgoing_head
@@ -143,14 +144,30 @@ class Exchange:
             self.origin.write(data)
 
     def origin_is_full(self) -> None:
-        """The origin does not keep up with the request."""
-        if self.visitor is not None:
-            self.visitor.pause_for_origin()
+        """The origin does not keep up with the request: read no more of it until it has taken what there is."""
+        visitor = self.visitor
+        if visitor is not None:
+            visitor.flow.pause(ORIGIN)
+            visitor.expect(visitor.limits.origin_read_s)
 
     def origin_has_room(self) -> None:
-        """The origin caught up."""
-        if self.visitor is not None:
-            self.visitor.resume_for_origin()
+        """The origin caught up, or will not need it."""
+        visitor = self.visitor
+        if visitor is not None and visitor.flow.reasons & ORIGIN:
+            visitor.flow.resume(ORIGIN)
+            if visitor.body is not None:
+                visitor.body.wait(visitor.gateway.now())
+            visitor.expect(visitor.limits.body_idle_s if visitor.body is not None else self._silence_s(visitor))
+
+    def progressed(self) -> None:
+        """The origin sent something, or what it sent was taken."""
+        visitor = self.visitor
+        if visitor is not None and not visitor.write_paused:
+            visitor.expect(self._silence_s(visitor))
+
+    def _silence_s(self, visitor: VisitorConnection) -> int:
+        """How long nothing may come from the origin."""
+        return visitor.limits.tunnel_idle_s if self.tunnelling else visitor.limits.origin_read_s
 
     # The origin, answer side
 
@@ -160,7 +177,7 @@ class Exchange:
         if visitor is None:
             return
         visitor.counts.origin_answers[1] += 1
-        visitor.progressed()
+        self.progressed()
         if head.status != 100 and self.head.minor:
             visitor.write(visitor_lines(head, b"", visitor.gateway.receiver.own_cookies) + b"\r\n")
 
@@ -175,7 +192,7 @@ class Exchange:
         if head.command and forward.obeys_origin:
             cookie = gateway.receiver.obey(forward, head.command) or cookie
         request = self.head
-        keep = visitor.lasts(request)
+        keep = visitor.lasts(request) and (not done or visitor.can_go_on(request))
         length = head.content_length
         framing = b""
         if head.status in NO_BODY or request.method == b"HEAD":
@@ -200,7 +217,7 @@ class Exchange:
         if done:
             visitor.finished(keep)
         else:
-            visitor.progressed()
+            self.progressed()
 
     def answer_continues(self, payload: bytes, done: bool) -> None:
         """More of the answer's body."""
@@ -214,9 +231,9 @@ class Exchange:
         if payload:
             visitor.write(payload)
         if done:
-            visitor.finished(self._keep)
+            visitor.finished(self._keep and visitor.can_go_on(self.head))
         else:
-            visitor.progressed()
+            self.progressed()
 
     def released(self) -> bool:
         """The origin's connection is no longer ours; whether it may serve another request: only if this one was sent whole."""
@@ -225,7 +242,7 @@ class Exchange:
         if visitor is None:
             return False
         if visitor.flow.reasons:
-            visitor.resume_for_origin()
+            self.origin_has_room()
         return visitor.body is None
 
     def origin_lost(self, *, stale: bool) -> None:
@@ -254,7 +271,7 @@ class Exchange:
             visitor.cut(reset=self._until_close)  # or HTTP/1.0 would take it for a whole answer
         else:
             visitor.counts.failed += 1
-            visitor.resume_for_origin()
+            self.origin_has_room()
             visitor.answer(self.sorry(status))
 
     # WebSocket
@@ -297,7 +314,7 @@ class Exchange:
             visitor.close()
         elif visitor.half_closed or visitor.write_paused:
             visitor.cut(reset=True)
-        elif visitor.body is not None and self.origin is not None and not visitor.paused_for_origin:
+        elif visitor.body is not None and self.origin is not None and not visitor.flow.reasons & ORIGIN:
             self.detach()
             visitor.refuse(408, "the body of the request took too long")
         else:

@@ -1,20 +1,28 @@
-"""Reading from one socket, paused as long as anybody has a reason to; and its hard end."""
+"""Both directions of one socket: reading, paused as long as anybody has a reason to; what was written and not taken; the hard end."""
 
 import asyncio
+import contextlib
+import fcntl
 import socket
 import struct
+import termios
 
+AHEAD, ORIGIN = 1, 2
+"""Why reading is paused: too much is kept, or the origin does not keep up."""
+
+_COUNT = struct.Struct("i")
 _AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class Flow:
     """Reasons are bits. After the other side has closed its sending side there is nothing left to pause (`ended`)."""
 
-    __slots__ = ("_transport", "ended", "reasons")
+    __slots__ = ("_transport", "_unsent", "ended", "reasons")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self.reasons = 0
+        self._unsent = 0
         self.ended = False
 
     def pause(self, reason: int) -> None:
@@ -28,6 +36,23 @@ class Flow:
         were, self.reasons = self.reasons, self.reasons & ~reasons
         if were and not self.reasons and not self.ended and not self._transport.is_closing():
             self._transport.resume_reading()
+
+    def mark(self) -> None:
+        """From now on what the other side takes is counted."""
+        self._unsent = self._left()
+
+    @property
+    def taken(self) -> int:
+        """Bytes taken since `mark`; negative when more was written than taken."""
+        return self._unsent - self._left()
+
+    def _left(self) -> int:
+        """Bytes written that the other side has not acknowledged: those kept here and those in the kernel's hands."""
+        kept = self._transport.get_write_buffer_size()
+        sock = self._transport.get_extra_info("socket")
+        with contextlib.suppress(OSError):  # closed by now
+            return kept + int(_COUNT.unpack(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(_COUNT.size)))[0])
+        return kept
 
     def reset(self) -> None:
         """Ends the connection with a reset, which nobody can take for the end of an answer."""

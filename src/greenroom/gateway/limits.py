@@ -67,7 +67,16 @@ class Limits:
         unit="bytes per second",
         low=0,
     )
-    send_idle_s: int = spec("Longest time a visitor may leave an answer unread; then the connection is cut.", 60, unit="seconds", low=1)
+    send_idle_s: int = spec(
+        "Longest time a visitor may leave an answer unread (see send_rate); then the connection is cut.", 60, unit="seconds", low=1
+    )
+    send_rate: int = spec(
+        "Slowest a visitor may take an answer that does not fit into the buffers, judged every send_idle_s; below it the connection is "
+        "cut. 0 allows any. Stops readers of one byte at a time, which would hold origin connections for ever.",
+        100,
+        unit="bytes per second",
+        low=0,
+    )
     decision_s: int = spec("Longest wait for the waiting room's decision; 503 beyond it, the visitor is held.", 10, unit="seconds", low=1)
     half_closed_s: int = spec(
         "Time left for the answer when a visitor has closed its sending side. Usually it has gone, rarely it still reads.",

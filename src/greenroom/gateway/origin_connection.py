@@ -135,7 +135,7 @@ class OriginConnection(asyncio.Protocol):
         length: int | None = head.content_length
         if exchange.head.method == b"HEAD" or head.status in NO_BODY:
             length = 0
-            if head.chunked and head.status in NO_BODY:
+            if head.status in NO_BODY and (head.chunked or (head.status == 204 and head.content_length)):
                 self._keep = False  # a body that must not be: where the next answer begins is anybody's guess
         elif head.chunked:
             body = self._body = ChunkedBody()

@@ -43,7 +43,7 @@ class Pool:
         idle, now = self._idle, self._loop.time()
         while idle:
             connection = idle.pop()
-            if connection.idle_until > now:
+            if connection.idle_until > now and not connection.transport.is_closing():
                 return connection
             connection.close()
         return None
@@ -126,7 +126,7 @@ class Pool:
                 )
         except TimeoutError:
             status = 504
-        except OSError:  # refused, unreachable, unknown name, TLS that cannot be trusted
+        except (OSError, ValueError):  # refused, unreachable, TLS that cannot be trusted; a name that is unknown or none
             status = 502
         finally:
             self._attempts -= borrower is None

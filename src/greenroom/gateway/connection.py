@@ -111,7 +111,8 @@ class VisitorConnection(asyncio.Protocol):
         if self.peer.scheme == "https":  # TLS cannot be closed by half
             return False
         self.half_closed = self.flow.ended = True
-        self.expect(self.limits.half_closed_s)
+        if not self.write_paused:
+            self.expect(self.limits.half_closed_s)
         return True
 
     def pause_writing(self) -> None:

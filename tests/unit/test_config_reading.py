@@ -348,3 +348,21 @@ def test_without_a_home_the_data_directory_must_be_named(monkeypatch: pytest.Mon
 def test_the_example_is_good() -> None:
     example = Path(__file__).parents[2] / "examples" / "greenroom.toml"
     assert [room.name for room in load_config(example).rooms] == ["sale", "concerts", "preview"]
+
+
+@pytest.mark.parametrize("path", ["/a%2fb", "/%2e%2e/d", "/%00", "/%ff", "/a%zz", "/a%3Bb", "/a%252e"])
+def test_a_path_that_no_request_can_have_is_refused_because_it_protects_nothing(path: str) -> None:
+    first, second = problems(
+        with_room(f'path = "{path}"\ncookie_suffix = "a"\nadditional_routes = [{{ host = "b.example.com", path = "{path}" }}]\n')
+    )
+    assert "rooms[0].path: covers nothing" in first
+    assert "rooms[0].additional_routes[0].path: covers nothing" in second
+
+
+def test_a_home_of_nobody_and_a_mark_of_the_byte_order_break_nothing(tmp_path: Path) -> None:
+    assert "data: begins with the home directory of a user that does not exist" in only_problem(
+        GOOD.replace("[[", 'data = "~nosuchuser/x"\n[[', 1)
+    )
+    file = tmp_path / "greenroom.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert [room.name for room in load_config(file).rooms] == ["shop"]

@@ -44,6 +44,8 @@ ALONE = [
     ({"path": "/a*"}, invalid("/path")),
     ({"path": "/a?b=c"}, invalid("/path")),
     ({"path": "a"}, invalid("/path")),
+    ({"path": "/a%2fb"}, invalid("/path")),
+    ({"path": "/a%zz"}, invalid("/path")),
     ({"new_users_per_minute": 199}, invalid("/new_users_per_minute")),
     ({"total_active_users": 199, "new_users_per_minute": 199}, invalid("/new_users_per_minute", "/total_active_users")),
     ({"total_active_users": 2**31}, invalid("/total_active_users")),

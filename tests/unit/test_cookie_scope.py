@@ -177,3 +177,11 @@ def test_a_pattern_of_hosts_shares_one_cookie_where_a_browser_lets_it() -> None:
     assert scope("*.co.uk/").domain == ""
     assert scope("*.co.uk/").problem is not None
     assert scope("*.localhost/").domain == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "cut"),
+    [("/sho<p>", "/"), ("/a/b'c/d", "/a"), ("/a|b", "/"), ("/a^b/c", "/"), ("/a/b!c", "/a"), ("/a/b-c._~/d", "/a/b-c._~/d")],
+)
+def test_a_path_ends_before_what_browsers_may_write_in_another_way(path: str, cut: str) -> None:
+    assert scope(f"example.com{path}").path == cut

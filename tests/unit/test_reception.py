@@ -245,6 +245,15 @@ def test_who_leaves_gives_the_unit_to_the_next(site_of: Open) -> None:
     assert isinstance(browser.visit(), Forward)
 
 
+def test_who_has_no_place_any_more_leaves_without_troubling_the_application(site_of: Open) -> None:
+    site = site_of()
+    for headers, query in ((LEAVE, ""), ((), "greenroom=leave")):
+        reply = Browser(site).visit(method="POST", headers=headers, query=query)
+        assert isinstance(reply, Answer)
+        assert b"Max-Age=0" in reply.set_cookie
+    assert isinstance(Browser(site).visit(), Forward), "nobody took the place"
+
+
 def test_no_other_site_can_make_a_visitor_leave(site_of: Open) -> None:
     site = site_of()
     first = full(site)

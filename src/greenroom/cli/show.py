@@ -130,4 +130,6 @@ def _changed(record: object, defaults: object) -> list[tuple[str, str]]:
     """Settings of a record that differ from the defaults and are not shown elsewhere."""
     shown = ("listen", "control", "data")
     names = [name for name in specs(type(defaults)) if name not in shown and hasattr(record, name)]
-    return [(name, _shown(name, getattr(record, name))) for name in names if getattr(record, name) != getattr(defaults, name)]
+    return [
+        (name, _shown(name, value)) for name in names if (value := getattr(record, name)) is not None and value != getattr(defaults, name)
+    ]

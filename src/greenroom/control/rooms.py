@@ -11,7 +11,7 @@ from greenroom.control.times import moment as written
 from greenroom.control.times import written_time
 from greenroom.control.zones import zone_of
 from greenroom.core.cookie_scope import scope_clashes
-from greenroom.core.routing import Coverage
+from greenroom.core.routing import Coverage, unreachable
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
@@ -108,7 +108,7 @@ def delete(zone_id: str, room_id: str) -> Plan:
 
 
 def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: Moment) -> Planned:
-    values, faults = read_as(ROOM, document, room_problems)
+    values, faults = read_as(ROOM, document, lambda values: room_problems(values) + unreachable(values))
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
     faults += _page_faults(values, wrong) + limit_faults(zone.record, values, wrong) + _together_faults(values, wrong)
     faults += _zone_faults(known, zone, room_id, values, wrong)

@@ -23,6 +23,7 @@ SHARED_SECOND_LEVELS = frozenset("ac co com edu gob gov go gouv gv ltd me mil ne
 """Second-level labels under two-letter country domains below which strangers register names (`co.uk`): browsers refuse them."""
 
 _ADDRESS = re.compile(r"[0-9.]+")
+_ONE_SPELLING = re.compile(r"[A-Za-z0-9._~-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,12 @@ def _common_domain(hosts: list[str], shared: bool) -> str:
 
 
 def _common_path(paths: list[str]) -> str:
-    """The longest prefix of whole segments, cut before the first percent-encoded one.
+    """The longest prefix of whole segments, cut before the first that an address may be written with in more than one way.
 
-    Browsers compare the bytes of a Path with the URL as written, and one URL may be written as %c3%a9 or %C3%A9.
+    Browsers compare the bytes of a Path with the address as written: one may say %c3%a9 or %C3%A9, and `<` becomes %3C in some.
     """
     segments = _common([path.rstrip("/").split("/") for path in paths])
-    plain = next((index for index, segment in enumerate(segments) if "%" in segment), len(segments))
+    plain = next((index for index, segment in enumerate(segments) if not _ONE_SPELLING.fullmatch(segment)), len(segments))
     path = "/".join(segments[:plain])
     while len(path) > PATH_MAX:
         path = path[: path.rfind("/")]

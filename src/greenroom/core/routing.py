@@ -1,11 +1,12 @@
 """Which room covers a host and path: the most specific host first, then the longest path prefix on segment boundaries."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from greenroom.core.canonical import Target, canonical_target, matching_path
-from greenroom.model.room import Route
+from greenroom.core.canonical import Refusal, Target, canonical_target, matching_path
+from greenroom.errors import Problem
+from greenroom.model.room import Route, path_problems
 
 T = TypeVar("T")
 
@@ -75,6 +76,22 @@ def route_prefix(path: str) -> str:
     """The canonical form of a route's path, without a closing slash: `/` becomes the empty prefix, which covers everything."""
     target = canonical_target(path.encode())
     return matching_path(target.path if isinstance(target, Target) else path).rstrip("/")
+
+
+def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Paths among the values of a room's fields that no request can have, because it is refused: such a route protects nothing.
+
+    What `model.room.room_problems` reports already is not said again.
+    """
+    routes = values.get("additional_routes")
+    paths = [(f"{pointer}path", values.get("path"))]
+    if isinstance(routes, (tuple, list)):
+        paths += [(f"{pointer}additional_routes[{index}].path", getattr(route, "path", None)) for index, route in enumerate(routes)]
+    found = []
+    for at, path in paths:
+        if isinstance(path, str) and not path_problems(at, path) and isinstance(wrong := canonical_target(path.encode()), Refusal):
+            found.append(Problem(at, f"covers nothing, because no request with it is ever served: {wrong.reason}"))
+    return found
 
 
 class Coverage:

@@ -128,8 +128,9 @@ class Reception:
                 then(receipt_answer(receipt, compiled.drawing.draw_id))
                 return
         ticket = tickets[0] if tickets else self._new_ticket(now_ms)
-        if tickets and arrival.method == "POST" and _gives_up(arrival):
-            compiled.ledger.leave(ticket.id, ticket.key)
+        if arrival.method == "POST" and _gives_up(arrival):
+            if tickets:
+                compiled.ledger.leave(ticket.id, ticket.key)
             compiled.counts["left"] += 1
             then(_left(compiled, arrival))
             return

@@ -245,7 +245,11 @@ class _Reading:
 
     def _data(self, written: str) -> Path:
         if written:
-            return (self._folder / Path(written).expanduser()).absolute()
+            try:
+                return (self._folder / Path(written).expanduser()).absolute()
+            except RuntimeError:
+                self.problems.append(Problem("data", f"begins with the home directory of a user that does not exist: {written[:60]!r}"))
+                return Path()
         try:
             return default_data()
         except RuntimeError:

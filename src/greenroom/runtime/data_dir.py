@@ -29,8 +29,8 @@ class DataDir:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             (path / "rooms").mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise CannotStart(f"cannot use the data directory {path}: {error.strerror or error}") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            raise CannotStart(f"cannot use the data directory {path}: {getattr(error, 'strerror', None) or error}") from None
         self._take_lock(fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
     def _take_lock(self, kind: int) -> None:

@@ -50,7 +50,7 @@ from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.settings import Address, Config
 from greenroom.runtime.shared_books import SharedBooks
-from greenroom.runtime.source import Source
+from greenroom.runtime.source import Source, load_stamped
 from greenroom.runtime.workshop import Workshop
 from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
@@ -80,8 +80,8 @@ class Process:
 
         `one_of_many`: other processes listen for visitors on the same address.
         """
-        stamp = source.stamp()
-        self._file = self.config = source.load()
+        config, stamp = load_stamped(source)
+        self._file = self.config = config
         self._one_of_many = one_of_many
         self.stopping = asyncio.Event()
         self.ready = asyncio.Event()

@@ -9,7 +9,7 @@ from greenroom.control.state import ConfigState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.runtime.addresses import store_shown
 from greenroom.runtime.settings import Config
-from greenroom.runtime.source import Source, Stamp
+from greenroom.runtime.source import Source, Stamp, load_stamped
 
 LOOK_S = 0.5
 """Between two looks at the files. A change counts when two looks agree, so a file is not read while it is being written."""
@@ -52,7 +52,7 @@ class Reloader:
         """Reads the configuration again, whether it changed or not. Problems are logged and kept in `state`, never raised."""
         self._stamp = self._source.stamp()
         try:
-            config = self._source.load()
+            config, self._stamp = load_stamped(self._source)
             self._apply(config)
         except InvalidConfig as error:
             self._refuse(error.problems)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from greenroom.core.cookie_scope import cookie_scope, scope_clashes
-from greenroom.core.routing import route_prefix
+from greenroom.core.routing import route_prefix, unreachable
 from greenroom.core.rules import NO_LISTS, Membership
 from greenroom.errors import Problem
 from greenroom.model.event import Event
@@ -103,6 +103,7 @@ def _room_values(
             problems.append(wrong)
     _read_lists(values, pointer, problems)
     problems += [found for found in room_problems(values, f"{pointer}.") if not _already(found, problems)]
+    problems += unreachable(values, f"{pointer}.")
     problems += read_template(raw, values, pointer, folder, files, text_line)
     return values, problems
 

@@ -25,6 +25,13 @@ class Source(Protocol):
         """Changes whenever one of the files behind the configuration does, however it was replaced."""
 
 
+def load_stamped(source: Source) -> tuple[Config, Stamp]:
+    """The configuration, and the stamp that its files had before they were read: of those it did not name before, the one they have now."""
+    before = {item[0]: item for item in source.stamp()}
+    config = source.load()
+    return config, tuple(before.get(item[0], item) for item in source.stamp())
+
+
 class FileSource:
     """A configuration file and the files it names; `overrides` are options that count more than the file."""
 

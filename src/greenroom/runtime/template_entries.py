@@ -50,6 +50,6 @@ def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
     if len(content) > size_max:
         return Problem(pointer, f"{path} is larger than {size_max} bytes")
     try:
-        return content.decode()
+        return content.decode("utf-8-sig")  # some editors put a mark of the byte order in front
     except UnicodeDecodeError as error:
         return Problem(pointer, f"{path} is not UTF-8 at byte {error.start}")

@@ -1,8 +1,9 @@
 """Connections to the two databases, with the settings under which what was committed stays, and nobody waits for ever."""
 
+import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def connect(url: URL) -> Engine:
         raise StorageFailed(f"{shown(url)}: needs the package {error.name}: pip install 'greenroom[postgresql]'") from None
 
 
-@contextmanager
+@contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
     """One transaction that commits with the block; a reader sees one moment. Whatever the database says becomes StorageFailed."""
     options: dict[str, Any] = {_WRITES: writes}
@@ -72,11 +73,14 @@ def _reason(error: DBAPIError) -> str:
 
 
 def _sqlite(url: URL) -> Engine:
-    Path(url.database or "").parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = Path(url.database or "")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:
+        with contextlib.suppress(OSError):  # SQLite tells; the files that it puts beside this one get the same mode
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection.isolation_level = None  # we say ourselves where a transaction begins
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")

@@ -165,7 +165,7 @@ def commands() -> str:
     parts = [f"# Commands\n\n{NOTE}"]
     for name, command in leaves(typer.main.get_command(app), "greenroom"):
         rows = []
-        for option in command.params:
+        for option in (param for param in command.params if not getattr(param, "hidden", False)):
             if option.name == "help":
                 continue
             words = [option.name.upper()] if option.param_type_name == "argument" else [*option.opts, option.metavar or ""]

@@ -87,7 +87,14 @@ class Room:
         False,
         extension=True,
     )
-    refresh_max_seconds: int = spec("longest time between two tries of a visitor", 20, unit="seconds", low=2, high=60, extension=True)
+    refresh_max_seconds: int = spec(
+        "longest time between two tries of a visitor, give or take a tenth, so that a crowd does not come back in step",
+        20,
+        unit="seconds",
+        low=2,
+        high=60,
+        extension=True,
+    )
 
     def __post_init__(self) -> None:
         problems = room_problems({item.name: getattr(self, item.name) for item in fields(self)})

@@ -283,6 +283,6 @@ def _hash(name: str) -> str:
 
 CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; script-src 'sha256-{_hash('page.js')}'; style-src 'sha256-{_hash('page.css')}'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'"
+    "connect-src 'self'; worker-src blob:; img-src data:; base-uri 'none'; form-action 'self'"
 )
 """For every built-in page. Framing is not forbidden: embedding a waiting room is a published use."""

@@ -160,7 +160,12 @@ VARIABLES: tuple[Variable, ...] = (
     _V("waitTime50Percentile", "integer", lambda f: f.p50, "random: minutes within which half of the visitors get in; else 0"),
     _V("waitTime75Percentile", "integer", lambda f: f.p75, "random: minutes within which three quarters get in; else 0"),
     _V("waitTimeFormatted", "string", _wait_formatted, "in English: `10 minutes`, random `5 minutes to 15 minutes`, `unavailable`"),
-    _V("queueIsFull", "boolean", lambda f: f.held.queue_full, "no more people can join the line now"),
+    _V(
+        "queueIsFull",
+        "boolean",
+        lambda f: f.held.queue_full,
+        "no more people can join the line: never so here, because the line takes everybody; previews show what a page makes of it",
+    ),
     _V("queueAll", "boolean", lambda f: f.held.queue_all, "everybody who is new is held"),
     _V("lastUpdated", "string", lambda f: iso(f.held.last_updated_ms), "when a try last counted, ISO 8601 with milliseconds, UTC"),
     _V("refreshIntervalSeconds", "integer", lambda f: f.held.refresh_s, "seconds from lastUpdated to the next try; 0 when there is none"),

@@ -1,7 +1,7 @@
 // Keeps the waiting page current without reloading it. The server words everything; this only puts the words in place.
 (() => {
   const at = id => document.getElementById(id), room = at("room"), data = room.dataset, bar = at("bar"), tell = at("tell");
-  let timer, due = Infinity, failed = 0, busy, over, said, saidAt = 0, seen = {};
+  let timer, bell, next, due = Infinity, failed = 0, busy, over, said, saidAt = 0, seen = {};
 
   const set = (id, text) => {
     const element = at(id);
@@ -26,10 +26,14 @@
     try { sessionStorage.greenroom = JSON.stringify(seen); } catch {}
   };
 
-  const plan = seconds => {
+  const plan = (seconds, then = update) => {
     clearTimeout(timer);
+    next = then;
     due = seconds ? Date.now() + seconds * 1e3 : Infinity;
-    if (seconds) timer = setTimeout(update, seconds * 1e3);
+    if (seconds) {
+      timer = setTimeout(then, seconds * 1e3);
+      bell?.postMessage(seconds * 1e3);
+    }
   };
 
   const turn = (layout, title, lead) => {
@@ -50,7 +54,8 @@
     for (const id in text) if (at(id)) set(id, text[id]);
     clock(news.cfWaitingRoom.lastUpdated);
     advance(Date.parse(mine.joinedAt) || 0, mine.progressKnown ? mine.progress : -1);
-    say([text.heading, text.label, text.hero, text.wait, text.change].filter(Boolean).join(". "), changed);
+    const wait = text.wait && at("wait").previousElementSibling.textContent + ": " + text.wait;
+    say([text.heading, text.label, text.hero, wait, text.change].filter(Boolean).join(". "), changed);
     plan(mine.nextTrySeconds);
     // A page from before the pre-queue has no room for the receipt.
     if (mine.receipt && !at("draw")) location.reload();
@@ -62,9 +67,12 @@
     turn("bar", data.turn, data.turnLead);
     bar.value = 100;
     try { if (Notification.permission === "granted") new Notification(data.turn, { body: location.host }).onclick = () => focus(); } catch {}
-    const go = () => location.reload();
+    const go = () => {
+      plan(0);
+      location.reload();
+    };
     addEventListener("visibilitychange", go);
-    setTimeout(go, document.hidden ? 3e4 : 700);
+    plan(document.hidden ? 30 : .7, go);
   };
 
   const update = async () => {
@@ -93,6 +101,12 @@
     }
     busy = 0;
   };
+
+  // In a tab that nobody looks at, browsers run timers once a minute, too late for whoever is next. A worker's are on time.
+  try {
+    bell = new Worker(URL.createObjectURL(new Blob(["onmessage=e=>setTimeout(postMessage,e.data,0)"])));
+    bell.onmessage = () => { if (Date.now() >= due - 50) next(); };
+  } catch {}
 
   at("leave").addEventListener("submit", async event => {
     event.preventDefault();

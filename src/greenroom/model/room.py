@@ -88,7 +88,7 @@ class Room:
         extension=True,
     )
     refresh_max_seconds: int = spec(
-        "longest time between two tries of a visitor, give or take a tenth, so that a crowd does not come back in step",
+        "longest time between two tries of a visitor; a tenth more or less spreads a crowd",
         20,
         unit="seconds",
         low=2,

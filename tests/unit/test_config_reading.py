@@ -366,3 +366,13 @@ def test_a_home_of_nobody_and_a_mark_of_the_byte_order_break_nothing(tmp_path: P
     file = tmp_path / "greenroom.toml"
     file.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
     assert [room.name for room in load_config(file).rooms] == ["shop"]
+
+
+def test_a_setting_of_the_wrong_type_hides_no_other_mistake() -> None:
+    found = problems(
+        'drain_seconds = "30"\ntrusted_proxies = ["nowhere"]\nstore = "mysql://x"\ngeo_database = "none.mmdb"\n'
+        + GOOD
+        + 'cookie_attributes = { samesite = "none", secure = "never", color = "red" }\n'
+    )
+    for pointer in ("drain_seconds", "trusted_proxies[0]", "store", "geo_database", "cookie_attributes.color", "cookie_attributes.secure"):
+        assert any(pointer in problem for problem in found), (pointer, found)

@@ -25,27 +25,34 @@ def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = ""
 
 
 def read_record(kind: type[Record], raw: Any, pointer: str, problems: list[Problem]) -> Record | None:
-    """One table as a record of `kind`; None (and at least one problem) when something is wrong with it."""
+    """One table as a record of `kind`. What is wrong is reported and stands at its default, so that the rest can be judged as well.
+
+    None (and at least one problem) when that leaves something out that has no default.
+    """
     if not isinstance(raw, dict):
         problems.append(Problem(pointer, f"must be a table, not {raw!r}"))
         return None
     described = specs(kind)
     found = unknown_keys(raw, described, pointer)
-    values = {}
+    values: dict[str, Any] = {}
+    complete = True
     for item in fields(cast(Any, kind)):
         at = step(pointer, item.name)
+        required = item.default is MISSING and item.default_factory is MISSING
         if item.name not in raw:
-            if item.default is MISSING and item.default_factory is MISSING:
+            if required:
                 found.append(Problem(at, f"is required: {described[item.name].help}"))
+                complete = False
             continue
         problem = check_value(at, raw[item.name], _written(item.type), described[item.name])
         if problem:
             found.append(problem)
+            complete = complete and not required
         else:
             value = raw[item.name]
             values[item.name] = tuple(value) if isinstance(value, list) else value
     problems += found
-    return None if found else kind(**values)
+    return kind(**values) if complete else None
 
 
 def _written(annotation: Any) -> type:

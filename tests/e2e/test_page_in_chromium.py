@@ -377,12 +377,20 @@ def test_a_broken_answer_is_a_lost_connection_and_not_an_admission(page: Page, g
     assert gateway.page_loads == ["/shop"]
 
 
-def test_an_error_on_the_way_is_a_lost_connection_and_not_an_admission(page: Page, gateway: Gateway) -> None:
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_error_on_the_way_is_a_lost_connection_and_not_an_admission(page: Page, gateway: Gateway, status: int) -> None:
     page.route("**/*", lambda route: route.continue_() if route.request.is_navigation_request() else route.fulfill(
-        status=503, content_type="text/html", body="<h1>proxy</h1>"))  # fmt: skip
+        status=status, content_type="text/html", body="<h1>proxy</h1>"))  # fmt: skip
     page.goto(f"{gateway.address}/shop")
     expect(page.locator("#notice")).to_contain_text("No connection")
     assert gateway.page_loads == ["/shop"]
+
+
+def test_an_address_that_the_application_does_not_know_is_loaded_once_the_room_lets_everybody_by(page: Page, gateway: Gateway) -> None:
+    page.route("**/*", lambda route: route.continue_() if route.request.is_navigation_request() else route.fulfill(
+        status=404, content_type="text/html", body="<h1>not here</h1>"))  # fmt: skip
+    page.goto(f"{gateway.address}/shop")
+    until(lambda: len(gateway.page_loads) > 1, page)
 
 
 def test_tries_get_rarer_while_the_connection_is_lost(page: Page, gateway: Gateway) -> None:

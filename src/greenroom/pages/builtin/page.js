@@ -84,7 +84,7 @@
         signal: AbortSignal.timeout?.(2e4)
       });
       const json = /json/.test(answer.headers.get("Content-Type")), news = json ? await answer.json() : {}, held = news.cfWaitingRoom;
-      if (!held && !answer.ok) throw 0;
+      if (!held && (answer.status > 499 || answer.status === 429)) throw 0;
       if (!over) {
         failed = 0;
         set("notice", "");

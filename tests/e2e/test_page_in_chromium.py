@@ -566,3 +566,25 @@ def test_a_custom_page_with_the_script_of_the_how_to_updates_itself_and_is_let_i
     gateway.held = None
     expect(page.locator("h1")).to_have_text("Welcome to the shop")
     assert gateway.origin_loads == ["/shop"]
+
+
+def test_the_script_of_the_how_to_waits_while_the_server_is_away_and_when_the_room_closes(page: Page, gateway: Gateway) -> None:
+    script = re.search(r"^```js\n(.*?)^```", HOW_TO.read_text(), re.M | re.S)
+    assert script
+    gateway.shown = compile_page(Room(**LIMITS, custom_page_html=f"<!doctype html><title>wait</title><script>{script[1]}</script>"))
+    page.clock.install()
+    page.goto(f"{gateway.address}/shop")
+    gateway.broken = True
+    page.clock.run_for(1_500)
+    page.wait_for_timeout(300)  # the browser notices that nobody answers
+    assert gateway.updates == 0
+    gateway.broken = False
+    page.clock.run_for(21_000)
+    until(lambda: gateway.updates > 0, page)
+    gateway.held = STATES["closed"]
+    page.clock.run_for(1_500)
+    page.wait_for_timeout(300)  # what is under way arrives
+    before = gateway.updates
+    page.clock.run_for(60_000)
+    page.wait_for_timeout(300)
+    assert gateway.updates == before

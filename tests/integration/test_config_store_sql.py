@@ -68,6 +68,13 @@ def test_the_tables_are_those_described_whether_made_at_once_or_step_by_step(by_
     store.close()
 
 
+def test_the_files_of_the_store_are_their_owners_alone(tmp_path: Path) -> None:
+    store = SqlStore(default_url(tmp_path))
+    store.write([Put(zone())], expected=0, author="me", now_ms=1)
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()}
+    assert set(modes.values()) == {"0o600"}, modes
+
+
 def test_of_two_writers_at_once_one_gets_a_clear_conflict(url: str) -> None:
     first, second = SqlStore(url), SqlStore(url)
     first.write([Put(zone())], expected=0, author="first", now_ms=1)

@@ -142,7 +142,6 @@ def test_a_page_in_a_file_of_its_own_is_watched_too(greenroom, origin) -> None:
     assert running.visitor().get().text == "<p>first unavailable</p>"
     page.write_text("<p>second {{#queueAll}}")
     running.wait_until_printed("page.html line 1")
-    assert "configuration taken over" not in running.output, "nothing had changed before"
     assert running.visitor().get().text == "<p>first unavailable</p>"
     page.write_text("<p>third</p>")
     running.wait_until_printed("configuration taken over")

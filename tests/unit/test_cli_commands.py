@@ -92,6 +92,7 @@ def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
         assert f"{line}\n" in result.output
     assert "note: room shop: no cookie can be shared by a.example.com, a.example.net" in result.output
     assert "session_duration" not in result.output
+    assert "None" not in result.output, "what was not written is not shown"
 
 
 def test_check_makes_nothing(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from greenroom.gateway.origin import Origin
 from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room, Route
 from greenroom.runtime.config import config_of, default_data, load_config, read_config
+from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.room_entries import room_id
 from greenroom.runtime.settings import Address, Log
+from greenroom.runtime.source import FileSource, load_stamped
 
 GOOD = """
 origin = "http://127.0.0.1:3000"
@@ -376,3 +378,21 @@ def test_a_setting_of_the_wrong_type_hides_no_other_mistake() -> None:
     )
     for pointer in ("drain_seconds", "trusted_proxies[0]", "store", "geo_database", "cookie_attributes.color", "cookie_attributes.secure"):
         assert any(pointer in problem for problem in found), (pointer, found)
+
+
+def test_a_data_directory_with_a_name_that_no_file_can_have_is_a_reason_and_not_a_traceback() -> None:
+    with pytest.raises(CannotStart, match="cannot use the data directory"):
+        DataDir(Path("a\0b"))
+
+
+def test_files_that_are_named_for_the_first_time_are_no_change(tmp_path: Path) -> None:
+    file, page = tmp_path / "greenroom.toml", tmp_path / "page.html"
+    file.write_text(GOOD + 'custom_page_file = "page.html"\n')
+    page.write_text("<p>first")
+    source = FileSource(file)
+    _, stamp = load_stamped(source)
+    assert stamp == source.stamp()
+    page.write_text("<p>a second one")
+    assert stamp != source.stamp()
+    changed = source.stamp()
+    assert load_stamped(source)[1] == changed

@@ -72,7 +72,7 @@ def may_take_place(arrival: Arrival, json_enabled: bool) -> bool:
     reads_json = json_enabled and accept == b"application/json"
     if destination is not None:
         return destination in _PAGES or (destination == b"empty" and reads_json)
-    shown = _shows(accept) if len(accept) <= ACCEPT_REMEMBERED_MAX else _shows.__wrapped__(accept)
+    shown = (_remembered if len(accept) <= ACCEPT_REMEMBERED_MAX else _shows)(accept)
     if shown is not None:
         return shown
     return not ("." in arrival.path and _extension(arrival.path) in ASSETS) and (reads_json or _PAGE_MARKS.isdisjoint(facts))
@@ -94,13 +94,15 @@ def _is_preview(agent: bytes) -> bool:
     return any(token in lower for token in PREVIEW_AGENTS)
 
 
-@lru_cache(maxsize=AGENTS_REMEMBERED)
 def _shows(accept: bytes) -> bool | None:
     """Whether a window shows what is asked for with this Accept header, when there are no Sec-Fetch headers; None: it does not say."""
     lower = accept.lower()
     if b"text/html" in lower or b"application/xhtml+xml" in lower:
         return True
     return False if _PART.match(lower) else None
+
+
+_remembered = lru_cache(maxsize=AGENTS_REMEMBERED)(_shows)
 
 
 def _extension(path: str) -> str:

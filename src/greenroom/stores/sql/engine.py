@@ -77,10 +77,13 @@ def _sqlite(url: URL) -> Engine:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False})
 
-    @event.listens_for(engine, "connect")
-    def prepare(connection: sqlite3.Connection, _record: Any) -> None:
+    @event.listens_for(engine, "do_connect")
+    def make(*_: Any) -> None:
         with contextlib.suppress(OSError):  # SQLite tells; the files that it puts beside this one get the same mode
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # we say ourselves where a transaction begins
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")

@@ -586,5 +586,5 @@ def test_the_script_of_the_how_to_waits_while_the_server_is_away_and_when_the_ro
     page.wait_for_timeout(300)  # what is under way arrives
     before = gateway.updates
     page.clock.run_for(60_000)
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(300)  # what would be under way arrives
     assert gateway.updates == before

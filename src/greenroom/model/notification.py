@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
@@ -122,7 +121,7 @@ def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") 
             found = check_value(f"{pointer}{item.name}", values[item.name], plain_type(item.type), rules[item.name])
             problems += [found] if found else []
     wrong = {problem.pointer for problem in problems}
-    for name, check in _more(record).items():
+    for name, check in _CHECKS.get(record, {}).items():
         if name in values and f"{pointer}{name}" not in wrong:
             problems += [Problem(f"{pointer}{found.pointer}", found.reason) for found in check(values)]
     return problems
@@ -137,20 +136,6 @@ def duration_ms(written: str) -> int | None:
 
 
 Check = Callable[[Any], list[Problem]]
-
-
-@cache
-def _more(record: type) -> dict[str, Check]:
-    return {
-        AlertPolicy: {
-            "alert_interval": _interval_problems,
-            "emails": lambda values: _each("emails", values["emails"], EMAIL, "an e-mail address"),
-            "webhook_ids": lambda values: _each("webhook_ids", values["webhook_ids"], SHORT_ID, "an id"),
-            "pagerduty_ids": lambda values: _each("pagerduty_ids", values["pagerduty_ids"], SHORT_ID, "an id"),
-            "filters": _filter_problems,
-        },
-        Silence: {"end_ms": _silence_problems},
-    }.get(record, {})
 
 
 def _each(name: str, values: Any, pattern: str, what: str) -> list[Problem]:
@@ -184,3 +169,15 @@ def _silence_problems(values: Mapping[str, Any]) -> list[Problem]:
     if values["end_ms"] <= values.get("start_ms", 0):
         return [Problem("end_time", "must be later than start_time")]
     return []
+
+
+_CHECKS: Mapping[type, Mapping[str, Check]] = {
+    AlertPolicy: {
+        "alert_interval": _interval_problems,
+        "emails": lambda values: _each("emails", values["emails"], EMAIL, "an e-mail address"),
+        "webhook_ids": lambda values: _each("webhook_ids", values["webhook_ids"], SHORT_ID, "an id"),
+        "pagerduty_ids": lambda values: _each("pagerduty_ids", values["pagerduty_ids"], SHORT_ID, "an id"),
+        "filters": _filter_problems,
+    },
+    Silence: {"end_ms": _silence_problems},
+}

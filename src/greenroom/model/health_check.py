@@ -217,6 +217,8 @@ def _http_problems(config: HttpCheck, pointer: str) -> list[Problem]:
             for index, code in enumerate(config.expected_codes)
             if not isinstance(code, str) or not _CODE.fullmatch(code)
         ]
+    if config.expected_body and config.method == "HEAD":
+        problems.append(Problem(f"{pointer}expected_body", "must be empty when the method is HEAD: such an answer has no body"))
     if "header" not in wrong:
         for name, values in (config.header or {}).items():
             problems += _header_problems(name, values, f"{pointer}header.{str(name)[:60]}")

@@ -18,12 +18,12 @@ import sys
 import time
 from zlib import crc32
 
-from greenroom.admission.ledger import Ledger
+from greenroom.admission.ledger.ledger import Ledger
 from greenroom.model.room import Room
 from greenroom.model.visit import make_key
-from greenroom.sync.letters import Report, answer_of, encode
-from greenroom.sync.rota import SLOT_MS, SLOTS_MOST, Rota
-from greenroom.sync.switchboard import Switchboard
+from greenroom.sync.batch import ReportBatch, answer_of, encode
+from greenroom.sync.coordinator_registry import CoordinatorRegistry
+from greenroom.sync.schedule import SLOT_MS, SLOTS_MOST, SyncSchedule
 
 BAR_MS = 50.0
 LINK_MS = 40
@@ -49,7 +49,7 @@ class Center:
         self.name = name
         self.rooms = {room.id: room for room in rooms}
         self.ledgers = {room.id: Ledger(room, name, 1, START_MS) for room in rooms}
-        self.rota = Rota(crc32(name.encode()) % (SLOT_MS * SLOTS_MOST))
+        self.rota = SyncSchedule(crc32(name.encode()) % (SLOT_MS * SLOTS_MOST))
         self.chance, self.arrivals_per_s = chance, arrivals_per_s
         self.popular = [1 / (1 + index % 37) for index in range(len(rooms))]
         self.asked: dict[str, int] = {}
@@ -60,12 +60,12 @@ class Center:
         count = int(self.arrivals_per_s * seconds) + (self.chance.random() < self.arrivals_per_s * seconds % 1)
         for room_id in self.chance.choices(list(self.ledgers), self.popular, k=count):
             ledger, ticket = self.ledgers[room_id], next(self.ids).to_bytes(12, "big")
-            luck = self.chance.getrandbits(64)
-            if ledger.arrive(ticket, now_ms, luck).position == 0 and ticket not in ledger.sessions.inside:
-                ledger.poll(ticket, make_key(now_ms, luck), now_ms, luck)
+            random_bits = self.chance.getrandbits(64)
+            if ledger.arrive(ticket, now_ms, random_bits).position == 0 and ticket not in ledger.sessions.inside:
+                ledger.poll(ticket, make_key(now_ms, random_bits), now_ms, random_bits)
             if ledger.line.slots and self.chance.random() < 0.5:
                 one = next(iter(ledger.line.slots))
-                ledger.poll(one, ledger.line.keys[ledger.line.slots[one]], now_ms, luck)
+                ledger.poll(one, ledger.line.keys[ledger.line.slots[one]], now_ms, random_bits)
             ledger.log.clear()
 
     def report(self, now_ms: int, number: int) -> bytes | None:
@@ -77,7 +77,7 @@ class Center:
             up = ups[room_id] = ledger.report(now_ms)
             ledger.log.clear()
             self.rota.told(room_id, up, now_ms)
-        return encode(Report(number, ups)) if ups else None
+        return encode(ReportBatch(number, ups)) if ups else None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         name: Center(name, rooms, random.Random(index), options.arrivals * weights[index] / sum(weights))
         for index, name in enumerate(names)
     }
-    board = Switchboard(chance.getrandbits)
+    board = CoordinatorRegistry(chance.getrandbits)
     board.recall({}, START_MS, "life")
     board.configure(rooms, names, START_MS)
     agenda: list[tuple[float, int, str, str, bytes]] = []
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     gc.collect()
     gc.disable()  # it would look through this bench's own world; what it costs the coordinator is measured at the end
     while agenda and agenda[0][0] < until_ms:
-        at_ms, _, what, name, letter = heapq.heappop(agenda)
+        at_ms, _, what, name, batch = heapq.heappop(agenda)
         now_ms = int(at_ms)
         center = centers[name]
         if what == "send":
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
                 heapq.heappush(agenda, (at_ms + LINK_MS, next(number), "coordinator", name, report))
         elif what == "coordinator":
             began = time.process_time()
-            answer = board.answer(name, letter, now_ms)
+            answer = board.answer(name, batch, now_ms)
             rows = board.rows()
             board.written()
             work_ms = (time.process_time() - began) * 1_000
@@ -126,13 +126,13 @@ def run(options: argparse.Namespace) -> int:
             if at_ms > START_MS + options.warm_up * 1_000:
                 latencies.append(free_ms - at_ms)
                 works.append(work_ms)
-                sizes.append(len(letter))
+                sizes.append(len(batch))
                 busy_ms += work_ms
                 row_bytes += sum(map(len, rows.values()))
                 syncs += len(center.asked)
             heapq.heappush(agenda, (free_ms + LINK_MS, next(number), "answer", name, answer))
         else:
-            for room_id, down in answer_of(letter).rooms.items():
+            for room_id, down in answer_of(batch).rooms.items():
                 center.ledgers[room_id].apply(down, now_ms)
             heapq.heappush(agenda, (at_ms + center.rota.rest_ms(now_ms, center.ledgers) + 1, next(number), "send", name, b""))
     failed = report_of(options, centers, latencies, works, sizes, row_bytes, busy_ms, syncs)
@@ -160,8 +160,8 @@ def report_of(
     p99 = percentile(latencies, 0.99)
     size = f"{options.data_centers} data centers, {options.rooms} rooms, {options.arrivals:.0f} visitors/s"
     print(f"{size}; at the end {waiting} wait, {inside} are in")
-    letters = len(latencies) / seconds
-    print(f"letters        {letters:8.0f} /s   {letters / options.data_centers:.2f} per data center and second")
+    batches = len(latencies) / seconds
+    print(f"letters        {batches:8.0f} /s   {batches / options.data_centers:.2f} per data center and second")
     print(f"rooms synced   {syncs / seconds:8.0f} /s   {busy_ms / syncs * 1000:.0f} us each")
     print(f"letter size    {sum(sizes) / len(sizes):8.0f} bytes   rows written {row_bytes / seconds / 1e6:.2f} MB/s")
     print(f"work a letter  {percentile(works, 0.5):8.2f} ms p50  {percentile(works, 0.99):.2f} ms p99  {max(works):.2f} ms max")

@@ -13,13 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from greenroom.gateway.calendar import compile_room
-from greenroom.gateway.forwarded import ForwardedPolicy
-from greenroom.gateway.head import Peer, RequestHead, read_head
-from greenroom.gateway.outgoing import outgoing_head
-from greenroom.gateway.reception import Reception
-from greenroom.gateway.room_table import RoomTable
-from greenroom.gateway.tickets import Sealer
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.room_schedule import compile_room
+from greenroom.decision.room_table import RoomTable
+from greenroom.decision.service import DecisionService
+from greenroom.decision.tickets import Sealer
+from greenroom.gateway.wire.forwarded_head import outgoing_head
+from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.room import Room
 from greenroom.model.visit import Answer, Forward, Reply
 from greenroom.runtime.clock import MonotonicClock
@@ -60,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         ring = KeyRing(Path(folder) / "keys.json", clock.now_ms())
 
-        def reception(limit: int) -> Reception:
+        def reception(limit: int) -> DecisionService:
             room = Room(
                 id="room", name="bench", host="shop.example.com", total_active_users=limit, new_users_per_minute=limit, session_duration=30
             )
@@ -72,14 +72,14 @@ def main() -> None:
                     )
                 ]
             )
-            return Reception(table, Sealer(ring), clock, os.urandom, print)
+            return DecisionService(table, Sealer(ring), clock, os.urandom, print)
 
         def head(cookie: bytes = b"") -> RequestHead:
             read = read_head(HEAD % (b"Cookie: theme=dark; " + cookie + b"\r\n" if cookie else b""), peer)
             assert isinstance(read, RequestHead)
             return read
 
-        def asked(front: Reception, request: RequestHead) -> Reply:
+        def asked(front: DecisionService, request: RequestHead) -> Reply:
             replies.clear()
             front.receive(request.arrival, replies.append)
             return replies[0]

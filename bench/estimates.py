@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 from random import Random
 
-from greenroom.admission.census import AGE_CELL_MS
-from greenroom.admission.forecast import Facts, Forecaster
-from greenroom.admission.sketch import Outlook
+from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
+from greenroom.admission.messages.census import AGE_CELL_MS
+from greenroom.admission.messages.wait_table import Outlook
 from greenroom.model.room import Room
-from greenroom.simulator.report import Report, report
+from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.traces import TRACES
 from greenroom.simulator.world import World
 
@@ -27,7 +27,7 @@ NOW_MS = 1_750_000_000_000
 WAITING = 100_000
 
 
-def run(trace: str, seed: int) -> Report:
+def run(trace: str, seed: int) -> SimulationReport:
     def streams(name: str) -> Random:
         return Random(f"{seed}/{name}")
 
@@ -36,7 +36,7 @@ def run(trace: str, seed: int) -> Report:
     return report(world)
 
 
-def without_forecast(trace: str, seed: int) -> Report:
+def without_forecast(trace: str, seed: int) -> SimulationReport:
     """As if no sketch ever arrived: ahead / measured pace, and ln(1-p) / ln(1-P)."""
     take = Outlook.take
     Outlook.take = lambda *_: None  # type: ignore[method-assign]
@@ -48,7 +48,7 @@ def without_forecast(trace: str, seed: int) -> Report:
 
 def errors(traces: list[str], seed: int) -> None:
     print(f"{'trace':26}{'told by':12}{'joining':>9}{'later':>9}{'inside':>9}{'unknown':>9}")
-    ways: dict[str, Callable[[str, int], Report]] = {"formula": without_forecast, "forecast": run}
+    ways: dict[str, Callable[[str, int], SimulationReport]] = {"formula": without_forecast, "forecast": run}
     for trace in traces:
         for name, way in ways.items():
             found = way(trace, seed)
@@ -79,25 +79,27 @@ def taught(method: str) -> Forecaster:
 
 def cost() -> None:
     seconds = {NOW_MS // 1000 - age: WAITING // 500 for age in range(500)}
-    facts = Facts(20_000, 0, 0, WAITING, 50_000, seconds)
+    facts = ForecastInput(20_000, 0, 0, WAITING, 50_000, seconds)
     for method in ("fifo", "random"):
         forecaster, spent = taught(method), []
         for number in range(30):
             start = time.process_time()
             forecaster.think(facts, NOW_MS + number * 2_000)
             spent.append(time.process_time() - start)
-        sketch = forecaster.sketch
-        assert sketch
+        wait_table = forecaster.wait_table
+        assert wait_table
         outlook = Outlook()
-        outlook.take(sketch, sketch.made_ms, sketch.made_ms)
+        outlook.take(wait_table, wait_table.made_ms, wait_table.made_ms)
         came_ms, start = NOW_MS - 300_000, time.process_time()
         for place in range(1, WAITING + 1):
             if method == "fifo":
-                outlook.fifo(place, came_ms, sketch.made_ms)
+                outlook.fifo(place, came_ms, wait_table.made_ms)
             else:
-                outlook.random(came_ms, sketch.made_ms)
+                outlook.random(came_ms, wait_table.made_ms)
         each_us = (time.process_time() - start) / WAITING * 1e6
-        print(f"{method}: a forecast for {WAITING:,} people takes {1e3 * sorted(spent)[15]:.1f} ms, {len(sketch.people)} knots;", end=" ")
+        print(
+            f"{method}: a forecast for {WAITING:,} people takes {1e3 * sorted(spent)[15]:.1f} ms, {len(wait_table.people)} knots;", end=" "
+        )
         print(f"one visitor {each_us:.2f} us")
 
 

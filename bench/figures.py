@@ -21,7 +21,7 @@ from greenroom.simulator.checks import Watch
 from greenroom.simulator.drawing import page
 from greenroom.simulator.fairness import Fairness, fairness
 from greenroom.simulator.plots import heatmap, picture
-from greenroom.simulator.report import Report, report
+from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.traces import TRACES, room
 from greenroom.simulator.world import ALGORITHMS, World
 
@@ -89,7 +89,7 @@ FIGURES: list[tuple[str, str, Bar, str, str]] = [
 ]
 
 
-def run(name: str, algorithm: str, method: str = "") -> tuple[str, str, Report, Fairness | None, float, dict[str, str]]:
+def run(name: str, algorithm: str, method: str = "") -> tuple[str, str, SimulationReport, Fairness | None, float, dict[str, str]]:
     def streams(part: str) -> Random:
         return Random(f"{SEED}/{part}")
 
@@ -128,7 +128,7 @@ def bytes_each() -> tuple[float, float]:
     return (waiting - before) / many, (active - waiting) / many
 
 
-def measure() -> tuple[dict[tuple[str, str], Report], dict[str, Fairness], dict[str, str]]:
+def measure() -> tuple[dict[tuple[str, str], SimulationReport], dict[str, Fairness], dict[str, str]]:
     jobs = [(name, algorithm, "") for name in NAMES for algorithm in ALGORITHMS]
     jobs += [(HEATMAP, "greenroom", method) for method in ("fifo", "random")]
     jobs.sort(key=lambda job: job[0] != "flash-sale")  # the long ones first
@@ -152,7 +152,7 @@ def cell(value: float | None, bar: float | None, form: str, ours: bool) -> str:
     return f"**{text}** (missed)" if ours and bar is not None and value > bar + 1e-9 else text
 
 
-def tables(reports: dict[tuple[str, str], Report]) -> tuple[str, list[str]]:
+def tables(reports: dict[tuple[str, str], SimulationReport]) -> tuple[str, list[str]]:
     parts, missed = [], []
     for key, title, bar_of, form, note in FIGURES:
         head = "| trace | bar | " + " | ".join(ALGORITHMS) + " |"
@@ -168,7 +168,7 @@ def tables(reports: dict[tuple[str, str], Report]) -> tuple[str, list[str]]:
     return "\n".join(parts), missed
 
 
-def text(reports: dict[tuple[str, str], Report], fair: dict[str, Fairness]) -> str:
+def text(reports: dict[tuple[str, str], SimulationReport], fair: dict[str, Fairness]) -> str:
     body, missed = tables(reports)
     waiter, active = bytes_each()
     laws = [f"{name}: {one.broken_laws[0]}" for (name, _), one in reports.items() if one.broken_laws]

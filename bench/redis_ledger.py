@@ -26,13 +26,13 @@ import gateway as beside
 import redis
 import uvloop
 
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.model.room import Room
 from greenroom.model.visit import make_key
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.stores.redis.answers import settings_of
-from greenroom.stores.redis.books import RedisBooks
 from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.ledger_store import RedisLedgerStore
 from greenroom.stores.redis.library import LEDGER_LIBRARY
 from greenroom.stores.redis.link import Link
 
@@ -67,16 +67,18 @@ class Bench:
         self.room = room
         self.draw = Random(1)
         clock = ServerClock(MonotonicClock())
-        self.books = RedisBooks(Link(f"redis://127.0.0.1:{PORT}").client(10.0), "here", clock, self.draw.getrandbits, timeout_s=10.0)
-        self.ledger = self.books.ledger(room)
+        self.ledgers = RedisLedgerStore(
+            Link(f"redis://127.0.0.1:{PORT}").client(10.0), "here", clock, self.draw.getrandbits, timeout_s=10.0
+        )
+        self.ledger = self.ledgers.ledger(room)
         self.coordinator = Coordinator(["here"], room, clock.now_ms())
         self.clock = clock
         self.alone = asyncio.Lock()
 
     async def sync(self) -> None:
-        ups = await self.books.sync_up({self.room.id: 0})
+        ups = await self.ledgers.sync_up({self.room.id: 0})
         down = self.coordinator.sync(ups[self.room.id], self.clock.now_ms(), self.draw.getrandbits(64))
-        await self.books.sync_down({self.room.id: down})
+        await self.ledgers.sync_down({self.room.id: down})
 
     async def keep_in_step(self) -> None:
         """As a process does; not while it is measured, because the coordinator is not what is measured."""
@@ -116,7 +118,7 @@ class Bench:
 async def fill(bench: Bench, waiting: int, inside: int) -> tuple[list[tuple[bytes, int]], list[bytes]]:
     """People inside and in line; prints bytes for each."""
     before, ids = bench.memory(), [os.urandom(12) for _ in range(inside)]
-    while next(iter((await bench.books.states()).values()))["permits"] < inside:
+    while next(iter((await bench.ledgers.states()).values()))["permits"] < inside:
         await asyncio.sleep(0.1)
     for start in range(0, inside, FILL):
         part = ids[start : start + FILL]
@@ -185,7 +187,7 @@ async def ledger(server: redis.Redis, waiting: int) -> None:
         await measure(bench, "accepted visitor (view)", batch, views(batch))
         await measure(bench, "newcomer, held (arrive)", batch, arrivals(batch))
     syncing.cancel()
-    await bench.books.close()
+    await bench.ledgers.close()
     print(f"(library {LEDGER_LIBRARY.name}, settings of {len(settings_of(room))} bytes)")
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from greenroom.admission.records import ADMIT, PLACE, pack
 from greenroom.cli.commands import ROOM_NAME
+from greenroom.config.room_entries import room_id
 from greenroom.model.visit import make_key
-from greenroom.runtime.room_entries import room_id
 from greenroom.stores.journal import FileJournal
 
 GREENROOM = Path(sys.executable).with_name("greenroom")

@@ -11,10 +11,13 @@ import typer
 from prometheus_client.core import GaugeMetricFamily
 
 from greenroom.api.app import PREFIX
-from greenroom.api.described import FORMS
 from greenroom.api.management import api_document
+from greenroom.api.openapi import FORMS
 from greenroom.cli import app
-from greenroom.control.forms import OURS, Form
+from greenroom.config.event_entries import TIMES, EventExtra
+from greenroom.config.room_entries import Extra
+from greenroom.config.settings import SECTIONS, OriginEntry, Server
+from greenroom.control.api_schema import EXTENSION, ApiSchema
 from greenroom.control.metrics import METRICS, gateway_rows
 from greenroom.control.refusals import CODES
 from greenroom.core.rules import FIELDS, FUNCTIONS
@@ -26,9 +29,6 @@ from greenroom.model.fields import Spec, plain_type, specs
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
-from greenroom.runtime.event_entries import TIMES, EventExtra
-from greenroom.runtime.room_entries import Extra
-from greenroom.runtime.settings import SECTIONS, OriginEntry, Server
 
 REFERENCE = Path(__file__).parent / "reference"
 NAMES = {bool: "boolean", int: "whole number", str: "text", tuple: "list", CookieAttributes: "table", types.UnionType: "text"}
@@ -256,17 +256,17 @@ def named(schema: dict[str, Any]) -> str:
     return f"`{name}`" if name else ""
 
 
-def blanks(form: Form) -> str:
+def blanks(form: ApiSchema) -> str:
     """The fields of one resource."""
     whole = form.schema("whole")
-    needed = {*whole.get("required", ()), *whole["properties"].get(OURS, {}).get("required", ())}
+    needed = {*whole.get("required", ()), *whole["properties"].get(EXTENSION, {}).get("required", ())}
     properties = {
         **whole["properties"],
-        **{f"{OURS}.{name}": inner for name, inner in whole["properties"].get(OURS, {}).get("properties", {}).items()},
+        **{f"{EXTENSION}.{name}": inner for name, inner in whole["properties"].get(EXTENSION, {}).get("properties", {}).items()},
     }
     rows = []
     for name, schema in properties.items():
-        if name == OURS:
+        if name == EXTENSION:
             continue
         default = "**required**" if name in needed else f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
         default = "*read only*" if schema.get("readOnly") else default

@@ -3,10 +3,9 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.core.draw import Draw
 from greenroom.errors import StorageFailed
-from greenroom.model.alert import Alert
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
@@ -20,7 +19,7 @@ class Clock(Protocol):
         """Whole milliseconds."""
 
 
-class Ledger(Protocol):
+class LedgerPort(Protocol):
     """One room's books in one data center (docs/explanation/admission.md).
 
     Every operation answers through `then`, exactly once, at once or later (a distributed ledger sends the operations of one
@@ -66,7 +65,7 @@ class Ledger(Protocol):
         """
 
 
-class Draws(Protocol):
+class DrawStore(Protocol):
     """The seeds and the results of draws (core.draw), shared by all processes that serve a room."""
 
     def seed(self, draw_id: str) -> bytes:
@@ -82,7 +81,7 @@ class Draws(Protocol):
         """
 
 
-class Books(Protocol):
+class LedgerStore(Protocol):
     """The ledgers of all rooms of one data center, for whoever keeps them in step with the coordinator.
 
     Any process that reaches the books may call this; each call is one round trip for all rooms together. Neither method
@@ -138,14 +137,3 @@ class ConfigStore(Protocol):
 
     def close(self) -> None:
         """Gives connections back; nothing may be called after it."""
-
-
-class AlertSink(Protocol):
-    """Where sources of alerts put them, to be delivered to everyone whose policy asks for them."""
-
-    def put(self, alerts: Sequence[Alert]) -> None:
-        """Keeps all of them or none; when it returns, they survive kill -9 and will be delivered at least once.
-
-        An alert that was put before (`Alert.identity`) is ignored. Blocks on the configuration store: call it in a thread.
-        Raises StorageFailed, having kept nothing.
-        """

@@ -7,7 +7,7 @@ closure alone. The aim is 1 us for a rule of five terms.
 import time
 import timeit
 
-from greenroom.core.rules import NOTHING_KNOWN, Facts, compile_bypass, compile_rule
+from greenroom.core.rules import NOTHING_KNOWN, RequestFacts, compile_bypass, compile_rule
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 
@@ -50,7 +50,7 @@ def main() -> None:
     print(f"{'':34}{'rule':>8}{'whole':>8}  (ns, an empty call of {nothing:.0f} taken off)")
     for name, source in RULES.items():
         holds, bypass = compile_rule(source), compile_bypass([Rule(expression=source)])
-        facts = Facts(VISIT, NOW_MS)
+        facts = RequestFacts(VISIT, NOW_MS)
         alone = best_ns(lambda holds=holds, facts=facts: holds(facts)) - nothing
         whole = best_ns(lambda bypass=bypass: bypass(VISIT, NOW_MS, NOTHING_KNOWN)) - nothing
         print(f"{name:34}{alone:8.0f}{whole:8.0f}")

@@ -12,18 +12,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from octorules_wirefilter import get_schema_info, parse_expression
 
-from greenroom.core.rules import FIELDS, FUNCTIONS, Membership, rule_problems
+from greenroom.core.rules import FIELDS, FUNCTIONS, ListMembership, rule_problems
 from greenroom.core.rules.fields import ALIASES, absent
 from greenroom.core.rules.functions import ABSENT_FUNCTIONS
 from greenroom.core.rules.grammar import parse
-from greenroom.core.rules.kinds import INTEGER, IP, STRING, Kind
+from greenroom.core.rules.kinds import INTEGER, IP, STRING, ValueKind
 from greenroom.core.rules.syntax import Logic, Node, show
 
 SCHEMA = get_schema_info()
 LISTS = {
-    "hosts": Membership(STRING, lambda _: True),
-    "offices": Membership(IP, lambda _: True),
-    "systems": Membership(INTEGER, lambda _: True),
+    "hosts": ListMembership(STRING, lambda _: True),
+    "offices": ListMembership(IP, lambda _: True),
+    "systems": ListMembership(INTEGER, lambda _: True),
 }
 
 
@@ -169,7 +169,7 @@ def test_what_is_slightly_broken_is_refused_by_both_or_by_neither(source: str) -
 KINDS = {"STRING": "String", "INT": "Integer", "BOOL": "Boolean", "IP": "IP address"}
 
 
-def named(kind: Kind) -> str:
+def named(kind: ValueKind) -> str:
     if kind.of is None:
         return next(name for name, ours in KINDS.items() if ours == kind.name)
     return f"{kind.name.upper()}_{named(kind.of)}"

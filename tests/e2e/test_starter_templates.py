@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from greenroom.api.preview_page import EVENTS, State
+from greenroom.api.preview_page import EVENTS, PreviewState
 from greenroom.model.room import LANGUAGES, METHODS, Room
 from greenroom.model.visit import Held
 from greenroom.pages import compile_page, template_problems
@@ -22,7 +22,7 @@ STATES = [
     state
     for queue, full, method, event, shuffle in itertools.product((False, True), (False, True), METHODS, EVENTS, (False, True))
     if not (
-        state := State(force_queue=queue, queue_is_full=full, queueing_method=method, event=event, shuffle_at_event_start=shuffle)
+        state := PreviewState(force_queue=queue, queue_is_full=full, queueing_method=method, event=event, shuffle_at_event_start=shuffle)
     ).passes
 ]
 
@@ -84,7 +84,7 @@ def visit(page: Page, url: str, html: str) -> None:
 )
 def test_one_page_speaks_the_language_of_the_path_or_the_host(page: Page, url: str, language: str, title: str, wait: str) -> None:
     template = next(path for path in TEMPLATES if path.name == "multi-language.html")
-    visit(page, url, shown(template, State(wait_minutes=25).held(NOW_MS)))
+    visit(page, url, shown(template, PreviewState(wait_minutes=25).held(NOW_MS)))
     assert page.title() == title
     assert page.inner_text("#wait") == wait
     assert page.get_attribute("html", "lang") == language
@@ -100,7 +100,7 @@ def test_no_state_breaks_the_page_in_a_browser(page: Page, template: Path) -> No
 
 def test_the_countdown_counts(page: Page) -> None:
     template = next(path for path in TEMPLATES if path.name == "countdown.html")
-    visit(page, "http://shop.example/", shown(template, State(event="prequeueing", wait_minutes=3).held(NOW_MS)))
+    visit(page, "http://shop.example/", shown(template, PreviewState(event="prequeueing", wait_minutes=3).held(NOW_MS)))
     page.wait_for_function("document.getElementById('clock').textContent.match(/^2:5/)")
 
 
@@ -109,7 +109,9 @@ def test_every_language_fits_a_narrow_phone_and_is_mirrored_where_it_is_read_fro
     for tag in LANGUAGES:
         built_in = compile_page(Room(**LIMITS, default_template_language=tag))
         for method in ("fifo", "random"):
-            page.set_content(built_in.html(State(queueing_method=method, wait_minutes=1_395).held(NOW_MS)).decode(), wait_until="commit")
+            page.set_content(
+                built_in.html(PreviewState(queueing_method=method, wait_minutes=1_395).held(NOW_MS)).decode(), wait_until="commit"
+            )
             measured = page.evaluate(
                 "(() => { const h = document.querySelector('h1').getBoundingClientRect(), r = document.createRange();"
                 " r.selectNodeContents(document.querySelector('h1')); const t = r.getBoundingClientRect();"

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from greenroom.core.draw import Appointment, entries, hold, receipt
+from greenroom.core.draw import ScheduledDraw, entries, hold, receipt
 
 START_MS = 1_790_000_000_000
 RECEIPTS = 10_000
-SALE = Appointment("room", "sale", START_MS - 3_600_000, START_MS)
+SALE = ScheduledDraw("room", "sale", START_MS - 3_600_000, START_MS)
 DRAW = hold(
     SALE,
     bytes(range(32)),

@@ -40,7 +40,7 @@ def test_the_contract_leaves_no_room_out_and_forgives_no_import() -> None:
 
 
 def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
-    drawn = re.findall(r"^(\d)  ((?:\w+)(?: \| \w+)*)(?:  .*)?$", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
+    drawn = re.findall(r"^(\d+)  +((?:\w+)(?: \| \w+)*)(?:  .*)?$", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
     assert [int(number) for number, _ in drawn] == list(reversed(range(len(FLOORS))))
     assert [set(rooms.split(" | ")) for _, rooms in drawn] == [set(floor) for floor in FLOORS]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.control.desk import Moment
-from greenroom.control.whole import make_true
+from greenroom.config.addresses import origin_problems
+from greenroom.config.load import read_config
+from greenroom.control.config_service import ChangeContext
+from greenroom.control.export_import import make_true
 from greenroom.errors import InvalidConfig
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
 from greenroom.pages.template import template_problems
-from greenroom.runtime.addresses import origin_problems
-from greenroom.runtime.config import read_config
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -34,7 +34,7 @@ def blocks(language: str) -> list:
 def test_a_configuration_in_the_documents_is_correct(text: str, tmp_path: Path) -> None:
     """A piece without an origin or without a room gets one; the rest stands as it is written."""
     if "[[zones" in text:  # not a configuration file, but what `greenroom apply` takes
-        moment = Moment(0, lambda: secrets.token_hex(16))
+        moment = ChangeContext(0, lambda: secrets.token_hex(16))
         assert make_true(tomllib.loads(text), origin_problems)(Configuration(), moment).changes
         return
     whole = (text if "origin" in text else ORIGIN + text) + ("" if "[[rooms]]" in text else ROOM)

@@ -16,11 +16,11 @@ import pytest
 import uvloop
 from redis_world import RedisServer
 
+from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.forwarded import ForwardedPolicy
-from greenroom.gateway.limits import Limits
-from greenroom.gateway.origin import Origin
+from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.server import Gateway
+from greenroom.gateway.wire.limits import Limits
 from greenroom.model.visit import Answer, Arrival, Forward, Reply
 
 PATIENCE_S = 10

@@ -7,9 +7,9 @@ import pytest
 from api_in_process import ApiInProcess, api_in
 from fastapi.routing import APIRoute
 
-from greenroom.api.asked import permission_of
+from greenroom.api.dependencies import permission_of
 from greenroom.api.management import ROUTES, api_document
-from greenroom.control.access import FAILURES_MAX, FAILURES_MS, GRANTS
+from greenroom.control.authenticator import FAILURES_MAX, FAILURES_MS, GRANTS
 from greenroom.model.zone import ACCOUNT_ID
 
 OPEN = ["/openapi.json", "/preview/{preview_id}"]

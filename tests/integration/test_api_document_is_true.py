@@ -13,7 +13,7 @@ from schemathesis.engine import events
 
 from greenroom.api.app import PREFIX
 from greenroom.api.management import ROUTERS
-from greenroom.control.access import FAILURES_MS
+from greenroom.control.authenticator import FAILURES_MS
 from greenroom.model.configuration import Entry
 from greenroom.model.zone import ACCOUNT_ID
 

@@ -6,7 +6,7 @@ import pytest
 from api_in_process import StandingClock, api_in
 
 from greenroom.control import rooms, zones
-from greenroom.control.desk import ATTEMPTS, Desk, Moment, Planned
+from greenroom.control.config_service import ATTEMPTS, ChangeContext, ConfigService, PlannedChange
 from greenroom.control.refusals import Code, Refused
 from greenroom.model.configuration import Configuration
 from greenroom.stores.sql import SqlStore, default_url
@@ -17,7 +17,7 @@ ROOM = {"host": "shop.example.com", "total_active_users": 300, "new_users_per_mi
 @pytest.fixture
 def desks(tmp_path):
     stores = [SqlStore(default_url(tmp_path)) for _ in range(2)]
-    yield [Desk(store, StandingClock()) for store in stores]
+    yield [ConfigService(store, StandingClock()) for store in stores]
     for store in stores:
         store.close()
 
@@ -30,7 +30,7 @@ def zone(desks) -> str:
 def interrupted(plan, interruptions):
     """The plan, with somebody else writing between its reading and its writing, so many times."""
 
-    def planned(known: Configuration, at: Moment) -> Planned:
+    def planned(known: Configuration, at: ChangeContext) -> PlannedChange:
         result = plan(known, at)
         if interruptions:
             interruptions.pop()()

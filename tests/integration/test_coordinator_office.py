@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from redis_world import RedisServer
 
+from greenroom.stores.redis.leader_lease import TERM_MS, TIMEOUT_S, LeaseTerm, RedisLeaderLease
 from greenroom.stores.redis.link import Link
-from greenroom.stores.redis.office import TERM_MS, TIMEOUT_S, RedisOffice, Term
-from greenroom.stores.redis.turn import RedisTurn
+from greenroom.stores.redis.sync_lock import RedisSyncLock
 
-Story = Callable[[RedisOffice], Awaitable[None]]
+Story = Callable[[RedisLeaderLease], Awaitable[None]]
 
 
 @pytest.fixture
@@ -25,15 +25,15 @@ def play(server: RedisServer, story: Story) -> None:
     async def run() -> None:
         client = Link(server.url).client(TIMEOUT_S)
         try:
-            await asyncio.wait_for(story(RedisOffice(client)), 30)
+            await asyncio.wait_for(story(RedisLeaderLease(client)), 30)
         finally:
             await client.aclose()
 
     asyncio.run(run())
 
 
-async def take(office: RedisOffice, holder: str) -> Term:
-    term = (await office.bring("fra", b"report", holder)).term
+async def take(leader_lease: RedisLeaderLease, holder: str) -> LeaseTerm:
+    term = (await leader_lease.bring("fra", b"report", holder)).term
     assert term is not None
     return term
 
@@ -43,38 +43,38 @@ async def pass_term() -> None:
 
 
 def test_whoever_brings_a_report_takes_office_when_nobody_holds_it(server: RedisServer) -> None:
-    async def story(office: RedisOffice) -> None:
-        term = await take(office, "one")
-        second = await office.bring("nyc", b"report", "two")
+    async def story(leader_lease: RedisLeaderLease) -> None:
+        term = await take(leader_lease, "one")
+        second = await leader_lease.bring("nyc", b"report", "two")
         assert (second.term, second.holder) == (None, "one")
-        assert await office.collect(term, 0.1) == [("fra", b"report"), ("nyc", b"report")]
-        assert await office.collect(term, 0.1) == []
+        assert await leader_lease.collect(term, 0.1) == [("fra", b"report"), ("nyc", b"report")]
+        assert await leader_lease.collect(term, 0.1) == []
 
     play(server, story)
 
 
 def test_a_newer_report_takes_the_place_of_an_older_one(server: RedisServer) -> None:
-    async def story(office: RedisOffice) -> None:
-        term = await take(office, "one")
-        await office.bring("fra", b"newer", "")
-        assert await office.collect(term, 0.1) == [("fra", b"newer")]
+    async def story(leader_lease: RedisLeaderLease) -> None:
+        term = await take(leader_lease, "one")
+        await leader_lease.bring("fra", b"newer", "")
+        assert await leader_lease.collect(term, 0.1) == [("fra", b"newer")]
 
     play(server, story)
 
 
 def test_a_holder_that_was_paused_can_neither_collect_nor_write_nor_answer(server: RedisServer) -> None:
-    async def story(office: RedisOffice) -> None:
-        paused = await take(office, "one")
-        assert await office.commit(paused, {"row": b"by one"})
+    async def story(leader_lease: RedisLeaderLease) -> None:
+        paused = await take(leader_lease, "one")
+        assert await leader_lease.commit(paused, {"row": b"by one"})
         await pass_term()
-        term = await take(office, "two")
+        term = await take(leader_lease, "two")
         assert term.number > paused.number
-        assert await office.collect(paused, 0.0) is None
-        assert not await office.commit(paused, {"row": b"too late"}, ["row"], [("fra", b"too late")])
-        assert await office.answer("fra", 0.05) is None
-        await office.resign(paused)
-        assert (await office.bring("fra", b"", "three")).term is None
-        memory = await office.remember(term)
+        assert await leader_lease.collect(paused, 0.0) is None
+        assert not await leader_lease.commit(paused, {"row": b"too late"}, ["row"], [("fra", b"too late")])
+        assert await leader_lease.answer("fra", 0.05) is None
+        await leader_lease.resign(paused)
+        assert (await leader_lease.bring("fra", b"", "three")).term is None
+        memory = await leader_lease.remember(term)
         assert memory is not None
         assert memory.rows == {"row": b"by one"}
 
@@ -82,33 +82,33 @@ def test_a_holder_that_was_paused_can_neither_collect_nor_write_nor_answer(serve
 
 
 def test_a_term_goes_on_as_long_as_it_is_renewed(server: RedisServer) -> None:
-    async def story(office: RedisOffice) -> None:
-        term = await take(office, "one")
+    async def story(leader_lease: RedisLeaderLease) -> None:
+        term = await take(leader_lease, "one")
         for _ in range(6):
             await asyncio.sleep(0.5)  # longer than a term, all together
-            assert await office.commit(term, {})
-        assert (await office.bring("fra", b"", "two")).term is None
+            assert await leader_lease.commit(term, {})
+        assert (await leader_lease.bring("fra", b"", "two")).term is None
 
     play(server, story)
 
 
 def test_after_resigning_the_next_one_need_not_wait(server: RedisServer) -> None:
-    async def story(office: RedisOffice) -> None:
-        await office.resign(await take(office, "one"))
-        assert (await office.bring("fra", b"", "two")).term is not None
+    async def story(leader_lease: RedisLeaderLease) -> None:
+        await leader_lease.resign(await take(leader_lease, "one"))
+        assert (await leader_lease.bring("fra", b"", "two")).term is not None
 
     play(server, story)
 
 
 def test_rows_and_answers_go_together_and_the_next_holder_reads_them_all(server: RedisServer) -> None:
-    async def story(office: RedisOffice) -> None:
-        term = await take(office, "one")
+    async def story(leader_lease: RedisLeaderLease) -> None:
+        term = await take(leader_lease, "one")
         rows = {f"room|dc{number}": b"%d" % number for number in range(3_000)}  # more than Lua takes at once
-        assert await office.commit(term, rows, (), [("fra", b"granted"), ("nyc", b"granted too")])
-        assert await office.commit(term, {}, ["room|dc7"])
-        assert (await office.answer("fra", 0.1), await office.answer("nyc", 0.1)) == (b"granted", b"granted too")
-        await office.resign(term)
-        memory = await office.remember(await take(office, "two"))
+        assert await leader_lease.commit(term, rows, (), [("fra", b"granted"), ("nyc", b"granted too")])
+        assert await leader_lease.commit(term, {}, ["room|dc7"])
+        assert (await leader_lease.answer("fra", 0.1), await leader_lease.answer("nyc", 0.1)) == (b"granted", b"granted too")
+        await leader_lease.resign(term)
+        memory = await leader_lease.remember(await take(leader_lease, "two"))
         assert memory is not None
         del rows["room|dc7"]
         assert memory.rows == rows
@@ -119,16 +119,16 @@ def test_rows_and_answers_go_together_and_the_next_holder_reads_them_all(server:
 def test_a_term_ends_with_the_life_of_the_server_and_the_next_one_knows_it(server: RedisServer) -> None:
     lives: list[str] = []
 
-    async def before(office: RedisOffice) -> None:
-        term = await take(office, "one")
-        assert await office.commit(term, {"row": b"kept"})
-        memory = await office.remember(term)
+    async def before(leader_lease: RedisLeaderLease) -> None:
+        term = await take(leader_lease, "one")
+        assert await leader_lease.commit(term, {"row": b"kept"})
+        memory = await leader_lease.remember(term)
         assert memory is not None
         lives.append(memory.life)
 
-    async def after(office: RedisOffice) -> None:
-        assert await office.collect(Term("one", 1), 0.0) is None
-        memory = await office.remember(await take(office, "two"))
+    async def after(leader_lease: RedisLeaderLease) -> None:
+        assert await leader_lease.collect(LeaseTerm("one", 1), 0.0) is None
+        memory = await leader_lease.remember(await take(leader_lease, "two"))
         assert memory is not None
         assert memory.rows == {"row": b"kept"}
         assert memory.life not in lives
@@ -140,19 +140,19 @@ def test_a_term_ends_with_the_life_of_the_server_and_the_next_one_knows_it(serve
 
 
 def test_a_server_that_lost_the_functions_gets_them_again(server: RedisServer) -> None:
-    async def story(office: RedisOffice) -> None:
-        term = await take(office, "one")
+    async def story(leader_lease: RedisLeaderLease) -> None:
+        term = await take(leader_lease, "one")
         server.client().execute_command("FUNCTION", "FLUSH")
-        assert await office.collect(term, 0.0) == [("fra", b"report")]
+        assert await leader_lease.collect(term, 0.0) == [("fra", b"report")]
 
     play(server, story)
 
 
 def test_answers_that_nobody_fetches_do_not_pile_up(server: RedisServer) -> None:
-    async def story(office: RedisOffice) -> None:
-        term = await take(office, "one")
+    async def story(leader_lease: RedisLeaderLease) -> None:
+        term = await take(leader_lease, "one")
         for number in range(50):
-            await office.commit(term, {}, (), [("fra", b"%d" % number)])
+            await leader_lease.commit(term, {}, (), [("fra", b"%d" % number)])
         assert server.client().llen("greenroom:{office}:answers:fra") == 4
         assert server.client().pttl("greenroom:{office}:answers:fra") > 0
 
@@ -160,9 +160,9 @@ def test_answers_that_nobody_fetches_do_not_pile_up(server: RedisServer) -> None
 
 
 def test_one_process_has_the_turn_of_its_data_center_and_wishes_of_others_reach_it(server: RedisServer) -> None:
-    async def story(_: RedisOffice) -> None:
+    async def story(_: RedisLeaderLease) -> None:
         client = Link(server.url).client(TIMEOUT_S)
-        one, two, elsewhere = (RedisTurn(client, name, place) for name, place in (("one", "fra"), ("two", "fra"), ("three", "nyc")))
+        one, two, elsewhere = (RedisSyncLock(client, name, place) for name, place in (("one", "fra"), ("two", "fra"), ("three", "nyc")))
         try:
             assert [await turn.take() for turn in (one, two, elsewhere, one)] == [True, False, True, True]
             wishing = asyncio.create_task(two.wish("room", 3, 5.0))

@@ -10,13 +10,13 @@ import pytest
 from redis_world import RedisServer
 
 from greenroom.cli import verify_draw
-from greenroom.core.draw import Appointment, Draw, Drawn, entries, hold
+from greenroom.core.draw import Draw, Drawn, ScheduledDraw, entries, hold
 from greenroom.errors import StorageFailed
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.redis.draws import RedisDraws
 from greenroom.stores.redis.link import Link
 
-APPOINTMENT = Appointment("room", "sale", 1_790_000_000_000 - 3_600_000, 1_790_000_000_000)
+APPOINTMENT = ScheduledDraw("room", "sale", 1_790_000_000_000 - 3_600_000, 1_790_000_000_000)
 DRAW = APPOINTMENT.draw_id
 ABSENT_S = 1.0
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 from tests.integration.test_gateway_websocket import HELLO, tunnel
 
-from greenroom.gateway.connection import TURN_REQUESTS
+from greenroom.gateway.visitor.connection import TURN_REQUESTS
 from greenroom.model.visit import Answer, Arrival
 
 GET = b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n"

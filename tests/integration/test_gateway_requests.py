@@ -5,7 +5,7 @@ import ipaddress
 
 import pytest
 
-from greenroom.gateway.forwarded import ForwardedPolicy
+from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.visit import Answer, Arrival, Forward, Reply
 
 

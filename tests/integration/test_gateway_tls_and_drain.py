@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from greenroom.gateway.origin import Origin
+from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.tls import server_context
 
 

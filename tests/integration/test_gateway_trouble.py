@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from greenroom.gateway.origin import Origin
+from greenroom.gateway.origin.address import Origin
 from greenroom.model.visit import Forward
 
 LONG = b"x" * 100

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from greenroom.gateway.websocket import accept_of
+from greenroom.gateway.wire.websocket import accept_of
 from greenroom.model.visit import Forward
 
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.gateway.origin import Origin
+from greenroom.gateway.origin.address import Origin
 
 pytestmark = pytest.mark.skipif(not (shutil.which("nginx") and shutil.which("curl")), reason="needs nginx and curl")
 
@@ -111,7 +111,7 @@ def test_curl_gets_through_the_gateway_what_it_gets_from_nginx(rig, run, nginx, 
 
 GATEWAY = textwrap.dedent("""
     import asyncio, sys, uvloop
-    from greenroom.gateway.origin import Origin
+    from greenroom.gateway.origin.address import Origin
     from greenroom.gateway.server import Gateway
     from greenroom.model.visit import Forward
 

@@ -65,7 +65,7 @@ def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(tmp
         assert master.client().wait(1, 5000) == 1
         master.kill()
         await house.until_answered(NOBODY)
-        (state,) = (await house.books.states()).values()
+        (state,) = (await house.ledgers.states()).values()
         assert state["epoch"] > before
         assert (state["permits"], state["inside"]) == (0, 2)
         assert [(await house.ask("view", one)).standing for one in found] == [Standing.ACTIVE] * 2

@@ -66,7 +66,7 @@ def test_a_redis_that_remembers_keeps_sessions_and_places_and_voids_unused_permi
         await house.until_answered(NOBODY)
         assert [(await house.ask("view", one)).standing for one in inside] == [Standing.ACTIVE] * 2
         assert await house.epoch() > before
-        (state,) = (await house.books.states()).values()
+        (state,) = (await house.ledgers.states()).values()
         assert (state["permits"], state["inside"], state["granted_seen"]) == (0, 2, 2)
         assert (await house.arrive(os.urandom(12))).standing is Standing.WAITING
         await house.until_synced()
@@ -151,7 +151,7 @@ def test_a_slow_answer_is_not_waited_for_and_whoever_it_let_in_is_active_by_the_
         await house.until_answered(NOBODY)
         found = [(await house.poll(one)).standing for one in ids]
         assert found.count(Standing.ACTIVE) + found.count(Standing.ADMITTED) == INSIDE
-        (gauges,) = (await house.books.look()).values()
+        (gauges,) = (await house.ledgers.look()).values()
         assert gauges.active == INSIDE
 
     in_house(server.url, story, timeout_s=0.3)
@@ -178,7 +178,7 @@ def test_many_processes_share_one_room(server: RedisServer) -> None:
             if inside:
                 assert (await other.ask("view", inside[0])).standing is Standing.ACTIVE
         finally:
-            await other.books.close()
+            await other.ledgers.close()
 
     in_house(server.url, story)
 
@@ -190,7 +190,7 @@ def test_settings_that_could_not_be_said_are_said_when_redis_is_back(server: Red
         await house.until_synced()
         server.kill()
         room = replace(house.rooms["r"], queue_all=True)
-        house.books.ledger(room).configure(room)
+        house.ledgers.ledger(room).configure(room)
         assert is_held(await house.arrive(os.urandom(12)))
         server.start()
         await house.until_answered(NOBODY)
@@ -207,7 +207,7 @@ def test_a_line_of_thousands_is_named_and_given_other_keys(server: RedisServer) 
         ids = [os.urandom(12) for _ in range(2_500)]
         await asyncio.gather(*(house.ask("poll", one, 1_000_000 + number) for number, one in enumerate(ids)))
         found: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
-        ledger = house.books.ledger(house.rooms["r"])
+        ledger = house.ledgers.ledger(house.rooms["r"])
         ledger.before(1 << 53, found.set_result)
         listed = await found
         assert set(listed) <= set(ids)
@@ -227,9 +227,9 @@ def test_an_answer_that_is_none_of_ours_holds_who_asked_and_nobody_else(server: 
         await full(house)
         other = House(server.url, [small_room(id="other", total_active_users=2, new_users_per_minute=100)])
         await other.until_synced()
-        await other.books.close()
+        await other.ledgers.close()
         house.rooms["other"] = other.rooms["other"]
-        ledger = house.books.ledger(house.rooms["r"])
+        ledger = house.ledgers.ledger(house.rooms["r"])
         ledger.reader._outlook = None  # type: ignore[assignment]  # whatever goes wrong while it is read
         answers = await asyncio.gather(house.poll(os.urandom(12)), house.arrive(os.urandom(12), "other"))
         assert is_held(answers[0])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from greenroom.admission.records import ADMIT, PLACE, pack
+from greenroom.config.room_entries import room_id
 from greenroom.model.visit import TICKET_ID_BYTES, make_key
-from greenroom.runtime.room_entries import room_id
 from greenroom.stores.journal import FileJournal
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]

@@ -1,6 +1,6 @@
 """Hypothesis lives in a small room: any row of visits, settings, disk failures and restarts keeps the laws of admission."""
 
-from admission_laws import METHODS, Witness
+from admission_laws import METHODS, GroundTruth
 from admission_world import small_room, ticket_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ class Admission(RuleBasedStateMachine):
     @initialize(inside=LIMITS, minute=LIMITS, method=st.sampled_from(METHODS), confirm=st.booleans(), seed=st.integers(0, 1 << 32))
     def opens(self, inside: int, minute: int, method: str, confirm: bool, seed: int) -> None:
         room = small_room(total_active_users=inside, new_users_per_minute=minute, queueing_method=method, confirm_newcomers=confirm)
-        self.witness = Witness(room, seed)
+        self.ground_truth = GroundTruth(room, seed)
         self.known: list[bytes] = []
         self.strangers = 0
 
@@ -27,85 +27,85 @@ class Admission(RuleBasedStateMachine):
 
     @rule(pause_ms=PAUSES)
     def time_passes(self, pause_ms: int) -> None:
-        self.witness.advance(pause_ms)
+        self.ground_truth.advance(pause_ms)
 
     @rule(count=st.integers(1, 4), come_back=st.booleans())
     def newcomers(self, count: int, come_back: bool) -> None:
         for _ in range(count):
             one = ticket_id(len(self.known))
             self.known.append(one)
-            outcome = self.witness.arrive(one)
+            outcome = self.ground_truth.arrive(one)
             if come_back and outcome.standing is Standing.WAITING:
-                self.witness.advance(outcome.refresh_ms)
-                self.witness.poll(one)
+                self.ground_truth.advance(outcome.refresh_ms)
+                self.ground_truth.poll(one)
 
     @rule(count=st.integers(1, 50))
     def requests_without_cookies(self, count: int) -> None:
         for _ in range(count):
             self.strangers += 1
-            if self.witness.arrive(ticket_id(10**12 + self.strangers)).standing is Standing.ADMITTED:
+            if self.ground_truth.arrive(ticket_id(10**12 + self.strangers)).standing is Standing.ADMITTED:
                 break
 
     @precondition(lambda self: self.known)
     @rule(index=st.integers(0, 1 << 16))
     def a_ticket_comes_back_in_time(self, index: int) -> None:
         one = self.pick(index)
-        place = self.witness.places.get(one)
+        place = self.ground_truth.places.get(one)
         if place:
-            self.witness.advance(max(0, place.attempted_ms + place.refresh_ms - self.witness.now_ms))
-        self.witness.poll(one)
+            self.ground_truth.advance(max(0, place.attempted_ms + place.refresh_ms - self.ground_truth.now_ms))
+        self.ground_truth.poll(one)
 
     @precondition(lambda self: self.known)
     @rule(index=st.integers(0, 1 << 16))
     def a_ticket_comes_back_too_early(self, index: int) -> None:
-        self.witness.peek(self.pick(index))
+        self.ground_truth.peek(self.pick(index))
 
     @precondition(lambda self: self.known)
     @rule(index=st.integers(0, 1 << 16))
     def somebody_browses(self, index: int) -> None:
-        self.witness.view(self.pick(index))
+        self.ground_truth.view(self.pick(index))
 
     @rule(number=st.integers(0, 1 << 40))
     def somebody_brings_an_unknown_session(self, number: int) -> None:
-        self.witness.view(ticket_id((1 << 60) + number))
+        self.ground_truth.view(ticket_id((1 << 60) + number))
 
     @precondition(lambda self: self.known)
     @rule(index=st.integers(0, 1 << 16))
     def somebody_leaves(self, index: int) -> None:
-        self.witness.leave(self.pick(index))
+        self.ground_truth.leave(self.pick(index))
 
     @rule()
     def the_background_ticks(self) -> None:
-        self.witness.tick()
+        self.ground_truth.tick()
 
     @rule(inside=LIMITS, minute=LIMITS)
     def limits_change(self, inside: int, minute: int) -> None:
-        self.witness.configure(total_active_users=inside, new_users_per_minute=minute)
+        self.ground_truth.configure(total_active_users=inside, new_users_per_minute=minute)
 
     @rule(method=st.sampled_from(METHODS), queue_all=st.booleans())
     def the_method_changes(self, method: str, queue_all: bool) -> None:
-        self.witness.configure(queueing_method=method, queue_all=queue_all)
+        self.ground_truth.configure(queueing_method=method, queue_all=queue_all)
 
     @rule(minutes=st.sampled_from((1, 2, 5)), fixed=st.booleans())
     def sessions_change(self, minutes: int, fixed: bool) -> None:
-        self.witness.configure(session_duration=minutes, disable_session_renewal=fixed)
+        self.ground_truth.configure(session_duration=minutes, disable_session_renewal=fixed)
 
     @rule(failing=st.booleans())
     def the_disk_changes_its_mind(self, failing: bool) -> None:
-        self.witness.journal.failing = failing
+        self.ground_truth.journal.failing = failing
 
     @rule()
     def the_process_is_killed_and_starts_again(self) -> None:
-        self.witness.restart()
+        self.ground_truth.restart()
 
     @rule()
     def the_journal_is_compacted(self) -> None:
-        if not self.witness.journal.failing and not self.witness.halted:
-            self.witness.journal.payloads = list(self.witness.ledger.snapshot())
+        if not self.ground_truth.journal.failing and not self.ground_truth.halted:
+            self.ground_truth.journal.payloads = list(self.ground_truth.ledger.snapshot())
 
     @invariant()
     def no_law_is_broken(self) -> None:
-        assert not hasattr(self, "witness") or self.witness.found == []
+        assert not hasattr(self, "witness") or self.ground_truth.found == []
 
 
 TestAdmission = Admission.TestCase

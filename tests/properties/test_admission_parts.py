@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission import records
-from greenroom.admission.coordinator import rounded
-from greenroom.admission.line import GRACE_MS, STRETCH_MAX, Line
-from greenroom.admission.records import RECORD, Memory, remember, snapshot
-from greenroom.admission.refresh import spread
-from greenroom.admission.wheel import Wheel
+from greenroom.admission.coordinator.coordinator import rounded
+from greenroom.admission.ledger.refresh import spread
+from greenroom.admission.queueing.line import GRACE_MS, STRETCH_MAX, Line
+from greenroom.admission.records import RECORD, LedgerMemory, remember, snapshot
+from greenroom.admission.timer_wheel import Wheel
 from greenroom.model.visit import arrival_ms_of, make_key
 
 KEYS = st.integers(0, 40).map(lambda number: make_key(START_MS + number * 400, number % 3))
@@ -101,13 +101,13 @@ def test_a_snapshot_stands_for_everything_before_it_or_never_happened(before: li
     written = b"".join(records.pack(*change) for change in before)
     memory = remember([written])
     shot = list(snapshot(memory))
-    assert books(remember([records.pack(records.PLACE, ticket_id(99), 1), *shot])) == books(memory)
-    assert books(remember([written, *shot[: min(cut, len(shot) - 1)]])) == books(memory)
+    assert ledgers(remember([records.pack(records.PLACE, ticket_id(99), 1), *shot])) == ledgers(memory)
+    assert ledgers(remember([written, *shot[: min(cut, len(shot) - 1)]])) == ledgers(memory)
     later = [records.pack(*change) for change in after]
-    assert books(remember([written, *shot, *later])) == books(remember([written, *later]))
+    assert ledgers(remember([written, *shot, *later])) == ledgers(remember([written, *later]))
 
 
-def books(memory: Memory) -> tuple[object, ...]:
+def ledgers(memory: LedgerMemory) -> tuple[object, ...]:
     return memory.sessions, memory.places, memory.spent, memory.window
 
 
@@ -117,16 +117,16 @@ def test_records_that_are_cut_are_refused() -> None:
 
 
 def test_a_record_of_an_unknown_kind_is_skipped_and_a_record_is_small() -> None:
-    assert remember([records.pack(77, ticket_id(1), 1)]) == Memory()
+    assert remember([records.pack(77, ticket_id(1), 1)]) == LedgerMemory()
     assert RECORD.size == 24
 
 
 @given(st.integers(0, 1_000), st.integers(1, 1_000), LUCK)
-def test_rounding_keeps_the_mean(part: int, whole: int, luck: int) -> None:
-    assert part // whole <= rounded(part, whole, luck) <= part // whole + 1
+def test_rounding_keeps_the_mean(part: int, whole: int, random_bits: int) -> None:
+    assert part // whole <= rounded(part, whole, random_bits) <= part // whole + 1
     assert sum(rounded(part, whole, number) for number in range(whole)) == part
 
 
 @given(st.integers(1_000, 60_000), st.sampled_from((10, 25)), LUCK)
-def test_a_refresh_is_spread_as_far_as_promised_and_no_further(value_ms: int, percent: int, luck: int) -> None:
-    assert value_ms * (100 - percent) // 100 - 1 <= spread(value_ms, percent, luck) <= value_ms * (100 + percent) // 100
+def test_a_refresh_is_spread_as_far_as_promised_and_no_further(value_ms: int, percent: int, random_bits: int) -> None:
+    assert value_ms * (100 - percent) // 100 - 1 <= spread(value_ms, percent, random_bits) <= value_ms * (100 + percent) // 100

@@ -7,14 +7,16 @@ from typing import Any
 import admission_trials as trials
 import pytest
 
-from greenroom.admission import calling, coordinator, line, sessions
-from greenroom.admission.calling import CALLINGS, Fifo, Random, shares
-from greenroom.admission.coordinator import Coordinator
-from greenroom.admission.lease import Lease, Source
-from greenroom.admission.ledger import Ledger
-from greenroom.admission.line import Line
-from greenroom.admission.records import Memory
-from greenroom.admission.sessions import Sessions
+from greenroom.admission.coordinator import coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.lease import Lease, PermitSource
+from greenroom.admission.ledger import sessions
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.queueing import line, methods
+from greenroom.admission.queueing.line import Line
+from greenroom.admission.queueing.methods import QUEUEING_METHODS, Fifo, Random, shares
+from greenroom.admission.records import LedgerMemory
 from greenroom.model.room import METHODS
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.stores.memory import MemoryLedger
@@ -98,12 +100,12 @@ def loses_the_unit_of_whoever_leaves(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def admits_newcomers_ahead_of_waiters(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ledger, "_newcomer_source", lambda self, now_ms: Source.PERMIT if self.lease.permits else None)
+    patch.setattr(Ledger, "_newcomer_source", lambda self, now_ms: PermitSource.PERMIT if self.lease.permits else None)
 
 
 @broken(trials.walks)
 def calls_the_last_first(patch: pytest.MonkeyPatch) -> None:
-    def turn(self: Fifo, slot: int, rank: int, key: int, permits: int, look: float, horizon_ms: int | None) -> bool:
+    def turn(self: Fifo, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
         return rank > 0 or permits > 1
 
     patch.setattr(Fifo, "turn", turn)
@@ -118,42 +120,42 @@ def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
 def looks_far_ahead(patch: pytest.MonkeyPatch) -> None:
     def sweep(original: Any, self: Ledger, now_ms: int) -> None:
         original(self, now_ms)
-        self._look += 3
+        self._lookahead += 3
 
     around(patch, Ledger, "sweep", sweep)
 
 
 @broken(trials.fair_draws)
 def draws_at_joining(patch: pytest.MonkeyPatch) -> None:
-    def call(self: Random, line: Line, permits: int, look: float, luck: int) -> None:
+    def call(self: Random, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
         if not hasattr(self, "salt"):
-            self.salt = luck  # type: ignore[attr-defined]
+            self.salt = random_bits  # type: ignore[attr-defined]
         undrawn = sorted((hash((line.keys[slot], self.salt)), slot) for slot in line.slots.values() if slot not in self.drawn)  # type: ignore[attr-defined]
-        self.drawn.update([slot for _, slot in undrawn[: max(0, permits + ceil(look) - len(self.drawn))]])
+        self.drawn.update([slot for _, slot in undrawn[: max(0, permits + ceil(lookahead) - len(self.drawn))]])
 
     patch.setattr(Random, "call", call)
 
 
 @broken(trials.fair_draws)
 def draws_the_early_more_often(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(calling, "shares", lambda luck: [share * share for share in shares(luck)])
+    patch.setattr(methods, "shares", lambda random_bits: [share * share for share in shares(random_bits)])
 
 
 @broken(trials.fair_room)
 def gives_the_draw_to_whoever_tries(patch: pytest.MonkeyPatch) -> None:
-    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
+    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         if isinstance(self._calling, Random) and ticket_id in self.line.slots and ticket_id < b"\0" * 11 + b"\4":
             self._calling.drawn = {self.line.slots[ticket_id]}
-        return original(self, ticket_id, key, now_ms, luck)
+        return original(self, ticket_id, key, now_ms, random_bits)
 
     around(patch, Ledger, "poll", poll)
 
 
 @broken(trials.walks)
 def sweeps_a_ghost_during_its_own_poll(patch: pytest.MonkeyPatch) -> None:
-    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
+    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         self.sweep(now_ms)
-        return original(self, ticket_id, key, now_ms, luck)
+        return original(self, ticket_id, key, now_ms, random_bits)
 
     around(patch, Ledger, "poll", poll)
 
@@ -170,8 +172,8 @@ def sweeps_waiters_before_their_time(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def gives_a_returning_ghost_a_new_place(patch: pytest.MonkeyPatch) -> None:
-    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, luck: int) -> Outcome:
-        return original(self, ticket_id, make_key(now_ms, luck), now_ms, luck)
+    def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
+        return original(self, ticket_id, make_key(now_ms, random_bits), now_ms, random_bits)
 
     around(patch, Ledger, "poll", poll)
 
@@ -188,9 +190,9 @@ def remembers_spent_tickets_for_a_minute(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def gives_a_newcomer_a_place_without_a_ticket(patch: pytest.MonkeyPatch) -> None:
-    def arrive(original: Any, self: Ledger, ticket_id: bytes, now_ms: int, luck: int) -> Outcome:
-        outcome = original(self, ticket_id, now_ms, luck)
-        return self.poll(ticket_id, make_key(now_ms, luck), now_ms, luck) if outcome.standing is Standing.WAITING else outcome
+    def arrive(original: Any, self: Ledger, ticket_id: bytes, now_ms: int, random_bits: int) -> Outcome:
+        outcome = original(self, ticket_id, now_ms, random_bits)
+        return self.poll(ticket_id, make_key(now_ms, random_bits), now_ms, random_bits) if outcome.standing is Standing.WAITING else outcome
 
     around(patch, Ledger, "arrive", arrive)
 
@@ -225,9 +227,9 @@ def clears_the_line_when_the_method_changes(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def forgives_the_debt_of_passthrough(patch: pytest.MonkeyPatch) -> None:
-    def spend(original: Any, self: Lease, source: Source, now_ms: int) -> None:
+    def spend(original: Any, self: Lease, source: PermitSource, now_ms: int) -> None:
         original(self, source, now_ms)
-        if source is Source.DEBT:
+        if source is PermitSource.DEBT:
             self.settled += 1
             self.granted_seen += 1
 
@@ -269,7 +271,7 @@ def does_not_call_permits_back(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def lets_in_although_the_disk_refused(patch: pytest.MonkeyPatch) -> None:
-    def written(original: Any, self: MemoryLedger, outcome: Outcome, now_ms: int, luck: int) -> Outcome:
+    def written(original: Any, self: MemoryLedger, outcome: Outcome, now_ms: int, random_bits: int) -> Outcome:
         self._write_log()
         return outcome
 
@@ -279,8 +281,8 @@ def lets_in_although_the_disk_refused(patch: pytest.MonkeyPatch) -> None:
 @broken(trials.walks)
 def writes_after_answering(patch: pytest.MonkeyPatch) -> None:
     def write_log(original: Any, self: MemoryLedger) -> bool:
-        late, self.late = getattr(self, "late", []), list(self.books.log)  # type: ignore[attr-defined]
-        self.books.log[:] = late
+        late, self.late = getattr(self, "late", []), list(self.ledger.log)  # type: ignore[attr-defined]
+        self.ledger.log[:] = late
         return bool(original(self))
 
     around(patch, MemoryLedger, "_write_log", write_log)
@@ -288,9 +290,9 @@ def writes_after_answering(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def keeps_the_session_of_an_undone_admission(patch: pytest.MonkeyPatch) -> None:
-    def undo(original: Any, self: Ledger, now_ms: int, luck: int) -> Outcome:
+    def undo(original: Any, self: Ledger, now_ms: int, random_bits: int) -> Outcome:
         (one, *_) = self._last  # type: ignore[misc]
-        outcome = original(self, now_ms, luck)
+        outcome = original(self, now_ms, random_bits)
         self.sessions.begin(one, now_ms)
         return outcome
 
@@ -299,7 +301,7 @@ def keeps_the_session_of_an_undone_admission(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def restarts_without_the_minute(patch: pytest.MonkeyPatch) -> None:
-    def restore(original: Any, self: Ledger, memory: Memory, now_ms: int) -> None:
+    def restore(original: Any, self: Ledger, memory: LedgerMemory, now_ms: int) -> None:
         memory.window = []
         original(self, memory, now_ms)
 
@@ -308,7 +310,7 @@ def restarts_without_the_minute(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def restarts_without_the_line(patch: pytest.MonkeyPatch) -> None:
-    def restore(original: Any, self: Ledger, memory: Memory, now_ms: int) -> None:
+    def restore(original: Any, self: Ledger, memory: LedgerMemory, now_ms: int) -> None:
         memory.places = {}
         original(self, memory, now_ms)
 
@@ -322,7 +324,7 @@ def sweeps_the_line_after_a_restart(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.two_restarts)
 def revives_sessions_at_the_second_restart(patch: pytest.MonkeyPatch) -> None:
-    def restore(original: Any, self: Ledger, memory: Memory, now_ms: int) -> None:
+    def restore(original: Any, self: Ledger, memory: LedgerMemory, now_ms: int) -> None:
         original(self, memory, now_ms)
         self.log.clear()
 
@@ -337,7 +339,7 @@ def stays_halted_when_the_disk_is_back(patch: pytest.MonkeyPatch) -> None:
 @broken(trials.walks)
 def goes_on_with_a_hole_in_the_journal(patch: pytest.MonkeyPatch) -> None:
     def try_again(self: MemoryLedger, now_ms: int) -> None:
-        self.books.halted = self._journal.failing  # type: ignore[union-attr]
+        self.ledger.halted = self._journal.failing  # type: ignore[union-attr]
 
     patch.setattr(MemoryLedger, "_try_again", try_again)
 
@@ -377,9 +379,9 @@ def compares_clocks_instead_of_ages(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.messages_astray)
 def cut_off_spends_whatever_it_frees(patch: pytest.MonkeyPatch) -> None:
-    def source(original: Any, self: Lease, now_ms: int, overdraws: bool) -> Source | None:
+    def source(original: Any, self: Lease, now_ms: int, overdraws: bool) -> PermitSource | None:
         found = original(self, now_ms, overdraws)
-        return found or (Source.FREED if self.freed and not self.connected(now_ms) else None)
+        return found or (PermitSource.FREED if self.freed and not self.connected(now_ms) else None)
 
     around(patch, Lease, "source", source)
 
@@ -395,4 +397,4 @@ def test_a_build_is_found_that(trial: Trial, build: Break, monkeypatch: pytest.M
 
 
 def test_every_method_of_queueing_has_a_way_of_calling() -> None:
-    assert set(CALLINGS) == set(METHODS)
+    assert set(QUEUEING_METHODS) == set(METHODS)

@@ -3,12 +3,12 @@
 import string
 from typing import Any
 
-from desk_in_memory import DeskInMemory
+from config_service_in_memory import DeskInMemory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.control import events, rooms, rules, zones
-from greenroom.control.times import milliseconds, moment, plain_moment
+from greenroom.control.time_format import milliseconds, moment, plain_moment
 from greenroom.model.room import LANGUAGES, METHODS
 
 EXAMPLES = 60
@@ -58,8 +58,8 @@ def whole_rooms(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def desk_with_zone() -> tuple[DeskInMemory, str]:
-    desk = DeskInMemory()
-    return desk, desk.do(zones.create({"name": "example.com"}, lambda _pointer, _url: []))["id"]
+    config_service = DeskInMemory()
+    return config_service, config_service.do(zones.create({"name": "example.com"}, lambda _pointer, _url: []))["id"]
 
 
 def without_clock(document: dict[str, Any]) -> dict[str, Any]:
@@ -74,29 +74,29 @@ def said(document: dict[str, Any], answer: dict[str, Any]) -> bool:
 @settings(max_examples=EXAMPLES)
 @given(document=whole_rooms())
 def test_a_room_comes_back_as_it_was_written_and_writing_it_back_changes_nothing(document) -> None:
-    desk, zone = desk_with_zone()
-    made = desk.do(rooms.create(zone, document))
+    config_service, zone = desk_with_zone()
+    made = config_service.do(rooms.create(zone, document))
     assert said(document, made)
-    before = desk.known
-    assert desk.do(rooms.change(zone, made["id"], made, whole=True)) == made
-    assert desk.do(rooms.change(zone, made["id"], document, whole=True)) == made
-    assert desk.do(rooms.change(zone, made["id"], {}, whole=False)) == made
-    assert desk.known is before
+    before = config_service.known
+    assert config_service.do(rooms.change(zone, made["id"], made, whole=True)) == made
+    assert config_service.do(rooms.change(zone, made["id"], document, whole=True)) == made
+    assert config_service.do(rooms.change(zone, made["id"], {}, whole=False)) == made
+    assert config_service.known is before
 
 
 @settings(max_examples=EXAMPLES)
 @given(document=whole_rooms(), other=whole_rooms())
 def test_replacing_forgets_what_was_there_and_editing_keeps_what_is_not_named(document, other) -> None:
-    desk, zone = desk_with_zone()
-    made = desk.do(rooms.create(zone, document))
+    config_service, zone = desk_with_zone()
+    made = config_service.do(rooms.create(zone, document))
     fresh_desk, fresh_zone = desk_with_zone()
     fresh = fresh_desk.do(rooms.create(fresh_zone, other))
-    replaced = desk.do(rooms.change(zone, made["id"], other, whole=True))
+    replaced = config_service.do(rooms.change(zone, made["id"], other, whole=True))
     own = {"id", "created_on", "modified_on"}
     assert {name: value for name, value in replaced.items() if name not in own} == {
         name: value for name, value in fresh.items() if name not in own
     }
-    edited = desk.do(rooms.change(zone, made["id"], document, whole=False))
+    edited = config_service.do(rooms.change(zone, made["id"], document, whole=False))
     assert said(document, edited)
     assert (
         without_clock(edited).items() >= {name: value for name, value in replaced.items() if name not in {*document, "modified_on"}}.items()
@@ -106,15 +106,15 @@ def test_replacing_forgets_what_was_there_and_editing_keeps_what_is_not_named(do
 @settings(max_examples=EXAMPLES)
 @given(fields=st.fixed_dictionaries({}, optional=OVERRIDES), edit=st.fixed_dictionaries({}, optional=OVERRIDES))
 def test_null_false_and_empty_stay_apart_in_events_and_details_have_no_nulls(fields, edit) -> None:
-    desk, zone = desk_with_zone()
+    config_service, zone = desk_with_zone()
     limits = {"total_active_users": 300, "new_users_per_minute": 200}
-    room = desk.do(rooms.create(zone, {"name": "r", "host": "shop.example.com", "custom_page_html": "own", **limits}))
+    room = config_service.do(rooms.create(zone, {"name": "r", "host": "shop.example.com", "custom_page_html": "own", **limits}))
     times = {"event_start_time": "2030-01-01T11:00:00Z", "event_end_time": "2030-01-01T12:00:00Z"}
-    made = desk.do(events.create(zone, room["id"], {"name": "e", **times, **fields}))
+    made = config_service.do(events.create(zone, room["id"], {"name": "e", **times, **fields}))
     assert said(fields, made)
-    edited = desk.do(events.change(zone, room["id"], made["id"], edit, whole=False))
+    edited = config_service.do(events.change(zone, room["id"], made["id"], edit, whole=False))
     assert without_clock(edited) == without_clock({**made, **edit})
-    details = events.details(desk.known, events.event_of(desk.known, zone, room["id"], made["id"]))
+    details = events.details(config_service.known, events.event_of(config_service.known, zone, room["id"], made["id"]))
     for name in ("session_duration", "disable_session_renewal", "queueing_method", "custom_page_html", *limits):
         assert details[name] == (room[name] if edited[name] is None else edited[name])
         assert details[name] is not None
@@ -128,19 +128,19 @@ def test_null_false_and_empty_stay_apart_in_events_and_details_have_no_nulls(fie
     word=st.sampled_from(["before", "after"]),
 )
 def test_a_rule_that_moves_leaves_the_others_in_their_order(order, place, neighbour, word) -> None:
-    desk, zone = desk_with_zone()
+    config_service, zone = desk_with_zone()
     limits = {"total_active_users": 300, "new_users_per_minute": 200}
-    room = desk.do(rooms.create(zone, {"name": "r", "host": "shop.example.com", **limits}))["id"]
-    found = desk.do(
+    room = config_service.do(rooms.create(zone, {"name": "r", "host": "shop.example.com", **limits}))["id"]
+    found = config_service.do(
         rules.replace_all(zone, room, [{"action": "bypass_waiting_room", "expression": "ssl", "description": one} for one in order])
     )
     ids = {rule["description"]: rule["id"] for rule in found}
     others = [one for one in order if one != "a"]
-    moved = desk.do(rules.edit(zone, room, ids["a"], {"position": {"index": place}}))
+    moved = config_service.do(rules.edit(zone, room, ids["a"], {"position": {"index": place}}))
     wanted = others[:]
     wanted.insert(max(place, 1) - 1, "a")
     assert [rule["description"] for rule in moved] == wanted
-    moved = desk.do(rules.edit(zone, room, ids["a"], {"position": {word: ids.get(neighbour, "")}}))
+    moved = config_service.do(rules.edit(zone, room, ids["a"], {"position": {word: ids.get(neighbour, "")}}))
     at = others.index(neighbour) + (word == "after") if neighbour else (len(others) if word == "after" else 0)
     others.insert(at, "a")
     assert [rule["description"] for rule in moved] == others

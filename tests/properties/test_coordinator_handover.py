@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.admission import remembering
-from greenroom.admission.center import DataCenter
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator import memory
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.whole_line import WholeLine
 from greenroom.admission.lease import Lease
-from greenroom.admission.whole_line import WholeLine
-from greenroom.sync import switchboard
-from greenroom.sync.switchboard import Switchboard
+from greenroom.sync import coordinator_registry
+from greenroom.sync.coordinator_registry import CoordinatorRegistry
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -29,17 +29,17 @@ def test_nobody_is_let_in_beyond_the_limits_when_the_next_coordinator_knows_old_
 
 
 def forgets_the_last_grant(patch: pytest.MonkeyPatch) -> None:
-    original = Switchboard.rows
-    patch.setattr(Switchboard, "rows", lambda self: original(self) if len(self._touched) != 1 else {})
+    original = CoordinatorRegistry.rows
+    patch.setattr(CoordinatorRegistry, "rows", lambda self: original(self) if len(self._touched) != 1 else {})
 
 
 def believes_old_rows(patch: pytest.MonkeyPatch) -> None:
-    original = Switchboard.recall
+    original = CoordinatorRegistry.recall
 
-    def recall(self: Switchboard, rows: dict[str, bytes], now_ms: int, life: str) -> None:
-        original(self, {**rows, switchboard.LIFE_ROW: switchboard.encode(life)}, now_ms, life)
+    def recall(self: CoordinatorRegistry, rows: dict[str, bytes], now_ms: int, life: str) -> None:
+        original(self, {**rows, coordinator_registry.LIFE_ROW: coordinator_registry.encode(life)}, now_ms, life)
 
-    patch.setattr(Switchboard, "recall", recall)
+    patch.setattr(CoordinatorRegistry, "recall", recall)
 
 
 def does_not_wait_for_anybody_without_rows(patch: pytest.MonkeyPatch) -> None:
@@ -52,14 +52,14 @@ def forgets_the_minute_it_acknowledged(patch: pytest.MonkeyPatch) -> None:
 
 
 def remembers_no_minute(patch: pytest.MonkeyPatch) -> None:
-    original = remembering._fill
+    original = memory._fill
 
     def fill(center: DataCenter, row: Any, passed_ms: int) -> None:
         original(center, row, passed_ms)
         center.leaving.clear()
         center.minute = 0
 
-    patch.setattr(remembering, "_fill", fill)
+    patch.setattr(memory, "_fill", fill)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from greenroom.cli import app, verify_draw
-from greenroom.core.draw import Appointment, Drawn, blinded, entries, hold, receipt
+from greenroom.core.draw import Drawn, ScheduledDraw, blinded, entries, hold, receipt
 from greenroom.model.visit import make_key
 
 RECEIPTS = 10_000
 START_MS = 1_790_000_000_000
-APPOINTMENT = Appointment("room", "sale", START_MS - 3_600_000, START_MS)
+APPOINTMENT = ScheduledDraw("room", "sale", START_MS - 3_600_000, START_MS)
 SEED = bytes(range(32))
 
 

@@ -13,14 +13,25 @@ from forecast_rooms import Past, outlook_on, quantiles, report
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.admission.drift import drifted
-from greenroom.admission.endings import Endings
-from greenroom.admission.fluid import STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
-from greenroom.admission.forecast import BELIEVED_ENDS, Facts, Forecaster
-from greenroom.admission.intervals import Intervals
-from greenroom.admission.lottery import Draws, hazards
-from greenroom.admission.sketch import BELIEVED_S, HAZARDS, LEADS_S, OFFSET_S, SHARES, STALE_MS, WIDEST, Outlook, Sketch, between
-from greenroom.admission.waits import not_before
+from greenroom.admission.forecast.drift import drifted
+from greenroom.admission.forecast.endings import Endings
+from greenroom.admission.forecast.fluid import STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
+from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
+from greenroom.admission.forecast.intervals import Intervals
+from greenroom.admission.forecast.lottery import LotteryForecast, hazards
+from greenroom.admission.ledger.waits import not_before
+from greenroom.admission.messages.wait_table import (
+    BELIEVED_S,
+    HAZARDS,
+    LEADS_S,
+    OFFSET_S,
+    SHARES,
+    STALE_MS,
+    WIDEST,
+    Outlook,
+    WaitTable,
+    between,
+)
 from greenroom.model.visit import CHANGES, Estimate, Standing, make_key
 from greenroom.stores.memory import MemoryLedger
 
@@ -40,22 +51,22 @@ gaps = st.lists(st.floats(0.01, 1000), min_size=40, max_size=40)
 
 
 @st.composite
-def sketches(draw: st.DrawFn) -> Sketch:
+def sketches(draw: st.DrawFn) -> WaitTable:
     """Any sketch of a line that could travel, with any widths."""
     people, seconds = [0.0], [1.0]
     for more, later in zip(draw(gaps), draw(gaps), strict=True):
         people.append(people[-1] + more)
         seconds.append(seconds[-1] + later)
     knots = draw(st.integers(2, 41))
-    return Sketch(
+    return WaitTable(
         START_MS, tuple(people[:knots]), tuple(seconds[:knots]), tuple(draw(widths) for _ in LEADS_S), strays_per_s=draw(st.floats(0, 5))
     )
 
 
 @settings(max_examples=100, deadline=None)
 @given(sketches(), st.integers(0, 300_000), st.lists(st.floats(0, 2_000), min_size=2, max_size=20))
-def test_whoever_stands_further_back_is_never_told_less(sketch: Sketch, age_ms: int, places: list[float]) -> None:
-    outlook, now_ms = outlook_on(sketch), START_MS + age_ms
+def test_whoever_stands_further_back_is_never_told_less(wait_table: WaitTable, age_ms: int, places: list[float]) -> None:
+    outlook, now_ms = outlook_on(wait_table), START_MS + age_ms
     told = [outlook.fifo(place, START_MS - 60_000, now_ms) for place in sorted(places)]
     known = [quantiles(estimate) for estimate in told if estimate]
     assert None not in told[: len(known)]  # known up to somewhere, and unknown from there on
@@ -65,8 +76,8 @@ def test_whoever_stands_further_back_is_never_told_less(sketch: Sketch, age_ms: 
 
 @settings(max_examples=100, deadline=None)
 @given(sketches(), st.integers(0, 300_000), st.floats(0, 2_000), st.integers(-60_000, 60_000))
-def test_quantiles_are_in_order_and_no_wait_is_negative(sketch: Sketch, age_ms: int, place: float, came_ms: int) -> None:
-    estimate = outlook_on(sketch).fifo(place, START_MS + came_ms, START_MS + age_ms)
+def test_quantiles_are_in_order_and_no_wait_is_negative(wait_table: WaitTable, age_ms: int, place: float, came_ms: int) -> None:
+    estimate = outlook_on(wait_table).fifo(place, START_MS + came_ms, START_MS + age_ms)
     if estimate:
         values = quantiles(estimate)
         assert values[0] >= 0
@@ -75,8 +86,8 @@ def test_quantiles_are_in_order_and_no_wait_is_negative(sketch: Sketch, age_ms: 
 
 @settings(max_examples=60, deadline=None)
 @given(sketches(), st.floats(0, 500))
-def test_what_is_old_is_said_to_be_old_and_believed_less(sketch: Sketch, place: float) -> None:
-    outlook = outlook_on(sketch)
+def test_what_is_old_is_said_to_be_old_and_believed_less(wait_table: WaitTable, place: float) -> None:
+    outlook = outlook_on(wait_table)
     fresh = outlook.fifo(place, START_MS - 60_000, START_MS + STALE_MS)
     old = outlook.fifo(place, START_MS - 60_000, START_MS + STALE_MS + 30_000)
     if fresh and old and old.p25_s > 0:
@@ -87,18 +98,18 @@ def test_what_is_old_is_said_to_be_old_and_believed_less(sketch: Sketch, place: 
 @settings(max_examples=25, deadline=None)
 @given(pasts, st.integers(1, 3_000))
 def test_a_forecast_is_a_short_table_that_ascends_ends_at_a_day_and_can_travel(past: dict[str, Any], waiting: int) -> None:
-    sketch = Past(**past).sketch(waiting)
-    assert all(after > before for before, after in pairwise(sketch.people))
-    assert all(after > before for before, after in pairwise(sketch.seconds))
-    assert len(sketch.people) == len(sketch.seconds) <= 200
-    assert sketch.seconds[-1] <= BELIEVED_S
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(sketch), type=Sketch) == sketch
+    wait_table = Past(**past).wait_table(waiting)
+    assert all(after > before for before, after in pairwise(wait_table.people))
+    assert all(after > before for before, after in pairwise(wait_table.seconds))
+    assert len(wait_table.people) == len(wait_table.seconds) <= 200
+    assert wait_table.seconds[-1] <= BELIEVED_S
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(wait_table), type=WaitTable) == wait_table
 
 
 @settings(max_examples=10, deadline=None)
 @given(pasts, st.integers(1, 3_000))
 def test_the_same_reports_make_the_same_forecast(past: dict[str, Any], waiting: int) -> None:
-    assert Past(**past).sketch(waiting) == Past(**past).sketch(waiting)
+    assert Past(**past).wait_table(waiting) == Past(**past).wait_table(waiting)
 
 
 anything = st.integers(0, 10) | st.integers(0, 10**9)
@@ -114,7 +125,7 @@ wild_reports = st.fixed_dictionaries(
     }
 )
 wild_facts = st.builds(
-    lambda sessions, permits, free, ended, seconds: Facts(
+    lambda sessions, permits, free, ended, seconds: ForecastInput(
         sessions, permits, free, sum(seconds.values()), ended, {START_MS // 1000 + second: count for second, count in seconds.items()}
     ),
     anything, anything, anything, anything, st.dictionaries(st.integers(-4_000, 100), st.integers(1, 10**6), max_size=30),
@@ -130,7 +141,7 @@ ages = st.lists(st.integers(0, 60_000) | st.integers(0, 10**8), max_size=5)
     st.lists(st.tuples(st.integers(0, 90_000), wild_reports, ages, wild_facts), min_size=1, max_size=12),
 )
 def test_no_reports_whatever_make_a_forecast_fail(
-    method: str, total: int, per_minute: int, told: list[tuple[int, dict[str, Any], list[int], Facts]]
+    method: str, total: int, per_minute: int, told: list[tuple[int, dict[str, Any], list[int], ForecastInput]]
 ) -> None:
     """It is made while the coordinator answers: if it raised, nobody would be let in any more."""
     now_ms = START_MS
@@ -141,13 +152,13 @@ def test_no_reports_whatever_make_a_forecast_fail(
         forecaster.admitted(ages_ms, now_ms)
         forecaster.hear(report(number, **said), now_ms)
         forecaster.think(facts, now_ms)
-        sketch = forecaster.sketch
-        if sketch is None:
+        wait_table = forecaster.wait_table
+        if wait_table is None:
             continue
-        assert all(after > before for before, after in pairwise(sketch.seconds))
-        assert all(after >= before for before, after in pairwise(sketch.people))
-        forecaster.sketch_for(facts.seconds)
-        outlook = outlook_on(sketch)
+        assert all(after > before for before, after in pairwise(wait_table.seconds))
+        assert all(after >= before for before, after in pairwise(wait_table.people))
+        forecaster.wait_table_for(facts.seconds)
+        outlook = outlook_on(wait_table)
         for place in (1, 50, 10**6):
             found = outlook.random(START_MS, now_ms) if method == "random" else outlook.fifo(place, START_MS, now_ms)
             assert found is None or 0 <= found.p50_s <= 4 * BELIEVED_S
@@ -158,7 +169,7 @@ def test_no_reports_whatever_make_a_forecast_fail(
 def test_a_room_three_times_as_large_with_three_times_the_line_waits_as_long(method: str, stay_s: tuple[int, int]) -> None:
     one = Past(method=method, stay_s=stay_s)
     three = Past(method=method, stay_s=stay_s, times=3)
-    small, large = outlook_on(one.sketch(700)), outlook_on(three.sketch(2_100))
+    small, large = outlook_on(one.wait_table(700)), outlook_on(three.wait_table(2_100))
     for place in (1, 10, 70, 300, 700):
         came_ms = one.now_ms - 60_000
         said = [
@@ -290,7 +301,7 @@ def test_a_draw_that_nobody_joins_any_more_is_over_when_as_many_were_let_in_as_w
 
 def test_quantiles_of_a_draw_move_to_where_the_share_that_is_in_is_theirs() -> None:
     """Everybody gets in 15 per cent faster than the table says."""
-    draws = Draws()
+    draws = LotteryForecast()
     table = (tuple(0.01 * step for step in range(700)), tuple(5.0 * step for step in range(700)))
     for number in range(200):
         made_ms = START_MS + number * 10_000
@@ -322,7 +333,7 @@ class Door:
             for number in sorted(due):
                 if due[number] <= self.clock.ms:
                     self._tries(number, due)
-            for _ in range(self.noise if len(self.ledger.books.line) > 2 else 0):
+            for _ in range(self.noise if len(self.ledger.ledger.line) > 2 else 0):
                 strangers += 1
                 outcome = answer_of(self.ledger.arrive, ticket_id(strangers), make_key(self.clock.ms, 0))
                 assert outcome.position == 0
@@ -359,10 +370,10 @@ def test_nobody_gets_in_before_the_next_try(next_ms: int, seconds: list[float]) 
 
 def test_before_sessions_have_ended_only_free_units_are_promised() -> None:
     past = Past(total=50, per_minute=600, stay_s=(900, 901), minutes=0)
-    past.forecaster.think(Facts(0, 0, 50, 200, 0, {START_MS // 1000 - 1: 200}), past.now_ms)
-    sketch = past.forecaster.sketch
-    assert sketch
-    outlook = outlook_on(sketch)
+    past.forecaster.think(ForecastInput(0, 0, 50, 200, 0, {START_MS // 1000 - 1: 200}), past.now_ms)
+    wait_table = past.forecaster.wait_table
+    assert wait_table
+    outlook = outlook_on(wait_table)
     assert outlook.decides
     near = outlook.fifo(40, START_MS - 60_000, past.now_ms)
     assert near
@@ -372,24 +383,24 @@ def test_before_sessions_have_ended_only_free_units_are_promised() -> None:
 
 def test_where_sessions_ended_but_their_ages_were_not_told_the_measured_pace_is_not_silenced() -> None:
     past = Past(minutes=0)
-    past.forecaster.think(Facts(200, 0, 0, 100, BELIEVED_ENDS, {START_MS // 1000 - 1: 100}), past.now_ms)
-    assert past.forecaster.sketch
-    assert not outlook_on(past.forecaster.sketch).decides
+    past.forecaster.think(ForecastInput(200, 0, 0, 100, BELIEVED_ENDS, {START_MS // 1000 - 1: 100}), past.now_ms)
+    assert past.forecaster.wait_table
+    assert not outlook_on(past.forecaster.wait_table).decides
 
 
 def test_a_line_that_is_over_is_forgotten() -> None:
     past = Past()
-    past.sketch(100)
+    past.wait_table(100)
     past.forecaster.think(past.facts(0), past.now_ms)
-    assert past.forecaster.sketch is None
+    assert past.forecaster.wait_table is None
 
 
 def test_another_method_needs_another_sketch() -> None:
-    outlook = outlook_on(Past().sketch(100))
+    outlook = outlook_on(Past().wait_table(100))
     outlook.expect(False)
-    assert outlook.sketch
+    assert outlook.wait_table
     outlook.expect(True)
-    assert outlook.sketch is None
+    assert outlook.wait_table is None
 
 
 @settings(max_examples=40, deadline=None)
@@ -400,15 +411,15 @@ def test_two_data_centers_agree_on_who_is_before_somebody(seconds: dict[int, int
     whole = {first + second: count for second, count in seconds.items()}
     here = {second: draw.randint(0, count) for second, count in whole.items()}
     forecaster = Forecaster(small_room(total_active_users=200, new_users_per_minute=300), START_MS)
-    forecaster.think(Facts(200, 0, 0, sum(whole.values()), 0, whole), START_MS + 400_000)
-    sketch = forecaster.sketch_for(here)
-    assert sketch
+    forecaster.think(ForecastInput(200, 0, 0, sum(whole.values()), 0, whole), START_MS + 400_000)
+    wait_table = forecaster.wait_table_for(here)
+    assert wait_table
     outlook = Outlook()
-    outlook.take(sketch, START_MS + 400_000, START_MS + 400_000)
+    outlook.take(wait_table, START_MS + 400_000, START_MS + 400_000)
     ends_ms = (first + mine + 1) * 1_000
     own = sum(count for second, count in here.items() if second <= first + mine)
     everybody = sum(count for second, count in whole.items() if second <= first + mine)
-    assert own + outlook._elsewhere(sketch, ends_ms) == pytest.approx(everybody, rel=0.1, abs=41)
+    assert own + outlook._elsewhere(wait_table, ends_ms) == pytest.approx(everybody, rel=0.1, abs=41)
 
 
 @given(st.floats(0, 5_000), st.floats(0, 5_000))
@@ -428,28 +439,28 @@ class Serving:
         self.draw = Random(1)
         self.line = [self.past.now_ms // 1000 - 1 - number // 5 for number in range(3_000)]  # arrival seconds, the newest first
 
-    def two_seconds(self, limit: int) -> Sketch:
+    def two_seconds(self, limit: int) -> WaitTable:
         past = self.past
         past.now_ms += 2_000
         served = [self.line.pop(self.draw.randrange(len(self.line)) if self.method == "random" else -1) for _ in range(limit // 30)]
         past.forecaster.admitted([0] * len(served), past.now_ms)
         past.forecaster.hear(report(10_000, front_s=served[-1]), past.now_ms)
-        past.forecaster.think(Facts(500, 0, 4_500, len(self.line), sum(past.ended.values()), Counter(self.line)), past.now_ms)
-        assert past.forecaster.sketch
-        return past.forecaster.sketch
+        past.forecaster.think(ForecastInput(500, 0, 4_500, len(self.line), sum(past.ended.values()), Counter(self.line)), past.now_ms)
+        assert past.forecaster.wait_table
+        return past.forecaster.wait_table
 
 
 @pytest.mark.parametrize("method", ["fifo", "random"])
 @pytest.mark.parametrize(("limit", "word"), [(120, "slower"), (600, "faster"), (300, "")])
 def test_those_who_were_told_something_else_hear_why_and_newcomers_do_not(method: str, limit: int, word: str) -> None:
-    door = Serving(method)
-    assert {door.two_seconds(300).change for _ in range(60)} == {""}
-    door.past.forecaster.configure(small_room(total_active_users=5_000, new_users_per_minute=limit, queueing_method=method))
-    told = [door.two_seconds(limit) for _ in range(60)]
-    assert {sketch.change for sketch in told} == {"", word}
-    sketch = next(sketch for sketch in told if sketch.change == word)
-    outlook = outlook_on(sketch)
-    for came_ms, said in ((sketch.made_ms - 300_000, word), (sketch.made_ms - 10_000, "")):
-        found = outlook.random(came_ms, sketch.made_ms) if method == "random" else outlook.fifo(100, came_ms, sketch.made_ms)
+    system = Serving(method)
+    assert {system.two_seconds(300).change for _ in range(60)} == {""}
+    system.past.forecaster.configure(small_room(total_active_users=5_000, new_users_per_minute=limit, queueing_method=method))
+    told = [system.two_seconds(limit) for _ in range(60)]
+    assert {wait_table.change for wait_table in told} == {"", word}
+    wait_table = next(wait_table for wait_table in told if wait_table.change == word)
+    outlook = outlook_on(wait_table)
+    for came_ms, said in ((wait_table.made_ms - 300_000, word), (wait_table.made_ms - 10_000, "")):
+        found = outlook.random(came_ms, wait_table.made_ms) if method == "random" else outlook.fifo(100, came_ms, wait_table.made_ms)
         assert found
         assert found.change == said

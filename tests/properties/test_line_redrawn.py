@@ -6,7 +6,7 @@ from admission_world import START_MS, FlakyJournal, HandClock, answer_of, bits, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.admission.line import Line
+from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import remember
 from greenroom.model.visit import arrival_ms_of, make_key
 from greenroom.stores.memory import MemoryLedger

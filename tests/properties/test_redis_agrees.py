@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from redis_twin import Twin, walk
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
-from greenroom.admission.messages import SyncDown, SyncUp
-from greenroom.admission.moves import MovesUp
+from greenroom.admission.messages.moves import MovesUp
+from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.model.visit import Standing, make_key
 
 LIMITS = st.sampled_from((1, 2, 3, 7))

@@ -9,7 +9,7 @@ import rules_expressions as language
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.core.rules import Facts, Place, compile_bypass, compile_rule, rule_problems
+from greenroom.core.rules import Place, RequestFacts, compile_bypass, compile_rule, rule_problems
 from greenroom.core.rules.grammar import parse
 from greenroom.core.rules.syntax import Bare, Call, Compare, Each, Field, Items, Logic, Node, Not, Number, Pattern, Text, Truth, show
 from greenroom.model.rule import Rule
@@ -222,19 +222,19 @@ def test_parsing_what_was_printed_gives_the_same_parts(node: Node) -> None:
 def test_closures_say_what_a_naive_interpreter_says(node: Node, requests: list[tuple[Arrival, Place]]) -> None:
     holds = compile_rule(show(node))
     for arrival, place in requests:
-        assert bool(holds(Facts(arrival, NOW_MS, Known(place)))) == bool(Naive(arrival, place).holds(node)), show(node)
+        assert bool(holds(RequestFacts(arrival, NOW_MS, Known(place)))) == bool(Naive(arrival, place).holds(node)), show(node)
 
 
 TRUTHS = st.lists(st.booleans(), min_size=4, max_size=4)
 FLAGS = ["ssl", 'http.host == "a"', "ip.src.is_in_european_union", "cf.edge.server_port == 443"]
 
 
-def facts(truths: list[bool]) -> Facts:
+def facts(truths: list[bool]) -> RequestFacts:
     encrypted, host, union, port = truths
     arrival = Arrival(
         "GET", "https" if encrypted else "http", "a" if host else "b", "/", "", (), "::1", server=("::1", 443 if port else 80)
     )
-    return Facts(arrival, NOW_MS, Known(Place(in_european_union=union)))
+    return RequestFacts(arrival, NOW_MS, Known(Place(in_european_union=union)))
 
 
 SPELLINGS = {"not ": "!", " and ": "&&", " xor ": "^^", " or ": "||"}
@@ -270,7 +270,7 @@ def test_de_morgan_holds_even_where_values_are_missing(one: Node, other: Node, r
     for left, right in laws:
         first, second = compile_rule(show(left)), compile_rule(show(right))
         for arrival, place in requests:
-            known = Facts(arrival, NOW_MS, Known(place))
+            known = RequestFacts(arrival, NOW_MS, Known(place))
             assert bool(first(known)) == bool(second(known))
 
 

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from greenroom.gateway.tickets import Sealer
+from greenroom.decision.tickets import Sealer
 from greenroom.model.visit import PLACE_KEPT_MS, Ticket, make_key
 from greenroom.stores.keys import KEY_AGE_MAX_MS, SEALS_MAX, KeyRing
 

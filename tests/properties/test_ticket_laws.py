@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.gateway.tickets import FUTURE_MAX_MS, REFRESH_MAX_MS, SEALED_LENGTH, Sealer
+from greenroom.decision.tickets import FUTURE_MAX_MS, REFRESH_MAX_MS, SEALED_LENGTH, Sealer
 from greenroom.model.visit import TICKET_ID_BYTES, Ticket, arrival_ms_of, make_key
 from greenroom.stores.keys import KeyRing
 

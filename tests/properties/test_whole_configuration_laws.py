@@ -10,10 +10,10 @@ from config_material import contents, one_of_each, room, zone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from greenroom.control.desk import Desk, Moment
+from greenroom.control.config_service import ChangeContext, ConfigService
+from greenroom.control.export_import import differences, exported, make_true
 from greenroom.control.refusals import Refused
 from greenroom.control.toml_text import toml_text
-from greenroom.control.whole import differences, exported, make_true
 from greenroom.errors import Problem
 from greenroom.model.change import Put, applied
 from greenroom.model.configuration import Configuration
@@ -34,7 +34,7 @@ NUMBERS = count()
 
 def planned(known: Configuration, document: object, **options: bool) -> tuple[Configuration, list]:
     """The configuration after the document was made true, and what is said about it."""
-    moment = Moment(1_700_000_000_000, lambda: f"new-{next(NUMBERS)}")
+    moment = ChangeContext(1_700_000_000_000, lambda: f"new-{next(NUMBERS)}")
     answer = make_true(document, no_problems, **options)(known, moment)
     after, _ = applied(known, answer.changes, moment.now_ms)
     return after, answer.answer(after)
@@ -216,13 +216,13 @@ def test_an_import_never_changes_what_is_there() -> None:
 
 def test_a_desk_makes_it_true_in_one_revision(tmp_path: Path) -> None:
     store = SqlStore(f"sqlite:///{tmp_path / 'config.db'}")
-    desk = Desk(store, CLOCK)
+    config_service = ConfigService(store, CLOCK)
     store.write([Put(Token(id="t", name="t", scopes=("read",), secret_sha256=secret_hash("s")))], expected=0, author="me", now_ms=1)
     document = {"zones": [{"name": "z.example"}], "lists": [{"name": "l", "kind": "asn", "items": [{"asn": 64_500, "comment": "x"}]}]}
-    assert len(desk.trial(make_true(document, no_problems))) == 3
+    assert len(config_service.trial(make_true(document, no_problems))) == 3
     assert store.revision() == 1
-    assert len(desk.change("me", make_true(document, no_problems))) == 3
-    assert desk.change("me", make_true(document, no_problems)) == []
+    assert len(config_service.change("me", make_true(document, no_problems))) == 3
+    assert config_service.change("me", make_true(document, no_problems)) == []
     assert store.revision() == 2
     assert [entry.record.name for entry in store.read().tokens.values()] == ["t"]
 

@@ -124,7 +124,7 @@ class Crowd:
     def _noise(self, number: int) -> None:
         outcome = answer_of(self.ledger.arrive, ticket_id(number), make_key(self.clock.ms, 0))
         if outcome.standing is Standing.ADMITTED:
-            self.strangers_past_the_line += len(self.ledger.books.line) > 20
+            self.strangers_past_the_line += len(self.ledger.ledger.line) > 20
             self._count_entry(number, outcome.expires_ms)
         else:
             assert outcome.position == 0
@@ -133,7 +133,7 @@ class Crowd:
         if self.clock.ms % 60_000 < 250:
             assert self.ledger.problems() == []
         next_ms = self.ledger.tick()
-        if self.clock.ms - START_MS > 90_000 and len(self.ledger.books.line) > 20:
+        if self.clock.ms - START_MS > 90_000 and len(self.ledger.ledger.line) > 20:
             living = sum(1 for ends_ms in self.ends.values() if ends_ms > self.clock.ms)
             minute = sum(1 for at_ms in self.minute if self.clock.ms - at_ms <= 60_000)
             self.queueing += next_ms - self.clock.ms

@@ -172,7 +172,7 @@ def test_people_in_the_pre_queue_are_told_what_is_published_and_what_is_ours(sto
     assert (told["waitTimeKnown"], told["queueAll"], told["queueingMethod"]) == (False, False, "fifo")
     assert story.stage_early.effective.phase is Phase.PREQUEUE
     seals = {state["greenroom"]["drawCommitment"] for state in story.before}
-    assert seals == {story.stranger_json["greenroom"]["drawCommitment"]} == {story.stage_early.drawing.commitment}
+    assert seals == {story.stranger_json["greenroom"]["drawCommitment"]} == {story.stage_early.draw.commitment}
     assert len({state["greenroom"]["receipt"] for state in story.before}) == EARLY
     assert {(state["greenroom"]["drawSeed"], state["greenroom"]["drawnPlace"]) for state in story.before} == {("", 0)}
 

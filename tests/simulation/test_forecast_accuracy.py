@@ -12,7 +12,7 @@ import pytest
 
 from greenroom.simulator.arrivals import arrivals, shares
 from greenroom.simulator.chance import Streams
-from greenroom.simulator.report import Report, report
+from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.scenario import Behaviour, Fault, Scenario
 from greenroom.simulator.traces import level, room, small_room
 from greenroom.simulator.world import World
@@ -49,7 +49,7 @@ MAKERS: dict[str, Callable[[Streams], Scenario]] = {"flash sale": flash_sale, "s
 
 
 @cache
-def run(name: str) -> Report:
+def run(name: str) -> SimulationReport:
     world = World(MAKERS[name](streams), streams)
     world.run()
     return report(world)

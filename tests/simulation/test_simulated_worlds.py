@@ -7,21 +7,22 @@ from typing import Any
 
 import pytest
 
-from greenroom.admission import movers, moves, visiting
-from greenroom.admission.calling import Fifo
-from greenroom.admission.center import DataCenter
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.lease import Lease
-from greenroom.admission.line import Line
-from greenroom.admission.movers import Movers
-from greenroom.admission.moves import Moves
+from greenroom.admission.messages import moves
+from greenroom.admission.messages.moves import Moves
+from greenroom.admission.queueing.line import Line
+from greenroom.admission.queueing.methods import Fifo
+from greenroom.admission.transfers import session_transfers, transfers
+from greenroom.admission.transfers.session_transfers import SessionTransfers
 from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.checks import CHECKS, Watch, verdict
 from greenroom.simulator.fairness import fairness
-from greenroom.simulator.report import Report, report
-from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, Network, Scenario
+from greenroom.simulator.report import SimulationReport, report
+from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfile, Scenario
 from greenroom.simulator.traces import TRACES, room
-from greenroom.simulator.world import ALGORITHMS, DEEDS, World
+from greenroom.simulator.world import ALGORITHMS, FAULT_HANDLERS, World
 
 SEEDS = range(100, 108)
 
@@ -46,7 +47,7 @@ def campaign(seeds: range) -> list[str]:
     return []
 
 
-def run(scenario: Scenario, algorithm: str = "greenroom", seed: int = 1) -> Report:
+def run(scenario: Scenario, algorithm: str = "greenroom", seed: int = 1) -> SimulationReport:
     world = World(scenario, streams_of(seed), algorithm)
     world.run()
     return report(world)
@@ -76,7 +77,7 @@ def test_limits_and_laws_hold_in_three_hundred_worlds() -> None:
 
 
 def test_every_kind_of_fault_can_happen() -> None:
-    assert set(FAULTS) == set(DEEDS)
+    assert set(FAULTS) == set(FAULT_HANDLERS)
     seen = {fault.kind for seed in range(200) for fault in random_scenario(streams_of(seed)).faults}
     assert seen == set(FAULTS)
 
@@ -86,7 +87,7 @@ def test_sessions_follow_visitors_who_move_all_the_time(strong: bool) -> None:
     scenario = little(room=replace(room(40, 60), strong_sessions=strong), behaviour=Behaviour(visit_s=60, page_gap_s=5, moving=0.3))
     watch = watched(scenario)
     world = watch.world
-    given = sum(center.ledger.moves.given for center in world.door.centers)  # type: ignore[attr-defined]
+    given = sum(center.ledger.moves.given for center in world.system.centers)  # type: ignore[attr-defined]
     assert given > 200
     assert verdict(watch) == []
     assert report(world).over_active == 0
@@ -100,7 +101,7 @@ def test_visitors_of_a_data_center_that_lost_its_books_stay_inside() -> None:
     world = watch.world
     assert verdict(watch) == []
     assert world.crowd.lost <= 2
-    assert not any(center.orphans for center in world.door.coordinator.data_centers.values())  # type: ignore[attr-defined]
+    assert not any(center.orphans for center in world.system.coordinator.data_centers.values())  # type: ignore[attr-defined]
 
 
 def test_permits_on_their_way_count_beside_what_may_be_admitted_while_cut_off() -> None:
@@ -112,7 +113,7 @@ def test_permits_on_their_way_count_beside_what_may_be_admitted_while_cut_off() 
 
 
 def test_a_partition_costs_nobody_the_limits() -> None:
-    scenario = little(faults=(Fault("partition", 60, 120, (0, 1)),), network=Network(loss=0.2, twice=0.2, skew_ms=30_000))
+    scenario = little(faults=(Fault("partition", 60, 120, (0, 1)),), network=NetworkProfile(loss=0.2, twice=0.2, skew_ms=30_000))
     figures = run(scenario)
     assert figures.over_active == figures.over_minute == 0
     assert figures.broken_laws == []
@@ -201,7 +202,7 @@ def keeps_the_session_that_it_gives(patch: pytest.MonkeyPatch) -> None:
         if ticket_id in ledger.sessions.inside:
             ledger.moves.give(ticket_id, to, ledger.sessions.renewed(ticket_id), 0)
 
-    patch.setattr(visiting, "give", give)
+    patch.setattr(transfers, "give", give)
 
 
 @broken(0)
@@ -212,13 +213,13 @@ def takes_an_arrival_twice(patch: pytest.MonkeyPatch) -> None:
 @broken(41)
 def gives_an_orphan_for_nothing(patch: pytest.MonkeyPatch) -> None:
     def orphan(
-        self: Movers, owner: DataCenter, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None
+        self: SessionTransfers, owner: DataCenter, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None
     ) -> bool:
         if owner.orphans:
             self._bring(ticket_id, to, now_ms, until_ms)
         return bool(owner.orphans)
 
-    patch.setattr(movers.Movers, "_orphan", orphan)
+    patch.setattr(session_transfers.SessionTransfers, "_orphan", orphan)
 
 
 @broken(0)
@@ -231,7 +232,7 @@ def books_every_gift_again(patch: pytest.MonkeyPatch) -> None:
 
 @broken(4)
 def serves_on_trust_in_strong_mode(patch: pytest.MonkeyPatch) -> None:
-    trusting = visiting.visit
+    trusting = transfers.visit
 
     def visit(ledger: Any, *arguments: Any) -> Any:
         ledger.strong, strong = False, ledger.strong
@@ -239,7 +240,7 @@ def serves_on_trust_in_strong_mode(patch: pytest.MonkeyPatch) -> None:
         ledger.strong = strong
         return outcome
 
-    patch.setattr("greenroom.simulator.escrow.visit", visit)
+    patch.setattr("greenroom.simulator.lease_model.visit", visit)
 
 
 @broken(0)
@@ -260,7 +261,7 @@ def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
 
 @broken(57)
 def believes_an_old_copy(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("greenroom.simulator.escrow.doubted", lambda memory, now_ms: memory)
+    patch.setattr("greenroom.simulator.lease_model.doubted", lambda memory, now_ms: memory)
 
 
 @pytest.mark.parametrize(("trial", "build"), BROKEN, ids=[build.__name__ for _, build in BROKEN])

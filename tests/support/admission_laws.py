@@ -1,6 +1,6 @@
 """The laws of admission, checked from outside on every single operation.
 
-`Witness` stands before a ledger, asks it what visitors ask, and keeps its own books from the answers alone: who is inside, who is present,
+`GroundTruth` stands before a ledger, asks it what visitors ask, and keeps its own books from the answers alone: who is inside, who is present,
 who came in when. Whatever contradicts a law becomes a line in `found`. It judges nothing by the ledger's own counts except
 where a law speaks about them (conservation, look-ahead, draws).
 """
@@ -11,7 +11,7 @@ from random import Random
 
 from admission_world import FlakyJournal, HandClock, answer_of, bits, small_room, ticket_id
 
-from greenroom.admission.line import GRACE_MS
+from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import remember
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Outcome, Standing, make_key
@@ -33,7 +33,7 @@ class Place:
         return self.attempted_ms + self.refresh_ms + GRACE_MS + patience_ms
 
 
-class Witness:
+class GroundTruth:
     """Asks and keeps books."""
 
     def __init__(self, room: Room, seed: int = 0, journal: FlakyJournal | None = None) -> None:
@@ -96,7 +96,7 @@ class Witness:
 
     def arrive(self, one: bytes) -> Outcome:
         key = self.tickets.setdefault(one, make_key(self.now_ms, self.bits(TIE_BITS)))
-        line_before = dict(self.ledger.books.line.slots)
+        line_before = dict(self.ledger.ledger.line.slots)
         waiting = len(self.present())
         room_left = self._room_left()
         outcome = self._ask(self.ledger.arrive, one, key)
@@ -107,7 +107,7 @@ class Witness:
             self._entered(one)
         elif outcome.standing is Standing.WAITING:
             self.law(outcome.position == 0, "a place without a ticket that came back")
-            line = self.ledger.books.line.slots
+            line = self.ledger.ledger.line.slots
             self.law(one not in line and line.keys() <= line_before.keys(), "a held newcomer changed the line")
             self._estimated(outcome)
         else:
@@ -117,24 +117,24 @@ class Witness:
 
     def poll(self, one: bytes, key: int | None = None) -> Outcome:
         key = self.tickets[one] if key is None else key
-        books = self.ledger.books
+        ledgers = self.ledger.ledger
         room_left = self._room_left()
         ahead = sum(1 for other, place in self.present() if place.key < key and other != one)
-        drawn = getattr(books._calling, "drawn", set())
-        called = books.line.slots.get(one) in drawn and books.lease.permits > 0 and not self.closed and not books.halted
+        drawn = getattr(ledgers._calling, "drawn", set())
+        called = ledgers.line.slots.get(one) in drawn and ledgers.lease.permits > 0 and not self.closed and not ledgers.halted
         outcome = self._ask(self.ledger.poll, one, key)
         if self._claims(one, outcome):
             pass
         elif outcome.standing is Standing.ADMITTED:
             if self.room.queueing_method == "fifo":
-                look = int(books._look)
+                look = int(ledgers._lookahead)
                 self.law(ahead < room_left + look, f"{ahead} waited ahead, with room for {room_left} and {look} more expected")
                 self.law(look <= 3 * len(self.from_line) + 1, f"looks {look} ahead after {len(self.from_line)} admissions from the line")
             if one in self.places:
                 self.from_line.append(self.now_ms)
             self._entered(one)
         elif outcome.standing is Standing.WAITING:
-            self.law(not called or books.halted, "whoever was drawn and found a permit was not let in")
+            self.law(not called or ledgers.halted, "whoever was drawn and found a permit was not let in")
             self._waits(one, key, outcome)
         else:
             self.law(False, f"a waiting ticket is {outcome.standing!r} without having had a session")
@@ -142,12 +142,12 @@ class Witness:
         return outcome
 
     def peek(self, one: bytes) -> Outcome:
-        before = repr(self.ledger.books.memory(self.now_ms))
+        before = repr(self.ledger.ledger.memory(self.now_ms))
         outcome = self._ask(self.ledger.peek, one, self.tickets[one])
         if not self._claims(one, outcome):
             self.law(outcome.standing is Standing.WAITING, f"an early try is {outcome.standing!r}")
             self._estimated(outcome)
-        self.law(repr(self.ledger.books.memory(self.now_ms)) == before, "a look changed the books")
+        self.law(repr(self.ledger.ledger.memory(self.now_ms)) == before, "a look changed the books")
         self._after()
         return outcome
 
@@ -185,7 +185,7 @@ class Witness:
         self.places = dict(stay)
         self.room = replace(self.room, **changes)  # type: ignore[arg-type]
         self.ledger.configure(self.room)
-        for one in self.places.keys() - self.ledger.books.line.slots.keys():
+        for one in self.places.keys() - self.ledger.ledger.line.slots.keys():
             self.law(self.places[one].due_ms(0) <= self.now_ms, "new settings cost somebody a place")
             del self.places[one]
         if was_rejecting and not self.rejecting:
@@ -197,7 +197,7 @@ class Witness:
         was_halted = self.halted or self.journal.failing
         self.pardoned_ms = 0
         self.ledger = MemoryLedger.restore(self.room, self.clock, self.bits, self.journal, list(self.journal.payloads))
-        books = self.ledger.books
+        ledgers = self.ledger.ledger
         kept = remember(self.ledger.snapshot())
         self._end_sessions()
         if was_halted:  # what could not be written may be forgotten; take over what is remembered
@@ -208,10 +208,10 @@ class Witness:
         self.law(kept.sessions == living, f"a restart lost or invented sessions: {kept.sessions.items() ^ living.items()}")
         for one, place in self.present():
             self.law(was_halted or kept.places.get(one) == place.key, "a restart lost a place")
-        self.law(was_halted or len(books.lease.window) == self.minute(), "a restart forgot the sliding minute")
+        self.law(was_halted or len(ledgers.lease.window) == self.minute(), "a restart forgot the sliding minute")
         longest_ms = self.room.refresh_max_seconds * 1100
         self.places = {one: Place(key, self.now_ms, longest_ms) for one, key in kept.places.items()}
-        self.law(len(books.line) == len(kept.places), "a restart remembers places that are not in line")
+        self.law(len(ledgers.line) == len(kept.places), "a restart remembers places that are not in line")
         self._after()
 
     # -- laws --
@@ -222,7 +222,7 @@ class Witness:
 
     def _ask(self, operation: object, *arguments: object) -> Outcome:
         written = len(self.journal.payloads)
-        line_before = set(self.ledger.books.line.slots)
+        line_before = set(self.ledger.ledger.line.slots)
         refused = self.halted or self.journal.failing
 
         def at_the_answer(outcome: Outcome) -> None:
@@ -313,12 +313,12 @@ class Witness:
     def _after(self) -> None:
         self.found += self.ledger.problems()
         self.halted = self.ledger.storage_failed
-        on_the_books = self.ledger.books.sessions.renewals()
+        on_the_books = self.ledger.ledger.sessions.renewals()
         least = self.active()
         late = sum(1 for renewed_ms in on_the_books.values() if renewed_ms + self.life_ms <= self.now_ms)
         self.law(len(on_the_books) == least + late, f"{len(on_the_books)} sessions on the books, {late} of them over, but {least} inside")
         overdue = [renewed_ms for renewed_ms in on_the_books.values() if renewed_ms + self.life_ms <= self.now_ms - LATE_MS]
-        self.law(not overdue or self.ledger.books._swept != self.now_ms >> 8, "a session that is over holds its unit")
+        self.law(not overdue or self.ledger.ledger._swept != self.now_ms >> 8, "a session that is over holds its unit")
         while self.from_line and self.now_ms - self.from_line[0] > 120_000:
             self.from_line.popleft()
 
@@ -330,51 +330,53 @@ def walk(seed: int, steps: int, **start: object) -> list[str]:
     """A random stretch of life of a small room; the laws that broke, with the step. Stops at the first."""
     draw = Random(seed)
     limits = {"total_active_users": draw.choice((1, 2, 5, 9)), "new_users_per_minute": draw.choice((1, 3, 6, 30))}
-    witness = Witness(small_room(**{**limits, "queueing_method": draw.choice(("fifo", "random")), **start}), seed)
+    ground_truth = GroundTruth(small_room(**{**limits, "queueing_method": draw.choice(("fifo", "random")), **start}), seed)
     for step in range(steps):
-        _step(witness, draw, step)
-        if witness.found:
-            return [f"seed {seed}, step {step}: {problem}" for problem in witness.found]
+        _step(ground_truth, draw, step)
+        if ground_truth.found:
+            return [f"seed {seed}, step {step}: {problem}" for problem in ground_truth.found]
     return []
 
 
-def _step(witness: Witness, draw: Random, step: int) -> None:
+def _step(ground_truth: GroundTruth, draw: Random, step: int) -> None:
     """One thing happens: mostly visitors, sometimes operators, rarely disasters."""
-    witness.advance(draw.choice((0, 0, 1, 40, 100, 300, 900, 2_000, 2_000, 5_000, 20_000) if draw.random() < 0.98 else (61_000, 400_000)))
+    ground_truth.advance(
+        draw.choice((0, 0, 1, 40, 100, 300, 900, 2_000, 2_000, 5_000, 20_000) if draw.random() < 0.98 else (61_000, 400_000))
+    )
     kind = draw.random()
-    ready = [one for one, place in witness.places.items() if witness.now_ms >= place.attempted_ms + place.refresh_ms - 100]
+    ready = [one for one, place in ground_truth.places.items() if ground_truth.now_ms >= place.attempted_ms + place.refresh_ms - 100]
     if kind < 0.22:
         one = ticket_id(step)
-        witness.arrive(one)
-        if draw.random() < 0.8 and one not in witness.inside:
-            witness.advance(draw.choice((1_800, 2_400)))
-            witness.poll(one)
+        ground_truth.arrive(one)
+        if draw.random() < 0.8 and one not in ground_truth.inside:
+            ground_truth.advance(draw.choice((1_800, 2_400)))
+            ground_truth.poll(one)
     elif kind < 0.65 and ready:
-        witness.poll(draw.choice(ready))
-    elif kind < 0.70 and witness.places:
-        witness.peek(draw.choice(list(witness.places)))
-    elif kind < 0.82 and witness.inside:
-        witness.view(draw.choice(list(witness.inside)))
-    elif kind < 0.86 and witness.tickets:
-        one = draw.choice(list(witness.tickets))
-        (witness.peek if draw.random() < 0.3 else witness.poll)(one) if one not in witness.places else None
+        ground_truth.poll(draw.choice(ready))
+    elif kind < 0.70 and ground_truth.places:
+        ground_truth.peek(draw.choice(list(ground_truth.places)))
+    elif kind < 0.82 and ground_truth.inside:
+        ground_truth.view(draw.choice(list(ground_truth.inside)))
+    elif kind < 0.86 and ground_truth.tickets:
+        one = draw.choice(list(ground_truth.tickets))
+        (ground_truth.peek if draw.random() < 0.3 else ground_truth.poll)(one) if one not in ground_truth.places else None
     elif kind < 0.88:
-        witness.view(ticket_id(10**9 + step))
-        if witness.inside or witness.places:
-            witness.leave(draw.choice([*witness.inside, *witness.places]))
+        ground_truth.view(ticket_id(10**9 + step))
+        if ground_truth.inside or ground_truth.places:
+            ground_truth.leave(draw.choice([*ground_truth.inside, *ground_truth.places]))
     elif kind < 0.94:
-        witness.tick()
+        ground_truth.tick()
     elif kind < 0.97:
-        witness.configure(**draw.choice(_changes(draw)))
+        ground_truth.configure(**draw.choice(_changes(draw)))
     elif kind < 0.98:
-        witness.journal.failing = not witness.journal.failing
+        ground_truth.journal.failing = not ground_truth.journal.failing
     elif kind < 0.99:
-        witness.journal.failing = False
-        witness.advance(1_000)
-        witness.tick()
-        witness.law(not witness.ledger.storage_failed, "the disk is back, but nobody noticed")
+        ground_truth.journal.failing = False
+        ground_truth.advance(1_000)
+        ground_truth.tick()
+        ground_truth.law(not ground_truth.ledger.storage_failed, "the disk is back, but nobody noticed")
     else:
-        witness.restart()
+        ground_truth.restart()
 
 
 def _changes(draw: Random) -> list[dict[str, object]]:
@@ -390,4 +392,4 @@ def _changes(draw: Random) -> list[dict[str, object]]:
     ]
 
 
-__all__ = ["Witness", "answer_of", "walk"]
+__all__ = ["GroundTruth", "answer_of", "walk"]

@@ -7,15 +7,15 @@ from collections import deque
 from heapq import heappop, heappush
 from random import Random
 
-from admission_laws import Witness, walk
+from admission_laws import GroundTruth, walk
 from admission_world import START_MS, small_room, ticket_id
 
-from greenroom.admission.calling import CALLINGS, Calling
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
-from greenroom.admission.ledger import Ledger
-from greenroom.admission.line import Line
-from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.queueing.line import Line
+from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
 from greenroom.model.room import Room
 from greenroom.model.visit import Standing, make_key
 
@@ -28,10 +28,10 @@ def fair_draws() -> list[str]:
     old_won = 0
     for round_number in range(ROUNDS):
         draw = Random(round_number)
-        line, calling = Line(), CALLINGS["random"]()
+        line, calling = Line(), QUEUEING_METHODS["random"]()
         keys = {ticket_id(number): make_key(START_MS + number, number) for number in range(12)}
 
-        def drawn(permits: int, line: Line = line, calling: Calling = calling, draw: Random = draw) -> list[bytes]:
+        def drawn(permits: int, line: Line = line, calling: QueueingMethod = calling, draw: Random = draw) -> list[bytes]:
             calling.call(line, permits, 0.0, draw.getrandbits(64))
             called = [one for one, slot in line.slots.items() if calling.turn(slot, 0, 0, permits, 0.0, None)]
             for one in called:
@@ -62,22 +62,22 @@ def fair_room() -> list[str]:
     won = [0] * 8
     rounds = 160
     for round_number in range(rounds):
-        witness = Witness(small_room(total_active_users=1, new_users_per_minute=1000, queueing_method="random"), seed=round_number)
+        ground_truth = GroundTruth(small_room(total_active_users=1, new_users_per_minute=1000, queueing_method="random"), seed=round_number)
         order = Random(round_number)
-        witness.arrive(ticket_id(100))
+        ground_truth.arrive(ticket_id(100))
         waiting = [ticket_id(number) for number in range(8)]
         for one in waiting:
-            witness.arrive(one)
-            witness.advance(2_500)
-            witness.poll(one)
+            ground_truth.arrive(one)
+            ground_truth.advance(2_500)
+            ground_truth.poll(one)
         for one in waiting[:4] * 10:  # half of them try ten times as often
-            witness.peek(one)
-        witness.leave(ticket_id(100))
-        witness.tick()
-        entered = [one for _ in range(3) for one in order.sample(waiting, 8) if witness.poll(one).standing is Standing.ADMITTED]
+            ground_truth.peek(one)
+        ground_truth.leave(ticket_id(100))
+        ground_truth.tick()
+        entered = [one for _ in range(3) for one in order.sample(waiting, 8) if ground_truth.poll(one).standing is Standing.ADMITTED]
         won[int.from_bytes(entered[0], "big") if entered else 0] += 1
-        if witness.found:
-            return witness.found
+        if ground_truth.found:
+            return ground_truth.found
     chi_square = sum((count - rounds / 8) ** 2 / (rounds / 8) for count in won)
     return [f"who enters depends on the place in line or on the tries: {won}"] if chi_square > 35 else []
 
@@ -87,16 +87,16 @@ def prompt_heads() -> list[str]:
     found = []
     for method in ("fifo", "random"):
         for ghost in (False, True):
-            witness = Witness(small_room(total_active_users=1, queueing_method=method), seed=7)
-            crowd = Crowd(witness)
-            witness.arrive(ticket_id(0))  # sits inside and does nothing more
-            free_ms = witness.now_ms + witness.life_ms
+            ground_truth = GroundTruth(small_room(total_active_users=1, queueing_method=method), seed=7)
+            crowd = Crowd(ground_truth)
+            ground_truth.arrive(ticket_id(0))  # sits inside and does nothing more
+            free_ms = ground_truth.now_ms + ground_truth.life_ms
             for number in (1, 2):
                 crowd.comes(ticket_id(number), at_ms=30_000 + 500 * number)
             if ghost and method == "fifo":
                 crowd.run(until_ms=free_ms - START_MS - 100)
                 crowd.gone.add(ticket_id(1))
-                blocked_ms = witness.places[ticket_id(1)].refresh_ms + 3_000
+                blocked_ms = ground_truth.places[ticket_id(1)].refresh_ms + 3_000
             else:
                 blocked_ms = 0
             crowd.run(until_ms=200_000)
@@ -107,7 +107,7 @@ def prompt_heads() -> list[str]:
             if not entered or entered[0][1] not in wanted or entered[0][0] - free_ms > allowed_ms:
                 when = [(at_ms - free_ms, one[-1]) for at_ms, one in entered]
                 found.append(f"{method}, ghost {ghost}: entered {when} ms after a unit was free, allowed {allowed_ms}")
-            found += witness.found
+            found += ground_truth.found
     return found
 
 
@@ -115,8 +115,10 @@ def everybodys_turn() -> list[str]:
     """Who stays gets in, in order; nobody waits while both limits have room."""
     found = []
     for limits in ((1, 1), (1, 30), (5, 6), (40, 20)):
-        witness = Witness(small_room(total_active_users=limits[0], new_users_per_minute=limits[1], disable_session_renewal=True), seed=3)
-        crowd = Crowd(witness)
+        ground_truth = GroundTruth(
+            small_room(total_active_users=limits[0], new_users_per_minute=limits[1], disable_session_renewal=True), seed=3
+        )
+        crowd = Crowd(ground_truth)
         visitors = min(60, 8 * min(limits))
         for number in range(visitors):
             crowd.comes(ticket_id(number), at_ms=number * 300)
@@ -124,15 +126,15 @@ def everybodys_turn() -> list[str]:
         crowd.run(until_ms=int(minutes * 60_000))
         if len(crowd.entered) != visitors:
             found.append(f"limits {limits}: {len(crowd.entered)} of {visitors} got in within {minutes:.0f} minutes")
-        found += [f"limits {limits}: {problem}" for problem in witness.found[:3]]
+        found += [f"limits {limits}: {problem}" for problem in ground_truth.found[:3]]
     return found
 
 
 class Crowd:
     """Visitors with cookies, in virtual time: each tries when told to."""
 
-    def __init__(self, witness: Witness) -> None:
-        self.witness = witness
+    def __init__(self, ground_truth: GroundTruth) -> None:
+        self.ground_truth = ground_truth
         self.entered: list[tuple[int, bytes]] = []
         self.gone: set[bytes] = set()
         self._due: list[tuple[int, int, bytes, bool]] = []
@@ -145,18 +147,18 @@ class Crowd:
     def run(self, until_ms: int) -> None:
         while self._due and self._due[0][0] <= START_MS + until_ms:
             at_ms, _, one, new = heappop(self._due)
-            self.witness.clock.ms = max(self.witness.clock.ms, at_ms)
+            self.ground_truth.clock.ms = max(self.ground_truth.clock.ms, at_ms)
             if not one:
-                self.witness.tick()
-                self._push(self.witness.ledger._tick_ms, b"", False)
+                self.ground_truth.tick()
+                self._push(self.ground_truth.ledger._tick_ms, b"", False)
                 continue
             if one in self.gone:
                 continue
-            outcome = self.witness.arrive(one) if new else self.witness.poll(one)
+            outcome = self.ground_truth.arrive(one) if new else self.ground_truth.poll(one)
             if outcome.standing is Standing.ADMITTED:
-                self.entered.append((self.witness.now_ms, one))
+                self.entered.append((self.ground_truth.now_ms, one))
             else:
-                self._push(self.witness.now_ms + max(1, outcome.refresh_ms), one, False)
+                self._push(self.ground_truth.now_ms + max(1, outcome.refresh_ms), one, False)
 
     def _push(self, at_ms: int, one: bytes, new: bool) -> None:
         self._number += 1
@@ -211,16 +213,16 @@ class Astray:
         return self.now_ms + self.skews[index]
 
     def _visit(self, index: int) -> None:
-        ledger, local_ms, luck = self.ledgers[index], self._local(index), self.draw.getrandbits(64)
+        ledger, local_ms, random_bits = self.ledgers[index], self._local(index), self.draw.getrandbits(64)
         waiting = self.waiting[index]
         if waiting and self.draw.random() < 0.6:
             one = self.draw.choice(list(waiting))
-            outcome = ledger.poll(one, waiting[one], local_ms, luck)
+            outcome = ledger.poll(one, waiting[one], local_ms, random_bits)
         else:
             self._number += 1
             one = ticket_id(self._number)
-            waiting[one] = make_key(local_ms, luck)
-            outcome = ledger.arrive(one, local_ms, luck)
+            waiting[one] = make_key(local_ms, random_bits)
+            outcome = ledger.arrive(one, local_ms, random_bits)
         if outcome.standing is Standing.ADMITTED:
             del waiting[one]
             self.inside[index][one] = outcome.expires_ms
@@ -298,11 +300,11 @@ def walks(seeds: range = range(40), steps: int = 400) -> list[str]:
 
 def two_restarts() -> list[str]:
     """A session that was over at one restart is over at the next one, even if sessions have been made longer in between."""
-    witness = Witness(small_room(), seed=1)
-    witness.arrive(ticket_id(1))
-    witness.advance(120_000)
-    witness.restart()
-    witness.configure(session_duration=5)
-    witness.restart()
-    witness.view(ticket_id(1))
-    return witness.found
+    ground_truth = GroundTruth(small_room(), seed=1)
+    ground_truth.arrive(ticket_id(1))
+    ground_truth.advance(120_000)
+    ground_truth.restart()
+    ground_truth.configure(session_duration=5)
+    ground_truth.restart()
+    ground_truth.view(ticket_id(1))
+    return ground_truth.found

@@ -14,14 +14,14 @@ from starlette.applications import Starlette
 
 from greenroom.api.app import PREFIX, under_prefix
 from greenroom.api.management import management_api, management_app
-from greenroom.control.access import make_token
-from greenroom.control.explaining import Asked
+from greenroom.config.addresses import origin_problems
+from greenroom.config.load import read_config
+from greenroom.control.authenticator import make_token
+from greenroom.control.explain_request import ExplainRequest
 from greenroom.control.state import RoomState
 from greenroom.core.explain import Explanation
 from greenroom.core.rules import NOTHING_KNOWN
 from greenroom.model.change import Put
-from greenroom.runtime.addresses import origin_problems
-from greenroom.runtime.config import read_config
 from greenroom.runtime.explain import explained
 from greenroom.stores.sql import SqlStore, default_url
 
@@ -51,7 +51,7 @@ class Watched:
     def state(self) -> Any:
         return SimpleNamespace(rooms=self.rooms, now_ms=self.clock.at_ms)
 
-    def explain(self, asked: Asked) -> Explanation:
+    def explain(self, asked: ExplainRequest) -> Explanation:
         return explained(RUNNING, asked, NOTHING_KNOWN, self.clock.at_ms, {})
 
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from tempfile import mkdtemp
 
-from greenroom.gateway.body import BadBody, ChunkedBody
-from greenroom.gateway.cookies import CANDIDATES_MAX, VALUE_MAX, ticket_values
-from greenroom.gateway.outgoing import without_cookies
-from greenroom.gateway.tickets import Sealer
+from greenroom.decision.cookies import CANDIDATES_MAX, VALUE_MAX, ticket_values
+from greenroom.decision.tickets import Sealer
+from greenroom.gateway.wire.body import BadBody, ChunkedBody
+from greenroom.gateway.wire.forwarded_head import without_cookies
 from greenroom.model.visit import Ticket, make_key
 from greenroom.stores.keys import KeyRing
 

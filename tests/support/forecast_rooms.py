@@ -5,9 +5,9 @@ from random import Random
 
 from admission_world import START_MS, small_room
 
-from greenroom.admission.forecast import Facts, Forecaster
-from greenroom.admission.messages import SyncUp
-from greenroom.admission.sketch import Outlook, Sketch
+from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
+from greenroom.admission.messages.sync import SyncUp
+from greenroom.admission.messages.wait_table import Outlook, WaitTable
 from greenroom.model.visit import Estimate
 
 
@@ -64,24 +64,24 @@ class Past:
             up = report(second + 1, ended=tuple(self.ended.items()), joined=2 * times * second, lost=lost)
             self.forecaster.hear(up, self.now_ms)
 
-    def facts(self, waiting: int, over_s: int = 100) -> Facts:
+    def facts(self, waiting: int, over_s: int = 100) -> ForecastInput:
         """The books now, with so many in line who came evenly over the last so many seconds."""
         sums = [waiting * second // over_s for second in range(over_s + 1)]
         seconds = {self.now_ms // 1000 - age: sums[age + 1] - sums[age] for age in range(over_s) if sums[age + 1] > sums[age]}
         sessions = self.inside * self.times
-        return Facts(sessions, 0, self.total * self.times - sessions, waiting, sum(self.ended.values()), seconds)
+        return ForecastInput(sessions, 0, self.total * self.times - sessions, waiting, sum(self.ended.values()), seconds)
 
-    def sketch(self, waiting: int) -> Sketch:
+    def wait_table(self, waiting: int) -> WaitTable:
         """What is believed now when so many wait."""
         self.forecaster.think(self.facts(waiting), self.now_ms)
-        assert self.forecaster.sketch is not None
-        return self.forecaster.sketch
+        assert self.forecaster.wait_table is not None
+        return self.forecaster.wait_table
 
 
-def outlook_on(sketch: Sketch) -> Outlook:
+def outlook_on(wait_table: WaitTable) -> Outlook:
     """As a data center sees it that got it at once and has the same clock."""
     outlook = Outlook()
-    outlook.take(sketch, sketch.made_ms, sketch.made_ms)
+    outlook.take(wait_table, wait_table.made_ms, wait_table.made_ms)
     return outlook
 
 

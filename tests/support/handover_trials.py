@@ -10,12 +10,12 @@ from random import Random
 from admission_trials import Astray
 from admission_world import small_room
 
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
-from greenroom.admission.messages import SyncDown, SyncUp
+from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.model.room import Room
-from greenroom.sync.letters import Report, answer_of, encode
-from greenroom.sync.switchboard import Switchboard
+from greenroom.sync.batch import ReportBatch, answer_of, encode
+from greenroom.sync.coordinator_registry import CoordinatorRegistry
 
 OVER_MS = 70_000
 """By then sessions and the minute are over, whatever was forgotten before."""
@@ -37,7 +37,7 @@ class Handover(Astray):
 
     @property
     def coordinator(self) -> Coordinator:
-        return self.switchboard.coordinators[self.room.id]
+        return self.registry.coordinators[self.room.id]
 
     @coordinator.setter
     def coordinator(self, _: Coordinator) -> None:
@@ -65,11 +65,11 @@ class Handover(Astray):
 
     def _take_office(self) -> None:
         self.handovers += 1
-        self.switchboard = Switchboard(self.draw.getrandbits)
+        self.registry = CoordinatorRegistry(self.draw.getrandbits)
         clock_ms = self.now_ms + self.draw.choice((-400, 0, 900))
-        self.switchboard.recall(self.rows, clock_ms, f"life {self.life}")
-        self.ahead_ms = self.switchboard.now_ms - self.now_ms
-        self.switchboard.configure([self.room], self.names, self.switchboard.now_ms)
+        self.registry.recall(self.rows, clock_ms, f"life {self.life}")
+        self.ahead_ms = self.registry.now_ms - self.now_ms
+        self.registry.configure([self.room], self.names, self.registry.now_ms)
         self._write()
 
     def _forget(self) -> None:
@@ -92,7 +92,7 @@ class Handover(Astray):
             new_users_per_minute=self.room.new_users_per_minute,
             queueing_method=self.draw.choice(("fifo", "random")),
         )
-        self.switchboard.configure([self.room], self.names, self.now_ms + self.ahead_ms)
+        self.registry.configure([self.room], self.names, self.now_ms + self.ahead_ms)
         for index, ledger in enumerate(self.ledgers):
             ledger.configure(self.room, self._local(index))
             ledger.log.clear()
@@ -102,10 +102,10 @@ class Handover(Astray):
         if self.draw.random() < 0.003 and self.handovers > 1:
             self._take_office()
             return False
-        self.rows |= self.switchboard.rows()
-        for name in self.switchboard.forgotten():
+        self.rows |= self.registry.rows()
+        for name in self.registry.forgotten():
             self.rows.pop(name, None)
-        self.switchboard.written()
+        self.registry.written()
         if self.draw.random() < 0.1:
             self.older = [*self.older[-3:], dict(self.rows)]
         return True
@@ -117,8 +117,8 @@ class Handover(Astray):
                 self.ledgers[index].apply(message, self._local(index))
                 continue
             assert isinstance(message, SyncUp)
-            letter = encode(Report(1, {self.room.id: message}))
-            answer = self.switchboard.answer(message.data_center, letter, self.now_ms + self.ahead_ms)
+            batch = encode(ReportBatch(1, {self.room.id: message}))
+            answer = self.registry.answer(message.data_center, batch, self.now_ms + self.ahead_ms)
             if answer is not None and self._write():
                 self._send(index, answer_of(answer).rooms[self.room.id])
 

@@ -1,4 +1,4 @@
-"""The kinds of ledgers that keep the contract of `ports.Ledger`, each in a room with its coordinator and time set by hand."""
+"""The kinds of ledgers that keep the contract of `ports.LedgerPort`, each in a room with its coordinator and time set by hand."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from typing import Any
 from admission_world import FlakyJournal, HandClock, bits
 from redis_world import TRIAL_LIBRARY, RedisServer
 
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
 from greenroom.stores.memory import Gauges, MemoryLedger
-from greenroom.stores.redis.books import RedisBooks
 from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.ledger_store import RedisLedgerStore
 from greenroom.stores.redis.link import Link
 
 
@@ -58,15 +58,15 @@ class InRedis:
         self.room = room
         self.coordinator = Coordinator(["here"], room, self.clock.ms)
 
-        async def make() -> RedisBooks:
+        async def make() -> RedisLedgerStore:
             clock = ServerClock(self.clock)
-            return RedisBooks(
+            return RedisLedgerStore(
                 Link(server.url).client(5.0), "here", clock, self._luck.getrandbits, self._sync_all, library=TRIAL_LIBRARY, timeout_s=5.0
             )
 
-        self.books = self._runner.run(make())
+        self.ledgers = self._runner.run(make())
         self._set_clock()
-        self.ledger = self.books.ledger(room)
+        self.ledger = self.ledgers.ledger(room)
         self._run(self._sync())
 
     def pass_time(self, ms: int) -> None:
@@ -106,26 +106,26 @@ class InRedis:
         self._run(told())
 
     def gauges(self) -> Gauges:
-        return self._run(self.books.look())[self.room.id]
+        return self._run(self.ledgers.look())[self.room.id]
 
     def close(self) -> None:
-        self._run(self.books.close())
+        self._run(self.ledgers.close())
         self._runner.close()
 
     def _run(self, work: Any) -> Any:
         return self._runner.run(work)
 
     def _set_clock(self) -> None:
-        self._server.set(f"{self.books._place(self.room.id).decode()}:clock", self.clock.ms)
+        self._server.set(f"{self.ledgers._place(self.room.id).decode()}:clock", self.clock.ms)
 
     async def _sync_all(self, room_id: str, want: int) -> None:
         await self._sync(want)
 
     async def _sync(self, want: int = 0) -> None:
         for _ in range(3):
-            ups = await self.books.sync_up({self.room.id: want})
+            ups = await self.ledgers.sync_up({self.room.id: want})
             down = self.coordinator.sync(ups[self.room.id], self.clock.ms, self._luck.getrandbits(64))
-            await self.books.sync_down({self.room.id: down})
+            await self.ledgers.sync_down({self.room.id: down})
 
 
 Kind = Callable[[Room, RedisServer], InMemory | InRedis]

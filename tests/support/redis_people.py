@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from admission_world import small_room
 
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, make_key
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.stores.redis.books import RedisBooks
 from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.ledger_store import RedisLedgerStore
 from greenroom.stores.redis.link import Link
 
 Result = TypeVar("Result")
@@ -30,19 +30,19 @@ class House:
         self.troubles: list[Exception | None] = []
         self.rooms = {room.id: room for room in rooms}
         self._luck = Random(7)
-        self.books = RedisBooks(
+        self.ledgers = RedisLedgerStore(
             Link(url).client(timeout_s), "here", self.clock, self._luck.getrandbits, on_trouble=self.troubles.append, timeout_s=timeout_s
         )
         self.coordinators = {room.id: Coordinator(["here"], room, self.clock.now_ms()) for room in rooms}
         for room in rooms:
-            self.books.ledger(room)
+            self.ledgers.ledger(room)
 
     async def sync(self) -> int:
         """Syncs every room that can be reached; how many."""
-        ups = await self.books.sync_up(dict.fromkeys(self.rooms, 0))
+        ups = await self.ledgers.sync_up(dict.fromkeys(self.rooms, 0))
         now_ms = self.clock.now_ms()
         downs = {room_id: self.coordinators[room_id].sync(up, now_ms, self._luck.getrandbits(64)) for room_id, up in ups.items()}
-        await self.books.sync_down(downs)
+        await self.ledgers.sync_down(downs)
         return len(ups)
 
     async def until_synced(self) -> None:
@@ -54,7 +54,7 @@ class House:
 
     async def ask(self, operation: str, *arguments: Any, room: str = "r") -> Outcome:
         answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        getattr(self.books.ledger(self.rooms[room]), operation)(*arguments, answered.set_result)
+        getattr(self.ledgers.ledger(self.rooms[room]), operation)(*arguments, answered.set_result)
         return await asyncio.wait_for(answered, 10)
 
     async def arrive(self, one: bytes, room: str = "r") -> Outcome:
@@ -71,7 +71,7 @@ class House:
 
     async def epoch(self) -> int:
         """Of the first room."""
-        while not (states := await self.books.states()):
+        while not (states := await self.ledgers.states()):
             await asyncio.sleep(0.05)  # the server is a real process
         return int(next(iter(states.values()))["epoch"])
 
@@ -92,6 +92,6 @@ def in_house(url: str, story: Callable[[House], Awaitable[Result]], **settings: 
         try:
             return await asyncio.wait_for(story(house), 60)
         finally:
-            await house.books.close()
+            await house.ledgers.close()
 
     return asyncio.run(run())

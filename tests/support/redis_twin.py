@@ -8,15 +8,15 @@ import redis
 from admission_world import START_MS, small_room, ticket_id
 from redis_world import TRIAL_LIBRARY
 
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import ledger_problems
-from greenroom.admission.ledger import Ledger
-from greenroom.admission.messages import SyncDown, SyncUp
-from greenroom.admission.visiting import visit
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.transfers.transfers import visit
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, make_key
 from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
-from greenroom.stores.redis.letters import arguments_of, report_of
+from greenroom.stores.redis.sync_batch import arguments_of, report_of
 
 HERE = "here"
 
@@ -28,10 +28,10 @@ class Twin:
         self._server = server
         self.now_ms = START_MS
         self.room = room
-        self.luck = Random(seed)
+        self.random_bits = Random(seed)
         self.found: list[str] = []
         self.arrived_there = self._reports_there = 0
-        self.books = Ledger(room, HERE, START_MS, START_MS)
+        self.ledgers = Ledger(room, HERE, START_MS, START_MS)
         self.coordinators = [Coordinator(centers, room, START_MS) for _ in range(2)]
         self.reader = Reader(room)
         self.place = f"greenroom:{{{seed}}}"
@@ -45,28 +45,28 @@ class Twin:
     # -- visitors --
 
     def arrive(self, one: bytes) -> Outcome:
-        luck = self.luck.getrandbits(64)
-        return self._same("arrive", self.books.arrive(one, self.now_ms, luck), self._ask(ARRIVE, one, 0, luck))
+        random_bits = self.random_bits.getrandbits(64)
+        return self._same("arrive", self.ledgers.arrive(one, self.now_ms, random_bits), self._ask(ARRIVE, one, 0, random_bits))
 
     def poll(self, one: bytes, key: int) -> Outcome:
-        luck = self.luck.getrandbits(64)
-        return self._same("poll", self.books.poll(one, key, self.now_ms, luck), self._ask(POLL, one, key, luck))
+        random_bits = self.random_bits.getrandbits(64)
+        return self._same("poll", self.ledgers.poll(one, key, self.now_ms, random_bits), self._ask(POLL, one, key, random_bits))
 
     def peek(self, one: bytes, key: int) -> Outcome:
-        luck = self.luck.getrandbits(64)
-        return self._same("peek", self.books.peek(one, key, self.now_ms, luck), self._ask(PEEK, one, key, luck))
+        random_bits = self.random_bits.getrandbits(64)
+        return self._same("peek", self.ledgers.peek(one, key, self.now_ms, random_bits), self._ask(PEEK, one, key, random_bits))
 
     def view(self, one: bytes) -> Outcome:
-        return self._same("view", self.books.view(one, self.now_ms), self._ask(VIEW, one, 0, 0))
+        return self._same("view", self.ledgers.view(one, self.now_ms), self._ask(VIEW, one, 0, 0))
 
     def visit(self, one: bytes, key: int, home: str, renewed_ms: int) -> Outcome:
-        luck = self.luck.getrandbits(64)
-        pure = visit(self.books, one, key, home, renewed_ms, self.now_ms, luck)
+        random_bits = self.random_bits.getrandbits(64)
+        pure = visit(self.ledgers, one, key, home, renewed_ms, self.now_ms, random_bits)
         more = VISIT_MORE.pack(renewed_ms, home == HERE, len(home)) + home.encode()
-        return self._same("visit", pure, self._asked(QUESTION.pack(VISIT, one, key, luck) + more))
+        return self._same("visit", pure, self._asked(QUESTION.pack(VISIT, one, key, random_bits) + more))
 
     def leave(self, one: bytes) -> None:
-        self.books.leave(one, self.now_ms)
+        self.ledgers.leave(one, self.now_ms)
         self._ask(LEAVE, one, 0, 0)
 
     # -- settings, time, messages --
@@ -74,26 +74,26 @@ class Twin:
     def configure(self, **changes: object) -> None:
         self.room = replace(self.room, **changes)  # type: ignore[arg-type]
         self.settings = settings_of(self.room)
-        self.books.configure(self.room, self.now_ms)
+        self.ledgers.configure(self.room, self.now_ms)
         self._call("configure")
         self.reader.configure(self.room)
         for coordinator in self.coordinators:
             coordinator.configure(self.room)
 
     def rekey(self, keys: dict[bytes, int]) -> None:
-        self.books.rekey(keys)
+        self.ledgers.rekey(keys)
         self._call("rekey", *(part for pair in keys.items() for part in pair))
 
     def before(self, key: int) -> list[bytes]:
-        self.books.sweep(self.now_ms)
-        pure = [one for one, theirs in self.books.line.in_order() if theirs < key]
+        self.ledgers.sweep(self.now_ms)
+        pure = [one for one, theirs in self.ledgers.line.in_order() if theirs < key]
         stored = list(self._call("before", key, 0, 1000))
         self.law(pure == stored, f"before: {pure} and {stored}")
         return pure
 
     def report(self, want: int = 0) -> tuple[SyncUp, SyncUp]:
-        self.books.sweep(self.now_ms)
-        pure = self.books.report(self.now_ms, want)
+        self.ledgers.sweep(self.now_ms)
+        pure = self.ledgers.report(self.now_ms, want)
         stored = report_of(self._call("report", HERE, want))  # type: ignore[arg-type]
         ups = tuple(in_order(up) for up in (pure, stored))
         self.law(ups[0] == ups[1], f"reports differ:\n{ups[0]}\n{ups[1]}")
@@ -101,9 +101,9 @@ class Twin:
 
     def answered(self, ups: tuple[SyncUp, SyncUp]) -> SyncDown:
         """The coordinators' answers, which must be the same, without a forecast."""
-        luck = self.luck.getrandbits(64)
+        random_bits = self.random_bits.getrandbits(64)
         downs = [
-            msgspec.structs.replace(coordinator.sync(up, self.now_ms, luck), sketch=None)
+            msgspec.structs.replace(coordinator.sync(up, self.now_ms, random_bits), wait_table=None)
             for coordinator, up in zip(self.coordinators, ups, strict=True)
         ]
         self.law(downs[0] == downs[1], f"answers differ:\n{downs[0]}\n{downs[1]}")
@@ -124,13 +124,13 @@ class Twin:
             self.hear_from_there(up)
 
     def apply(self, down: SyncDown) -> None:
-        self.books.apply(down, self.now_ms)
+        self.ledgers.apply(down, self.now_ms)
         self._call("apply", *arguments_of(down))
 
     def sync(self) -> None:
         for _ in range(3):
             self.apply(self.answered(self.report()))
-            if not self.books.lease.surplus:
+            if not self.ledgers.lease.surplus:
                 break
 
     # -- laws --
@@ -141,19 +141,19 @@ class Twin:
 
     def compare(self) -> None:
         """What stands on the books is the same too, and obeys the laws."""
-        self.found += ledger_problems(self.books)
+        self.found += ledger_problems(self.ledgers)
         state = msgspec.msgpack.decode(self._call("look"))
-        books, lease = self.books, self.books.lease
+        ledgers, lease = self.ledgers, self.ledgers.lease
         lease.trim(self.now_ms)
         pure = {
             "permits": lease.permits, "freed": lease.freed, "granted_seen": lease.granted_seen, "used": lease.used, "over": lease.over,
             "settled": lease.settled, "returned_permits": lease.returned_permits, "returned_freed": lease.returned_freed,
-            "admitted": lease.admitted, "inside": len(books.sessions.inside), "waiting": len(books.line), "minute_rows": len(lease.window),
-            "called": books.called, "pace": books._pace, "gap_ms": books._gap_ms, "look": books._look,
+            "admitted": lease.admitted, "inside": len(ledgers.sessions.inside), "waiting": len(ledgers.line), "minute_rows": len(lease.window),
+            "called": ledgers.called, "pace": ledgers._pace, "gap_ms": ledgers._gap_ms, "look": ledgers._lookahead,
         }  # fmt: skip
         stored = {name: state[name] for name in pure}
         self.law(pure == stored, f"books differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}")
-        pure["moved"], state["moved"] = books.moves.net, state["arrived"] - state["given"]
+        pure["moved"], state["moved"] = ledgers.moves.net, state["arrived"] - state["given"]
         left = state["permits"] + state["freed"] + state["inside"]
         right = (
             state["granted_seen"] - state["returned_permits"] - state["returned_freed"] + state["over"] - state["settled"] + state["moved"]
@@ -164,8 +164,8 @@ class Twin:
         self.law(pure == stored, f"{what} differs:\n{pure}\n{stored}")
         return stored
 
-    def _ask(self, what: int, one: bytes, key: int, luck: int) -> Outcome:
-        return self._asked(QUESTION.pack(what, one, key, luck))
+    def _ask(self, what: int, one: bytes, key: int, random_bits: int) -> Outcome:
+        return self._asked(QUESTION.pack(what, one, key, random_bits))
 
     def _asked(self, question: bytes) -> Outcome:
         reply, forecast = self._call("turn", question, 0)  # type: ignore[misc]

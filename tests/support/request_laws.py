@@ -5,9 +5,9 @@ from ipaddress import ip_network
 import httptools
 
 from greenroom.core.canonical import Refusal, Target, canonical_target
-from greenroom.gateway.forwarded import ForwardedPolicy
-from greenroom.gateway.head import Peer, RequestHead, read_head
-from greenroom.gateway.outgoing import outgoing_head
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.gateway.wire.forwarded_head import outgoing_head
+from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 
 OURS = frozenset((b"__cfwaitingroom",))
 STRANGER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())

@@ -8,10 +8,10 @@ from random import Random
 from admission_world import HandClock, small_room
 
 from greenroom.core.schedule import effective
-from greenroom.gateway.calendar import Bypass, CompiledRoom, compile_room
-from greenroom.gateway.reception import Reception
-from greenroom.gateway.room_table import RoomTable
-from greenroom.gateway.tickets import Sealer
+from greenroom.decision.room_schedule import Bypass, CompiledRoom, compile_room
+from greenroom.decision.room_table import RoomTable
+from greenroom.decision.service import DecisionService
+from greenroom.decision.tickets import Sealer
 from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.model.visit import Answer, Arrival, Forward, Reply
@@ -40,7 +40,7 @@ class Site:
         self.errors: list[BaseException] = []
         self.ring = KeyRing(folder / "keys.json", self.clock.now_ms())
         self._bypass = bypass
-        self.reception = Reception(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append)
+        self.reception = DecisionService(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append)
 
     def effective(self, room: Room) -> Room:
         """What its ledger is told at this moment."""
@@ -72,8 +72,8 @@ class Site:
     def settle(self) -> None:
         """A new table takes over, as after a reload or a restart."""
         table = self._table()
-        for room_id, calendar in table.rooms.items():
-            self.ledgers[room_id].configure(calendar.now.effective.ledger_room)
+        for room_id, schedule in table.rooms.items():
+            self.ledgers[room_id].configure(schedule.now.effective.ledger_room)
         table.turn(self.clock.ms, self.errors.append)
         self.reception.table = table
 

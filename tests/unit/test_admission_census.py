@@ -2,9 +2,9 @@
 
 from admission_world import START_MS, small_room, ticket_id
 
-from greenroom.admission.census import AGE_CELLS
-from greenroom.admission.coordinator import Coordinator
-from greenroom.admission.ledger import Ledger
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.census import AGE_CELLS
 from greenroom.model.visit import Standing, make_key
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.gateway.brought import HEADER_REMEMBERED_MAX, HEADERS_REMEMBERED, Brought
-from greenroom.gateway.tickets import FUTURE_MAX_MS, Sealer
+from greenroom.decision.ticket_reader import HEADER_REMEMBERED_MAX, HEADERS_REMEMBERED, TicketReader
+from greenroom.decision.tickets import FUTURE_MAX_MS, Sealer
 from greenroom.model.visit import Arrival, Ticket, make_key
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_OVERLAP_MS, KeyRing
 
@@ -35,7 +35,7 @@ def test_tickets_come_with_their_spelling_in_the_order_sent_from_one_header_or_s
     sealer = Sealer(ring)
     one, two = (sealer.seal(ticket(number), ROOM) for number in (1, 2))
     expected = ((ticket(1), one), (ticket(2), two))
-    brought = Brought(sealer)
+    brought = TicketReader(sealer)
     for visit in (arrival(cookie(one, two)), arrival(cookie(one), cookie(two)), arrival(cookie(one, b"junk", two))):
         for _ in range(2):
             assert brought.find(visit, NAME, ROOM, NOW) == expected
@@ -47,14 +47,14 @@ def test_tickets_come_with_their_spelling_in_the_order_sent_from_one_header_or_s
 def test_a_ticket_from_the_future_is_refused_until_its_time_has_come(ring: KeyRing) -> None:
     sealer = Sealer(ring)
     later = ticket(checked_ms=NOW + FUTURE_MAX_MS + 1)
-    visit, brought = arrival(cookie(sealer.seal(later, ROOM))), Brought(sealer)
+    visit, brought = arrival(cookie(sealer.seal(later, ROOM))), TicketReader(sealer)
     assert brought.find(visit, NAME, ROOM, NOW) == ()
     assert [found for found, _ in brought.find(visit, NAME, ROOM, NOW + 1)] == [later]
 
 
 def test_nothing_is_remembered_beyond_the_life_of_its_key(ring: KeyRing) -> None:
     sealer = Sealer(ring)
-    visit, brought = arrival(cookie(sealer.seal(ticket(), ROOM))), Brought(sealer)
+    visit, brought = arrival(cookie(sealer.seal(ticket(), ROOM))), TicketReader(sealer)
     assert brought.find(visit, NAME, ROOM, NOW)
     ring.rotate(NOW)
     ring.tend(NOW + ACTIVATION_DELAY_MS)
@@ -66,7 +66,7 @@ def test_nothing_is_remembered_beyond_the_life_of_its_key(ring: KeyRing) -> None
 
 def test_what_strangers_send_takes_bounded_memory(ring: KeyRing) -> None:
     sealer = Sealer(ring)
-    brought = Brought(sealer)
+    brought = TicketReader(sealer)
     for number in range(2 * HEADERS_REMEMBERED):
         brought.find(arrival((b"cookie", b"visits=%d" % number)), NAME, ROOM, NOW)
     assert len(brought._known) <= HEADERS_REMEMBERED

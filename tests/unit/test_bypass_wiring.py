@@ -6,11 +6,11 @@ from pathlib import Path
 from visitors import Site
 
 from greenroom.core.rules import NO_LISTS, NOTHING_KNOWN, NothingKnown, Place
-from greenroom.gateway.forwarded import ForwardedPolicy
-from greenroom.gateway.head import Peer, RequestHead, read_head
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
-from greenroom.runtime.workshop import bypass
+from greenroom.runtime.room_compiler import bypass
 
 VISIT = Arrival("GET", "https", "shop.example", "/", "", (), "192.0.2.1")
 

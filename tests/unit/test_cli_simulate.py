@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from greenroom.cli import app
 from greenroom.simulator.arrivals import CURVES, read_rows
-from greenroom.simulator.report import Report
+from greenroom.simulator.report import SimulationReport
 from greenroom.simulator.sale import LINES
 
 SMALL = "--total-active-users 30 --new-users-per-minute 60 --session-duration 1 --visitors 120 --minutes 2 --visit 20".split()
@@ -102,4 +102,4 @@ def test_a_campaign_says_how_many_seeds_broke_a_law() -> None:
 
 
 def test_every_figure_that_is_shown_is_in_the_report() -> None:
-    assert {name for name, _ in LINES} < set(Report.__dataclass_fields__)
+    assert {name for name, _ in LINES} < set(SimulationReport.__dataclass_fields__)

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from greenroom.config.load import config_of, default_data, load_config, read_config
+from greenroom.config.room_entries import room_id
+from greenroom.config.settings import Address, Log
+from greenroom.config.source import FileSource, load_stamped
 from greenroom.errors import InvalidConfig
-from greenroom.gateway.limits import Limits
-from greenroom.gateway.origin import Origin
+from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.wire.limits import Limits
 from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room, Route
-from greenroom.runtime.config import config_of, default_data, load_config, read_config
 from greenroom.runtime.data_dir import CannotStart, DataDir
-from greenroom.runtime.room_entries import room_id
-from greenroom.runtime.settings import Address, Log
-from greenroom.runtime.source import FileSource, load_stamped
 
 GOOD = """
 origin = "http://127.0.0.1:3000"

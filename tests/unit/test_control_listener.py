@@ -8,19 +8,19 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from greenroom.api.app import control_app
+from greenroom.config.addresses import exposure_notes
+from greenroom.config.settings import Address
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
-from greenroom.control.state import ConfigState, Figures, RoomState, State, StoreState
+from greenroom.control.state import ConfigState, Figures, ProcessState, RoomState, StoreState
 from greenroom.control.status import status
 from greenroom.errors import Problem
 from greenroom.gateway.counts import Counts
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
-from greenroom.runtime.addresses import exposure_notes
-from greenroom.runtime.settings import Address
 
 ROOM = Room(id="i", name="shop", host="shop.example.com", total_active_users=5, new_users_per_minute=7)
 FIGURES = Figures(5, 12, 40, 3, 2, Estimate(10.0, 20.04, 30.0), 4096)
-SERVING = State(
+SERVING = ProcessState(
     version="1.2.3",
     phase="serving",
     now_ms=61_500,
@@ -37,14 +37,14 @@ ROWS = (*METRICS, *gateway_rows([("requests", "requests read"), ("connections_op
 class Picture:
     """Shows whatever state a test wants."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ProcessState) -> None:
         self.shown = state
 
-    def state(self) -> State:
+    def state(self) -> ProcessState:
         return self.shown
 
 
-def ask(state: State, path: str) -> tuple[int, str]:
+def ask(state: ProcessState, path: str) -> tuple[int, str]:
     """One request to the application, without a socket."""
     picture = Picture(state)
     sent: list[dict] = []
@@ -60,11 +60,11 @@ def ask(state: State, path: str) -> tuple[int, str]:
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]).decode()
 
 
-def changed(**fields: object) -> State:
+def changed(**fields: object) -> ProcessState:
     return msgspec.structs.replace(SERVING, **fields)
 
 
-def values(state: State) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+def values(state: ProcessState) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     families = text_string_to_metric_families(ask(state, "/metrics")[1])
     return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for family in families for sample in family.samples}
 

@@ -1,7 +1,7 @@
 """What cannot be an event, a rule or a list: every fault at once, each with its code and a pointer to its field."""
 
 import pytest
-from desk_in_memory import DeskInMemory
+from config_service_in_memory import DeskInMemory
 
 from greenroom.control import events, list_items, lists, rooms, rules, zones
 from greenroom.control.list_items import Catalogue, Operations
@@ -15,14 +15,14 @@ TIMES = ("event_start_time", "event_end_time", "prequeue_start_time")
 
 
 @pytest.fixture
-def desk() -> DeskInMemory:
+def config_service() -> DeskInMemory:
     return DeskInMemory()
 
 
 @pytest.fixture
-def room(desk) -> tuple[str, str]:
-    zone = desk.do(zones.create({"name": "example.com"}, lambda _pointer, _url: []))["id"]
-    return zone, desk.do(rooms.create(zone, ROOM))["id"]
+def room(config_service) -> tuple[str, str]:
+    zone = config_service.do(zones.create({"name": "example.com"}, lambda _pointer, _url: []))["id"]
+    return zone, config_service.do(rooms.create(zone, ROOM))["id"]
 
 
 def invalid(*names: str) -> list[tuple[str, str]]:
@@ -51,21 +51,23 @@ def invalid(*names: str) -> list[tuple[str, str]]:
     ],
     ids=str,
 )
-def test_an_event_is_refused(desk, room, fields, wanted) -> None:
-    assert desk.refusal(events.create(*room, {**EVENT, **fields})) == wanted
+def test_an_event_is_refused(config_service, room, fields, wanted) -> None:
+    assert config_service.refusal(events.create(*room, {**EVENT, **fields})) == wanted
 
 
 @pytest.mark.parametrize(
     "time", ["2030-01-01", "2030-01-01T11:00:00", "2030-01-01 11:00:00Z", "tomorrow", "", 5, True, "2030-02-30T00:00:00Z"]
 )
 @pytest.mark.parametrize("name", TIMES)
-def test_a_time_must_be_a_moment(desk, room, name, time) -> None:
-    assert ("INVALID", f"/{name}") in desk.refusal(events.create(*room, {**EVENT, name: time}))
+def test_a_time_must_be_a_moment(config_service, room, name, time) -> None:
+    assert ("INVALID", f"/{name}") in config_service.refusal(events.create(*room, {**EVENT, name: time}))
 
 
 @pytest.mark.parametrize("name", ["name", "event_start_time", "event_end_time"])
-def test_an_event_needs_its_name_and_times(desk, room, name) -> None:
-    assert desk.refusal(events.create(*room, {key: value for key, value in EVENT.items() if key != name})) == [("REQUIRED", f"/{name}")]
+def test_an_event_needs_its_name_and_times(config_service, room, name) -> None:
+    assert config_service.refusal(events.create(*room, {key: value for key, value in EVENT.items() if key != name})) == [
+        ("REQUIRED", f"/{name}")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,30 +78,30 @@ def test_an_event_needs_its_name_and_times(desk, room, name) -> None:
         ("1970-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", None),
     ],
 )
-def test_times_come_back_as_they_were_written_also_after_an_edit(desk, room, times) -> None:
+def test_times_come_back_as_they_were_written_also_after_an_edit(config_service, room, times) -> None:
     written = dict(zip(TIMES, times, strict=True))
-    made = desk.do(events.create(*room, {"name": "e", **written}))
-    edited = desk.do(events.change(*room, made["id"], {"description": "x"}, whole=False))
+    made = config_service.do(events.create(*room, {"name": "e", **written}))
+    edited = config_service.do(events.change(*room, made["id"], {"description": "x"}, whole=False))
     assert {name: edited[name] for name in TIMES} == {name: made[name] for name in TIMES} == written
 
 
-def test_events_of_a_room_do_not_overlap_share_a_name_or_become_six(desk, room) -> None:
-    desk.do(events.create(*room, EVENT))
-    assert desk.refusal(events.create(*room, EVENT)) == [("CALENDAR", "/event_start_time"), ("TAKEN", "/name")]
+def test_events_of_a_room_do_not_overlap_share_a_name_or_become_six(config_service, room) -> None:
+    config_service.do(events.create(*room, EVENT))
+    assert config_service.refusal(events.create(*room, EVENT)) == [("CALENDAR", "/event_start_time"), ("TAKEN", "/name")]
     early = {"name": "x", "prequeue_start_time": "2030-01-01T11:59:59Z", "event_start_time": "2030-01-01T13:00:00Z"}
-    assert desk.refusal(events.create(*room, {**EVENT, **early, "event_end_time": "2030-01-01T14:00:00Z"})) == [
+    assert config_service.refusal(events.create(*room, {**EVENT, **early, "event_end_time": "2030-01-01T14:00:00Z"})) == [
         ("CALENDAR", "/event_start_time")
     ]
     for day in range(2, 6):
         at = {"event_start_time": f"2030-01-0{day}T11:00:00Z", "event_end_time": f"2030-01-0{day}T12:00:00Z"}
-        desk.do(events.create(*room, {"name": f"e{day}", **at}))
+        config_service.do(events.create(*room, {"name": f"e{day}", **at}))
     sixth = {"name": "e6", "event_start_time": "2031-01-01T11:00:00Z", "event_end_time": "2031-01-01T12:00:00Z"}
-    assert desk.refusal(events.create(*room, sixth)) == [("TOO_MANY", "")]
+    assert config_service.refusal(events.create(*room, sixth)) == [("TOO_MANY", "")]
 
 
-def test_an_event_is_no_obstacle_to_itself(desk, room) -> None:
-    made = desk.do(events.create(*room, EVENT))
-    assert desk.do(events.change(*room, made["id"], made, whole=True)) == made
+def test_an_event_is_no_obstacle_to_itself(config_service, room) -> None:
+    made = config_service.do(events.create(*room, EVENT))
+    assert config_service.do(events.change(*room, made["id"], made, whole=True)) == made
 
 
 @pytest.mark.parametrize(
@@ -118,18 +120,18 @@ def test_an_event_is_no_obstacle_to_itself(desk, room) -> None:
     ],
     ids=lambda value: str(value)[:50],
 )
-def test_a_rule_is_refused_alone_and_among_others(desk, room, fields, wanted) -> None:
-    assert desk.refusal(rules.append(*room, {**RULE, **fields})) == wanted
+def test_a_rule_is_refused_alone_and_among_others(config_service, room, fields, wanted) -> None:
+    assert config_service.refusal(rules.append(*room, {**RULE, **fields})) == wanted
     among = [(code, f"/1{pointer}") for code, pointer in wanted]
-    assert desk.refusal(rules.replace_all(*room, [RULE, {**RULE, **fields}])) == among
+    assert config_service.refusal(rules.replace_all(*room, [RULE, {**RULE, **fields}])) == among
 
 
-def test_a_rule_needs_action_and_expression_when_it_is_made_but_not_when_it_is_edited(desk, room) -> None:
-    assert desk.refusal(rules.append(*room, {})) == [("REQUIRED", "/action"), ("REQUIRED", "/expression")]
-    (made,) = desk.do(rules.append(*room, RULE))
-    (edited,) = desk.do(rules.edit(*room, made["id"], {"description": "x"}))
+def test_a_rule_needs_action_and_expression_when_it_is_made_but_not_when_it_is_edited(config_service, room) -> None:
+    assert config_service.refusal(rules.append(*room, {})) == [("REQUIRED", "/action"), ("REQUIRED", "/expression")]
+    (made,) = config_service.do(rules.append(*room, RULE))
+    (edited,) = config_service.do(rules.edit(*room, made["id"], {"description": "x"}))
     assert (edited["version"], edited["expression"]) == ("2", "ssl")
-    (same,) = desk.do(rules.edit(*room, made["id"], {"description": "x"}))
+    (same,) = config_service.do(rules.edit(*room, made["id"], {"description": "x"}))
     assert same == edited
 
 
@@ -137,29 +139,29 @@ def test_a_rule_needs_action_and_expression_when_it_is_made_but_not_when_it_is_e
     "position",
     [{}, {"index": 1, "before": ""}, {"index": -1}, {"index": "1"}, {"index": True}, {"before": "x"}, {"after": 1}, [], "first", None],
 )
-def test_a_place_that_is_none_is_refused_together_with_what_else_is_wrong(desk, room, position) -> None:
-    (made,) = desk.do(rules.append(*room, RULE))
-    found = desk.refusal(rules.edit(*room, made["id"], {"expression": "?", "position": position}))
+def test_a_place_that_is_none_is_refused_together_with_what_else_is_wrong(config_service, room, position) -> None:
+    (made,) = config_service.do(rules.append(*room, RULE))
+    found = config_service.refusal(rules.edit(*room, made["id"], {"expression": "?", "position": position}))
     assert [code for code, _ in found] == ["EXPRESSION", "INVALID"]
     assert found[1][1].startswith("/position")
 
 
-def test_a_rule_far_behind_the_last_place_becomes_the_last(desk, room) -> None:
-    desk.do(rules.append(*room, RULE))
-    first, _ = desk.do(rules.append(*room, {**RULE, "expression": "not ssl"}))
-    assert [rule["id"] for rule in desk.do(rules.edit(*room, first["id"], {"position": {"index": 99}}))][-1] == first["id"]
+def test_a_rule_far_behind_the_last_place_becomes_the_last(config_service, room) -> None:
+    config_service.do(rules.append(*room, RULE))
+    first, _ = config_service.do(rules.append(*room, {**RULE, "expression": "not ssl"}))
+    assert [rule["id"] for rule in config_service.do(rules.edit(*room, first["id"], {"position": {"index": 99}}))][-1] == first["id"]
 
 
-def test_a_room_has_a_limited_number_of_rules(desk, room) -> None:
-    desk.do(rules.replace_all(*room, [RULE] * RULES_MAX))
-    assert desk.refusal(rules.append(*room, RULE)) == [("TOO_MANY", "")]
-    assert desk.refusal(rules.replace_all(*room, [RULE] * (RULES_MAX + 1))) == [("TOO_MANY", "")]
+def test_a_room_has_a_limited_number_of_rules(config_service, room) -> None:
+    config_service.do(rules.replace_all(*room, [RULE] * RULES_MAX))
+    assert config_service.refusal(rules.append(*room, RULE)) == [("TOO_MANY", "")]
+    assert config_service.refusal(rules.replace_all(*room, [RULE] * (RULES_MAX + 1))) == [("TOO_MANY", "")]
 
 
 @pytest.mark.parametrize("body", [{}, None, "x", [1], [None]])
-def test_rules_are_written_anew_as_a_list_of_objects(desk, room, body) -> None:
+def test_rules_are_written_anew_as_a_list_of_objects(config_service, room, body) -> None:
     with pytest.raises(Refused):
-        desk.do(rules.replace_all(*room, body))
+        config_service.do(rules.replace_all(*room, body))
 
 
 @pytest.mark.parametrize(
@@ -175,15 +177,15 @@ def test_rules_are_written_anew_as_a_list_of_objects(desk, room, body) -> None:
     ],
     ids=lambda value: str(value)[:50],
 )
-def test_a_list_is_refused(desk, fields, wanted) -> None:
-    desk.do(lists.create({"name": "taken", "kind": "asn"}))
-    assert desk.refusal(lists.create(fields)) == wanted
+def test_a_list_is_refused(config_service, fields, wanted) -> None:
+    config_service.do(lists.create({"name": "taken", "kind": "asn"}))
+    assert config_service.refusal(lists.create(fields)) == wanted
 
 
-def test_name_and_kind_of_a_list_stay(desk) -> None:
-    made = desk.do(lists.create({"name": "a", "kind": "ip"}))
-    assert desk.refusal(lists.edit(made["id"], {"name": "b", "kind": "asn"})) == invalid("kind", "name")
-    assert desk.do(lists.edit(made["id"], {"description": "x"}))["description"] == "x"
+def test_name_and_kind_of_a_list_stay(config_service) -> None:
+    made = config_service.do(lists.create({"name": "a", "kind": "ip"}))
+    assert config_service.refusal(lists.edit(made["id"], {"name": "b", "kind": "asn"})) == invalid("kind", "name")
+    assert config_service.do(lists.edit(made["id"], {"description": "x"}))["description"] == "x"
 
 
 @pytest.mark.parametrize(
@@ -209,43 +211,43 @@ def test_name_and_kind_of_a_list_stay(desk) -> None:
     ],
     ids=str,
 )
-def test_an_item_is_refused(desk, kind, item, pointer) -> None:
-    made = desk.do(lists.create({"name": "a", "kind": kind}))
-    found = desk.refusal(list_items.add(made["id"], [item], Operations(), whole=False))
+def test_an_item_is_refused(config_service, kind, item, pointer) -> None:
+    made = config_service.do(lists.create({"name": "a", "kind": kind}))
+    found = config_service.refusal(list_items.add(made["id"], [item], Operations(), whole=False))
     assert [where for _, where in found] == [pointer]
 
 
-def test_items_can_only_be_taken_out_of_the_list_they_are_in(desk) -> None:
-    made, done = desk.do(lists.create({"name": "a", "kind": "ip"})), Operations()
-    assert desk.refusal(list_items.remove(made["id"], {"items": [{"id": "x"}]}, done)) == [("NO_OBJECT", "/items")]
+def test_items_can_only_be_taken_out_of_the_list_they_are_in(config_service) -> None:
+    made, done = config_service.do(lists.create({"name": "a", "kind": "ip"})), Operations()
+    assert config_service.refusal(list_items.remove(made["id"], {"items": [{"id": "x"}]}, done)) == [("NO_OBJECT", "/items")]
     for body in ({}, [], {"items": []}, {"items": [{}]}, {"items": "x"}, None):
-        assert desk.refusal(list_items.remove(made["id"], body, done)) == invalid("items")
+        assert config_service.refusal(list_items.remove(made["id"], body, done)) == invalid("items")
 
 
-def test_a_list_that_a_rule_needs_stays_and_one_with_a_longer_name_does_not_hold_it(desk, room) -> None:
-    short = desk.do(lists.create({"name": "staff", "kind": "ip"}))
-    longer = desk.do(lists.create({"name": "staff_old", "kind": "ip"}))
-    (rule,) = desk.do(rules.append(*room, {**RULE, "expression": "ip.src in $staff_old", "enabled": False}))
-    assert desk.refusal(lists.delete(longer["id"])) == [("IN_USE", "")]
-    assert desk.do(lists.delete(short["id"])) == {"id": short["id"]}
-    desk.do(rules.delete(*room, rule["id"]))
-    assert desk.do(lists.delete(longer["id"])) == {"id": longer["id"]}
+def test_a_list_that_a_rule_needs_stays_and_one_with_a_longer_name_does_not_hold_it(config_service, room) -> None:
+    short = config_service.do(lists.create({"name": "staff", "kind": "ip"}))
+    longer = config_service.do(lists.create({"name": "staff_old", "kind": "ip"}))
+    (rule,) = config_service.do(rules.append(*room, {**RULE, "expression": "ip.src in $staff_old", "enabled": False}))
+    assert config_service.refusal(lists.delete(longer["id"])) == [("IN_USE", "")]
+    assert config_service.do(lists.delete(short["id"])) == {"id": short["id"]}
+    config_service.do(rules.delete(*room, rule["id"]))
+    assert config_service.do(lists.delete(longer["id"])) == {"id": longer["id"]}
 
 
-def test_pages_of_a_list_hold_every_item_once_in_order_whatever_the_page(desk) -> None:
-    made = desk.do(lists.create({"name": "a", "kind": "asn"}))
+def test_pages_of_a_list_hold_every_item_once_in_order_whatever_the_page(config_service) -> None:
+    made = config_service.do(lists.create({"name": "a", "kind": "asn"}))
     numbers = [7, 100, 20, 3, 1_000, 64_512]
-    desk.do(list_items.add(made["id"], [{"asn": number} for number in numbers], Operations(), whole=False))
+    config_service.do(list_items.add(made["id"], [{"asn": number} for number in numbers], Operations(), whole=False))
     catalogue = Catalogue()
     for per_page in range(1, 8):
         seen, cursor = [], ""
         while True:
-            page = catalogue.slice(desk.known, made["id"], cursor, per_page, "")
+            page = catalogue.slice(config_service.known, made["id"], cursor, per_page, "")
             seen += [int(entry.record.value) for entry in page.items]
             if not page.after:
                 break
             cursor = page.after
         assert seen == sorted(numbers)
-    second = catalogue.slice(desk.known, made["id"], catalogue.slice(desk.known, made["id"], "", 2, "").after, 2, "")
-    back = catalogue.slice(desk.known, made["id"], second.before, 2, "")
+    second = catalogue.slice(config_service.known, made["id"], catalogue.slice(config_service.known, made["id"], "", 2, "").after, 2, "")
+    back = catalogue.slice(config_service.known, made["id"], second.before, 2, "")
     assert [entry.record.value for entry in back.items] == ["3", "7"]

@@ -1,7 +1,7 @@
 """What cannot be a zone or a room: every fault at once, each with its code and a pointer to its field."""
 
 import pytest
-from desk_in_memory import DeskInMemory
+from config_service_in_memory import DeskInMemory
 
 from greenroom.control import rooms, zones
 from greenroom.control.refusals import CODES, Code
@@ -17,13 +17,13 @@ def no_origin_is_wrong(_pointer: str, _url: str) -> list[Problem]:
 
 
 @pytest.fixture
-def desk() -> DeskInMemory:
+def config_service() -> DeskInMemory:
     return DeskInMemory()
 
 
 @pytest.fixture
-def zone(desk) -> str:
-    return desk.do(zones.create({"name": "example.com"}, no_origin_is_wrong))["id"]
+def zone(config_service) -> str:
+    return config_service.do(zones.create({"name": "example.com"}, no_origin_is_wrong))["id"]
 
 
 def invalid(*pointers: str) -> list[tuple[str, str]]:
@@ -88,78 +88,80 @@ ALONE = [
 
 
 @pytest.mark.parametrize(("fields", "wanted"), ALONE, ids=lambda value: str(value)[:60])
-def test_a_room_is_refused(desk, zone, fields, wanted) -> None:
-    assert desk.refusal(rooms.create(zone, {**ROOM, **fields})) == wanted
+def test_a_room_is_refused(config_service, zone, fields, wanted) -> None:
+    assert config_service.refusal(rooms.create(zone, {**ROOM, **fields})) == wanted
 
 
 @pytest.mark.parametrize("name", REQUIRED)
-def test_a_room_needs_what_is_required_when_it_is_made_or_replaced_but_not_when_it_is_edited(desk, zone, name) -> None:
+def test_a_room_needs_what_is_required_when_it_is_made_or_replaced_but_not_when_it_is_edited(config_service, zone, name) -> None:
     less = {key: value for key, value in ROOM.items() if key != name}
-    assert desk.refusal(rooms.create(zone, less)) == [("REQUIRED", f"/{name}")]
-    room = desk.do(rooms.create(zone, ROOM))
-    assert desk.refusal(rooms.change(zone, room["id"], less, whole=True)) == [("REQUIRED", f"/{name}")]
-    assert desk.do(rooms.change(zone, room["id"], less, whole=False)) | {"modified_on": 0} == room | {"modified_on": 0}
+    assert config_service.refusal(rooms.create(zone, less)) == [("REQUIRED", f"/{name}")]
+    room = config_service.do(rooms.create(zone, ROOM))
+    assert config_service.refusal(rooms.change(zone, room["id"], less, whole=True)) == [("REQUIRED", f"/{name}")]
+    assert config_service.do(rooms.change(zone, room["id"], less, whole=False)) | {"modified_on": 0} == room | {"modified_on": 0}
 
 
-def test_exactly_200_is_enough_and_a_zone_may_ask_for_less(desk, zone) -> None:
+def test_exactly_200_is_enough_and_a_zone_may_ask_for_less(config_service, zone) -> None:
     small = {**ROOM, "new_users_per_minute": 5, "total_active_users": 5}
-    assert desk.do(rooms.create(zone, {**ROOM, "total_active_users": 200}))["total_active_users"] == 200
+    assert config_service.do(rooms.create(zone, {**ROOM, "total_active_users": 200}))["total_active_users"] == 200
     other = {**small, "name": "small", "host": "small.example.com"}
-    assert desk.refusal(rooms.create(zone, other)) == invalid("/new_users_per_minute", "/total_active_users")
-    desk.do(zones.edit(zone, {"greenroom": {"limit_floor": 5}}, no_origin_is_wrong))
-    assert desk.do(rooms.create(zone, other))["total_active_users"] == 5
+    assert config_service.refusal(rooms.create(zone, other)) == invalid("/new_users_per_minute", "/total_active_users")
+    config_service.do(zones.edit(zone, {"greenroom": {"limit_floor": 5}}, no_origin_is_wrong))
+    assert config_service.do(rooms.create(zone, other))["total_active_users"] == 5
 
 
-def test_a_zone_may_allow_longer_sessions(desk, zone) -> None:
-    assert desk.refusal(rooms.create(zone, {**ROOM, "session_duration": 45})) == invalid("/session_duration")
-    desk.do(zones.edit(zone, {"greenroom": {"session_ceiling": 60}}, no_origin_is_wrong))
-    assert desk.do(rooms.create(zone, {**ROOM, "session_duration": 45}))["session_duration"] == 45
+def test_a_zone_may_allow_longer_sessions(config_service, zone) -> None:
+    assert config_service.refusal(rooms.create(zone, {**ROOM, "session_duration": 45})) == invalid("/session_duration")
+    config_service.do(zones.edit(zone, {"greenroom": {"session_ceiling": 60}}, no_origin_is_wrong))
+    assert config_service.do(rooms.create(zone, {**ROOM, "session_duration": 45}))["session_duration"] == 45
 
 
-def test_capitals_of_a_queueing_method_do_not_matter(desk, zone) -> None:
-    assert desk.do(rooms.create(zone, {**ROOM, "queueing_method": "FIFO"}))["queueing_method"] == "fifo"
+def test_capitals_of_a_queueing_method_do_not_matter(config_service, zone) -> None:
+    assert config_service.do(rooms.create(zone, {**ROOM, "queueing_method": "FIFO"}))["queueing_method"] == "fifo"
 
 
-def test_a_host_and_path_belong_to_one_room_of_the_whole_installation(desk, zone) -> None:
-    below = desk.do(zones.create({"name": "shop.example.com"}, no_origin_is_wrong))["id"]
-    desk.do(rooms.create(zone, {**ROOM, "path": "/Sale", "additional_routes": [{"host": "www.example.com"}], "cookie_suffix": "a"}))
+def test_a_host_and_path_belong_to_one_room_of_the_whole_installation(config_service, zone) -> None:
+    below = config_service.do(zones.create({"name": "shop.example.com"}, no_origin_is_wrong))["id"]
+    config_service.do(
+        rooms.create(zone, {**ROOM, "path": "/Sale", "additional_routes": [{"host": "www.example.com"}], "cookie_suffix": "a"})
+    )
     other = {**ROOM, "name": "other"}
-    assert desk.refusal(rooms.create(below, {**other, "path": "/Sale/"})) == [("COVERED", "/host")]
-    assert desk.refusal(rooms.create(below, {**other, "path": "/%53ale"})) == [("COVERED", "/host")]
-    assert desk.refusal(rooms.create(zone, {**other, "host": "www.example.com"})) == [("COVERED", "/host")]
-    assert desk.refusal(rooms.create(below, {**other, "path": "/sale", "greenroom": {"case_insensitive_paths": True}})) == [
+    assert config_service.refusal(rooms.create(below, {**other, "path": "/Sale/"})) == [("COVERED", "/host")]
+    assert config_service.refusal(rooms.create(below, {**other, "path": "/%53ale"})) == [("COVERED", "/host")]
+    assert config_service.refusal(rooms.create(zone, {**other, "host": "www.example.com"})) == [("COVERED", "/host")]
+    assert config_service.refusal(rooms.create(below, {**other, "path": "/sale", "greenroom": {"case_insensitive_paths": True}})) == [
         ("COVERED", "/host")
     ]
-    assert desk.do(rooms.create(below, {**other, "path": "/sale"}))["path"] == "/sale"
+    assert config_service.do(rooms.create(below, {**other, "path": "/sale"}))["path"] == "/sale"
 
 
-def test_names_and_cookie_suffixes_are_unique_in_a_zone(desk, zone) -> None:
-    desk.do(rooms.create(zone, {**ROOM, "cookie_suffix": "a"}))
+def test_names_and_cookie_suffixes_are_unique_in_a_zone(config_service, zone) -> None:
+    config_service.do(rooms.create(zone, {**ROOM, "cookie_suffix": "a"}))
     twin = {**ROOM, "host": "other.example.com", "cookie_suffix": "a"}
-    assert desk.refusal(rooms.create(zone, twin)) == [("TAKEN", "/cookie_suffix"), ("TAKEN", "/name")]
-    other = desk.do(zones.create({"name": "example.org"}, no_origin_is_wrong))["id"]
-    assert desk.do(rooms.create(other, {**twin, "host": "example.org"}))["name"] == "shop"
+    assert config_service.refusal(rooms.create(zone, twin)) == [("TAKEN", "/cookie_suffix"), ("TAKEN", "/name")]
+    other = config_service.do(zones.create({"name": "example.org"}, no_origin_is_wrong))["id"]
+    assert config_service.do(rooms.create(other, {**twin, "host": "example.org"}))["name"] == "shop"
 
 
-def test_a_room_is_no_obstacle_to_itself(desk, zone) -> None:
-    room = desk.do(rooms.create(zone, {**ROOM, "cookie_suffix": "a"}))
-    assert desk.do(rooms.change(zone, room["id"], room, whole=True)) == room
+def test_a_room_is_no_obstacle_to_itself(config_service, zone) -> None:
+    room = config_service.do(rooms.create(zone, {**ROOM, "cookie_suffix": "a"}))
+    assert config_service.do(rooms.change(zone, room["id"], room, whole=True)) == room
 
 
-def test_an_edit_merges_objects_and_replaces_everything_else(desk, zone) -> None:
+def test_an_edit_merges_objects_and_replaces_everything_else(config_service, zone) -> None:
     routes = [{"host": "www.example.com", "path": "/"}, {"host": "example.com", "path": "/x"}]
-    room = desk.do(
+    room = config_service.do(
         rooms.create(zone, {**ROOM, "cookie_attributes": {"samesite": "lax"}, "additional_routes": routes, "cookie_suffix": "a"})
     )
     edit = {"cookie_attributes": {"secure": "always"}, "additional_routes": routes[:1], "greenroom": {"confirm_newcomers": True}}
-    edited = desk.do(rooms.change(zone, room["id"], edit, whole=False))
+    edited = config_service.do(rooms.change(zone, room["id"], edit, whole=False))
     assert edited["cookie_attributes"] == {"samesite": "lax", "secure": "always"}
     assert edited["additional_routes"] == routes[:1]
     assert edited["greenroom"] == room["greenroom"] | {"confirm_newcomers": True}
 
 
-def test_what_only_the_server_may_say_is_not_looked_at(desk, zone) -> None:
-    room = desk.do(
+def test_what_only_the_server_may_say_is_not_looked_at(config_service, zone) -> None:
+    room = config_service.do(
         rooms.create(zone, {**ROOM, "id": "mine", "created_on": 5, "next_event_start_time": "x", "greenroom": {"read_only": True}})
     )
     assert room["id"] != "mine"
@@ -182,30 +184,30 @@ def test_what_only_the_server_may_say_is_not_looked_at(desk, zone) -> None:
     ],
     ids=str,
 )
-def test_a_zone_is_refused(desk, zone, fields, wanted) -> None:
-    assert desk.refusal(zones.create(fields, no_origin_is_wrong)) == wanted
+def test_a_zone_is_refused(config_service, zone, fields, wanted) -> None:
+    assert config_service.refusal(zones.create(fields, no_origin_is_wrong)) == wanted
 
 
-def test_the_name_of_a_zone_stays(desk, zone) -> None:
-    assert desk.refusal(zones.edit(zone, {"name": "example.org"}, no_origin_is_wrong)) == invalid("/name")
+def test_the_name_of_a_zone_stays(config_service, zone) -> None:
+    assert config_service.refusal(zones.edit(zone, {"name": "example.org"}, no_origin_is_wrong)) == invalid("/name")
 
 
-def test_a_wrong_origin_is_said_where_it_stands(desk, zone) -> None:
+def test_a_wrong_origin_is_said_where_it_stands(config_service, zone) -> None:
     def always_wrong(pointer: str, _url: str) -> list[Problem]:
         return [Problem(pointer, "is wrong")]
 
-    assert desk.refusal(zones.edit(zone, {"greenroom": {"origin": "x"}}, always_wrong)) == invalid("/greenroom/origin")
+    assert config_service.refusal(zones.edit(zone, {"greenroom": {"origin": "x"}}, always_wrong)) == invalid("/greenroom/origin")
 
 
-def test_settings_take_truth_values_only(desk, zone) -> None:
+def test_settings_take_truth_values_only(config_service, zone) -> None:
     for value in (None, 1, "true"):
         plan = zones.change_settings(zone, {"search_engine_crawler_bypass": value}, whole=False)
-        assert desk.refusal(plan) == invalid("/search_engine_crawler_bypass")
-    assert desk.do(zones.change_settings(zone, {"search_engine_crawler_bypass": True}, whole=True)) == {
+        assert config_service.refusal(plan) == invalid("/search_engine_crawler_bypass")
+    assert config_service.do(zones.change_settings(zone, {"search_engine_crawler_bypass": True}, whole=True)) == {
         "search_engine_crawler_bypass": True
     }
-    assert desk.do(zones.change_settings(zone, {}, whole=False)) == {"search_engine_crawler_bypass": True}
-    assert desk.do(zones.change_settings(zone, {}, whole=True)) == {"search_engine_crawler_bypass": False}
+    assert config_service.do(zones.change_settings(zone, {}, whole=False)) == {"search_engine_crawler_bypass": True}
+    assert config_service.do(zones.change_settings(zone, {}, whole=True)) == {"search_engine_crawler_bypass": False}
 
 
 def test_every_code_has_a_meaning_and_a_status_that_clients_do_not_take_for_success() -> None:

@@ -1,7 +1,7 @@
 """Where the ticket cookie is valid: as published, and always so that a browser accepts it and sends it back."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from greenroom.core.cookie_scope import PATH_MAX, CookieScope, cookie_scope, scope_clashes
@@ -153,6 +153,7 @@ def browser_sends(cookie_path: str, url_path: str) -> bool:
 
 
 @given(routes, st.sampled_from(["", "/", "/x", "/x/y"]), st.booleans())
+@example((Route("a.1.1", "/"),), "", False)
 def test_a_browser_takes_the_cookie_on_every_route_and_sends_it_back_below_it(
     routes: tuple[Route, ...], below: str, any_case: bool
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.gateway.cookies import CANDIDATES_MAX, VALUE_MAX, ticket_values
+from greenroom.decision.cookies import CANDIDATES_MAX, VALUE_MAX, ticket_values
 
 NAME = b"__cfwaitingroom"
 

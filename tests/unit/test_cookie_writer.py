@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.gateway.cookies import TAILS_MAX, CookieWriter, http_date
+from greenroom.decision.cookies import TAILS_MAX, CookieWriter, http_date
 from greenroom.model.room import CookieAttributes, Room
 
 NOW = 1_700_000_000_000

@@ -2,10 +2,10 @@
 
 from admission_world import START_MS, small_room, ticket_id
 
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.lease import CUT_OFF_MS, Lease
-from greenroom.admission.ledger import Ledger
-from greenroom.admission.waits import Waits
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.waits import Waits
 from greenroom.model.visit import Standing, make_key
 
 
@@ -44,7 +44,7 @@ def test_a_freed_unit_goes_to_the_first_in_line_however_slowly_the_line_moves() 
 def test_behind_a_cut_the_wait_follows_from_what_this_data_center_let_in_by_itself() -> None:
     waits, lease = Waits(small_room(total_active_users=100, new_users_per_minute=600), START_MS), Lease()
     assert waits.estimate(lease, 20, 20, START_MS, START_MS) is None
-    lease.rho = 30
+    lease.disconnected_rate = 30
     lease.window.extend(range(START_MS - 90_000, START_MS, 2_000))
     told = waits.estimate(lease, 20, 20, START_MS, START_MS)
     assert told

@@ -256,8 +256,8 @@ def test_a_draw_is_held_once_for_an_appointment_however_often_the_room_is_compil
     site.settle()
     assert (published.read_bytes(), [told(browser)["greenroom"]["drawnPlace"] for browser in crowd]) == (content, order)
     site.configure(*site.rooms, events=[sale(shuffle_at_event_start=True, event_start_ms=START_MS + 15 * MINUTE)])
-    assert site.stage.drawing is not None
-    assert site.stage.drawing.draw_id != published.stem  # another time is another draw, with another seed
+    assert site.stage.draw is not None
+    assert site.stage.draw.draw_id != published.stem  # another time is another draw, with another seed
 
 
 def test_a_draw_that_came_due_while_nothing_ran_is_held_before_anybody_is_let_in(tmp_path: Path) -> None:

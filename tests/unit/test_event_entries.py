@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from greenroom.cli.show import event_lines
+from greenroom.config.event_entries import KEYS
+from greenroom.config.load import read_config
+from greenroom.config.settings import Config
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
-from greenroom.runtime.config import read_config
-from greenroom.runtime.event_entries import KEYS
-from greenroom.runtime.settings import Config
 
 ROOM = """
 origin = "http://127.0.0.1:3000"

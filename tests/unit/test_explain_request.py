@@ -7,16 +7,16 @@ import pytest
 from typer.testing import CliRunner
 
 from greenroom.cli import app
-from greenroom.control.explaining import Asked
-from greenroom.core.explain import Explanation, Plan, Seats, explain
+from greenroom.config.load import read_config
+from greenroom.control.explain_request import ExplainRequest
+from greenroom.core.explain import Explanation, RoomDefinition, Seats, explain
 from greenroom.core.rules import NOTHING_KNOWN
 from greenroom.errors import InvalidConfig
-from greenroom.gateway.rehearsal import rehearsed
+from greenroom.gateway.dry_run import dry_run
 from greenroom.model.event import Event
 from greenroom.model.room import Room, Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
-from greenroom.runtime.config import read_config
 from greenroom.runtime.explain import explained
 
 NOW_MS = 1_000_000_000_000
@@ -27,10 +27,10 @@ def room(name: str = "shop", host: str = "shop.example", **more) -> Room:
     return Room(**{"id": name, "name": name, "host": host, "total_active_users": 10, "new_users_per_minute": 5, **more})
 
 
-def asked(url: str, *plans: Plan, books: dict[str, Seats] | None = None, headers=BROWSER, method: str = "GET") -> Explanation:
-    arrival = rehearsed(url, method, headers, "192.0.2.7")
+def asked(url: str, *plans: RoomDefinition, ledgers: dict[str, Seats] | None = None, headers=BROWSER, method: str = "GET") -> Explanation:
+    arrival = dry_run(url, method, headers, "192.0.2.7")
     assert isinstance(arrival, Arrival)
-    return explain(arrival, plans, {}, NOTHING_KNOWN, NOW_MS, books or {})
+    return explain(arrival, plans, {}, NOTHING_KNOWN, NOW_MS, ledgers or {})
 
 
 def event(**more) -> Event:
@@ -40,11 +40,11 @@ def event(**more) -> Event:
 
 def test_the_most_specific_route_wins_and_the_others_say_why_not() -> None:
     plans = [
-        Plan(room("all", "*")),
-        Plan(room("site")),
-        Plan(room("sale", path="/sale", additional_routes=(Route("shop.example", "/deals"),), cookie_suffix="s")),
-        Plan(room("deep", path="/sale/shoes/red")),
-        Plan(room("other", "other.example")),
+        RoomDefinition(room("all", "*")),
+        RoomDefinition(room("site")),
+        RoomDefinition(room("sale", path="/sale", additional_routes=(Route("shop.example", "/deals"),), cookie_suffix="s")),
+        RoomDefinition(room("deep", path="/sale/shoes/red")),
+        RoomDefinition(room("other", "other.example")),
     ]
     told = asked("https://shop.example/sale/%73hoes/?x=1", *plans)
     assert (told.room, told.url) == ("sale", "https://shop.example/sale/shoes/?x=1")
@@ -59,7 +59,7 @@ def test_the_most_specific_route_wins_and_the_others_say_why_not() -> None:
 
 
 def test_without_a_room_the_request_goes_on() -> None:
-    told = asked("http://nowhere.example/", Plan(room()))
+    told = asked("http://nowhere.example/", RoomDefinition(room()))
     assert (told.result, told.word, told.room, told.routes) == ("origin", "no_room", "", ())
 
 
@@ -79,16 +79,16 @@ def test_without_a_room_the_request_goes_on() -> None:
     ],
 )
 def test_the_verdict_follows_the_published_order(more: dict, events: tuple, result: str, word: str) -> None:
-    told = asked("https://shop.example/", Plan(room(**more), events))
+    told = asked("https://shop.example/", RoomDefinition(room(**more), events))
     assert (told.result, told.word) == (result, word)
     assert told.reason.endswith(".")
 
 
 def test_the_books_say_whether_there_is_a_place() -> None:
-    plan = Plan(room())
-    assert asked("https://shop.example/", plan, books={"shop": Seats(3, 0)}).word == "limits"
+    plan = RoomDefinition(room())
+    assert asked("https://shop.example/", plan, ledgers={"shop": Seats(3, 0)}).word == "limits"
     for full in (Seats(10, 0), Seats(3, 1)):
-        told = asked("https://shop.example/", plan, books={"shop": full})
+        told = asked("https://shop.example/", plan, ledgers={"shop": full})
         assert (told.result, told.word) == ("waiting", "full")
         assert f"{full.active} of 10 active, {full.waiting} waiting" in told.reason
 
@@ -100,16 +100,16 @@ def test_a_rule_beats_everything_and_each_says_what_it_made_of_the_request() -> 
         Rule(id="3", expression='http.user_agent contains "Mozilla"', description="browsers"),
         Rule(id="4", expression='ip.src.country == "DE"'),
     )
-    told = asked("https://shop.example/", Plan(room(queue_all=True), (), rules))
+    told = asked("https://shop.example/", RoomDefinition(room(queue_all=True), (), rules))
     assert (told.result, told.word) == ("origin", "bypassed")
     assert told.reason == "A bypass rule holds (browsers): no cookie, not counted."
     assert [rule.result for rule in told.rules] == ["switched off", "does not hold", "holds", "does not hold"]
-    suspended = asked("https://shop.example/", Plan(room(suspended=True), (), rules))
+    suspended = asked("https://shop.example/", RoomDefinition(room(suspended=True), (), rules))
     assert suspended.rules == (), "nobody asks them there"
 
 
 def test_settings_say_where_they_come_from() -> None:
-    told = asked("https://shop.example/", Plan(room(session_duration=7), (event(queueing_method="random"),)))
+    told = asked("https://shop.example/", RoomDefinition(room(session_duration=7), (event(queueing_method="random"),)))
     source = {setting.name: (setting.value, setting.source) for setting in told.settings}
     assert source["session_duration"] == (7, "room")
     assert source["queueing_method"] == ("random", "event")
@@ -130,17 +130,17 @@ def test_settings_say_where_they_come_from() -> None:
     ],
 )  # fmt: skip
 def test_what_the_visitor_would_get(more: dict, headers: tuple, answer: str) -> None:
-    assert asked("https://shop.example/", Plan(room(queue_all=True, **more)), headers=headers).answer == answer
+    assert asked("https://shop.example/", RoomDefinition(room(queue_all=True, **more)), headers=headers).answer == answer
 
 
 def test_a_reject_page_does_not_refresh() -> None:
-    assert asked("https://shop.example/", Plan(room(queueing_method="reject"))).answer.endswith("which does not refresh")
+    assert asked("https://shop.example/", RoomDefinition(room(queueing_method="reject"))).answer.endswith("which does not refresh")
 
 
 def test_a_ticket_is_noted_but_not_judged() -> None:
     cookie = (("Cookie", "a=b; __cfwaitingroom=xyz"),)
-    assert "brings a ticket" in asked("https://shop.example/", Plan(room()), headers=cookie).notes[0]
-    assert "first time" in asked("https://shop.example/", Plan(room())).notes[0]
+    assert "brings a ticket" in asked("https://shop.example/", RoomDefinition(room()), headers=cookie).notes[0]
+    assert "first time" in asked("https://shop.example/", RoomDefinition(room())).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -149,13 +149,13 @@ def test_a_ticket_is_noted_but_not_judged() -> None:
      "https://shop.example/ä", "https://sho p.example/", "https://shop.example/\r\nX: y"],
 )  # fmt: skip
 def test_what_would_be_refused_is_told_as_that(url: str) -> None:
-    told = explained(read_config(CONFIG), Asked(url), NOTHING_KNOWN, NOW_MS, {})
+    told = explained(read_config(CONFIG), ExplainRequest(url), NOTHING_KNOWN, NOW_MS, {})
     assert (told.result, told.word) == ("refused", "malformed")
     assert told.reason.startswith("Status 4")
 
 
 def test_the_host_header_counts_as_it_does_for_a_real_request() -> None:
-    arrival = rehearsed("http://127.0.0.1:8080/x", "GET", (("Host", "Shop.Example:8080"),), "192.0.2.7")
+    arrival = dry_run("http://127.0.0.1:8080/x", "GET", (("Host", "Shop.Example:8080"),), "192.0.2.7")
     assert isinstance(arrival, Arrival)
     assert (arrival.host, arrival.path) == ("shop.example", "/x")
 

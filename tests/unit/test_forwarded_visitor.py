@@ -4,9 +4,9 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.gateway.forwarded import HOPS_MAX, ForwardedPolicy, Visitor, forwarding_lines, parse_address
-from greenroom.gateway.head import Peer, read_head
-from greenroom.gateway.outgoing import outgoing_head
+from greenroom.decision.forwarded import HOPS_MAX, ForwardedPolicy, ForwardedVisitor, forwarding_lines, parse_address
+from greenroom.gateway.wire.forwarded_head import outgoing_head
+from greenroom.gateway.wire.request_head import Peer, read_head
 
 TRUSTED = ForwardedPolicy([ip_network("10.0.0.0/8"), ip_network("fd00::/8")])
 
@@ -60,15 +60,15 @@ def test_nobody_makes_us_read_a_long_list():
 @pytest.mark.parametrize(
     ("header", "found"),
     [
-        ("for=1.2.3.4", Visitor("1.2.3.4", "http")),
-        ('For="[2001:db8::1]:80";Proto=HTTPS;by=10.0.0.2', Visitor("2001:db8::1", "https")),
-        ("for=6.6.6.6;proto=http, for=1.2.3.4;proto=https", Visitor("1.2.3.4", "https")),
-        ("for=1.2.3.4, for=10.0.0.3", Visitor("1.2.3.4", "http")),
-        ("for=unknown", Visitor("10.0.0.1", "http")),
-        ("for=1.2.3.4;", Visitor("10.0.0.1", "http")),
-        ('for="1.2.3.4', Visitor("10.0.0.1", "http")),
-        ("for=_secret;proto=gopher", Visitor("10.0.0.1", "http")),
-        ("for=1.2.3.4 proto=https", Visitor("10.0.0.1", "http")),
+        ("for=1.2.3.4", ForwardedVisitor("1.2.3.4", "http")),
+        ('For="[2001:db8::1]:80";Proto=HTTPS;by=10.0.0.2', ForwardedVisitor("2001:db8::1", "https")),
+        ("for=6.6.6.6;proto=http, for=1.2.3.4;proto=https", ForwardedVisitor("1.2.3.4", "https")),
+        ("for=1.2.3.4, for=10.0.0.3", ForwardedVisitor("1.2.3.4", "http")),
+        ("for=unknown", ForwardedVisitor("10.0.0.1", "http")),
+        ("for=1.2.3.4;", ForwardedVisitor("10.0.0.1", "http")),
+        ('for="1.2.3.4', ForwardedVisitor("10.0.0.1", "http")),
+        ("for=_secret;proto=gopher", ForwardedVisitor("10.0.0.1", "http")),
+        ("for=1.2.3.4 proto=https", ForwardedVisitor("10.0.0.1", "http")),
     ],
 )
 def test_the_standard_header_is_understood_too(header, found):
@@ -76,7 +76,7 @@ def test_the_standard_header_is_understood_too(header, found):
 
 
 def test_the_list_counts_before_the_standard_header():
-    assert visitor(("forwarded", "for=6.6.6.6;proto=https"), ("x-forwarded-for", "1.2.3.4")) == Visitor("1.2.3.4", "http")
+    assert visitor(("forwarded", "for=6.6.6.6;proto=https"), ("x-forwarded-for", "1.2.3.4")) == ForwardedVisitor("1.2.3.4", "http")
 
 
 @pytest.mark.parametrize(

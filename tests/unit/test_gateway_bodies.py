@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.gateway.answer_head import private_caching, read_answer_head, visitor_lines
-from greenroom.gateway.body import LAST_CHUNK, BadBody, ChunkedBody, LengthBody, chunk
-from greenroom.gateway.limits import Limits
-from greenroom.gateway.origin import Origin
-from greenroom.gateway.websocket import accept_of, valid_key
+from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.wire.answer_head import private_caching, read_answer_head, visitor_lines
+from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, ChunkedBody, LengthBody, chunk
+from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.websocket import accept_of, valid_key
 from greenroom.model.fields import specs
 
 pieces = st.lists(st.binary(min_size=1, max_size=60), max_size=8)

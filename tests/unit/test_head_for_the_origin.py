@@ -4,9 +4,9 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.gateway.forwarded import ForwardedPolicy
-from greenroom.gateway.head import Peer, RequestHead, read_head
-from greenroom.gateway.outgoing import outgoing_head, without_cookies
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.gateway.wire.forwarded_head import outgoing_head, without_cookies
+from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 OURS = frozenset((b"__cfwaitingroom", b"__cfwaitingroom_x"))

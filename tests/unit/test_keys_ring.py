@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from greenroom.decision.tickets import Sealer
 from greenroom.errors import InvalidConfig, StorageFailed
-from greenroom.gateway.tickets import Sealer
 from greenroom.model.visit import Ticket, make_key
 from greenroom.stores import keys
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_AGE_MAX_MS, KEY_OVERLAP_MS, KEYS_MAX, RETRY_MS, SEALS_MAX, KeyRing

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from config_material import event, full_room, room, rules, zone
 
+from greenroom.config.layers import FILE_ZONE_ID, LayeredStore, merged
+from greenroom.config.load import read_config
+from greenroom.config.settings import Config
 from greenroom.errors import InvalidConfig
 from greenroom.model.change import Put, Remove, applied
 from greenroom.model.configuration import Configuration
 from greenroom.model.rule import ListItem, RuleList
 from greenroom.runtime.assemble import origins
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.runtime.config import read_config
-from greenroom.runtime.layers import FILE_ZONE_ID, LayeredStore, merged
-from greenroom.runtime.settings import Config
 from greenroom.stores.sql import SqlStore, default_url
 
 FILE = """

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from greenroom.api.preview_page import EVENTS, PARAMETERS, State, state_of
+from greenroom.api.preview_page import EVENTS, PARAMETERS, PreviewState, state_of
 from greenroom.model.room import LANGUAGES, METHODS, Room
 from greenroom.pages import compile_page
 from greenroom.pages.builtin import view_of
@@ -15,9 +15,9 @@ NOW_MS = 1_700_000_000_000
 PAGE = compile_page(Room(name="a", host="*", total_active_users=1, new_users_per_minute=1))
 
 
-def state(**query: str) -> State:
+def state(**query: str) -> PreviewState:
     found = state_of(query)
-    assert isinstance(found, State), found
+    assert isinstance(found, PreviewState), found
     return found
 
 
@@ -78,4 +78,4 @@ def test_everything_wrong_is_said_at_once() -> None:
 def test_every_published_parameter_is_there() -> None:
     published_ones = {"force_queue", "queue_is_full", "queueing_method", "event", "shuffle_at_event_start", "waitTime"}
     assert set(PARAMETERS) == published_ones | {"language"}
-    assert all(isinstance(state_of({"language": tag}), State) for tag in LANGUAGES)
+    assert all(isinstance(state_of({"language": tag}), PreviewState) for tag in LANGUAGES)

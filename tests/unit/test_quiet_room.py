@@ -10,7 +10,7 @@ def test_an_arrival_rate_that_has_nearly_vanished_is_no_rate_to_divide_by() -> N
     """It halves again and again until it is the smallest number there is, and half a second divided by that is infinite."""
     clock = HandClock()
     ledger = MemoryLedger(small_room(), clock, bits(1))
-    ledger.books.arrivals_per_s = 5e-324
+    ledger.ledger.arrivals_per_s = 5e-324
     assert ledger.tick() == START_MS + SYNC_MOST_MS
     for _ in range(8_000):
         clock.ms = ledger.tick()

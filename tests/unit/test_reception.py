@@ -8,7 +8,7 @@ import pytest
 from admission_world import small_room
 from visitors import NAVIGATES, Browser, Site, header
 
-from greenroom.gateway.calendar import Bypass
+from greenroom.decision.room_schedule import Bypass
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Answer, Arrival, Forward, Outcome
 

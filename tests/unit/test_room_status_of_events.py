@@ -8,7 +8,7 @@ from config_material import event, room, zone
 from greenroom.control.room_status import status
 from greenroom.control.state import DrawState, Figures, RoomState
 from greenroom.control.status import announced
-from greenroom.model.configuration import Configuration, Entry, Shelf
+from greenroom.model.configuration import Configuration, Entry, EntryIndex
 
 HOUR_MS = 3_600_000
 DRAW = DrawState("d" * 32, "e1", "sale", "c" * 64, HOUR_MS - 600_000, HOUR_MS)
@@ -21,7 +21,9 @@ def entry(record, parent=""):
 
 def asked(now_ms, waiting=0, **changes):
     held = entry(replace(room("r1"), **changes), "z1")
-    known = Configuration(zones=Shelf({"z1": entry(zone("z1"))}), rooms=Shelf({"r1": held}), events=Shelf({"e1": entry(SALE, "r1")}))
+    known = Configuration(
+        zones=EntryIndex({"z1": entry(zone("z1"))}), rooms=EntryIndex({"r1": held}), events=EntryIndex({"e1": entry(SALE, "r1")})
+    )
     return status(known, held, RoomState(held.record, Figures(waiting=waiting), {}, draws=(DRAW,)), now_ms)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from greenroom.core.rules import FIELDS, FUNCTIONS, Facts, Place, compile_bypass, compile_lists, compile_rule, rule_problems
+from greenroom.core.rules import FIELDS, FUNCTIONS, Place, RequestFacts, compile_bypass, compile_lists, compile_rule, rule_problems
 from greenroom.errors import InvalidConfig
 from greenroom.model.rule import EXPRESSION_MAX, Rule, RuleList
 from greenroom.model.visit import Arrival
@@ -48,7 +48,7 @@ def arrival(path: str = "/", query: str = "", **more: Any) -> Arrival:
 
 
 def holds(source: str, visit: Arrival | None = None, lookups: Any = None) -> bool:
-    return bool(compile_rule(source)(Facts(visit or arrival(), NOW_MS, lookups or Looked())))
+    return bool(compile_rule(source)(RequestFacts(visit or arrival(), NOW_MS, lookups or Looked())))
 
 
 def reasons(source: str) -> list[str]:
@@ -181,7 +181,7 @@ def test_places_and_crawlers_come_from_lookups_and_are_asked_once() -> None:
 
 def test_a_rule_that_reads_the_path_asks_for_nothing_else() -> None:
     looked = Looked()
-    facts = Facts(arrival("/a"), NOW_MS, looked)
+    facts = RequestFacts(arrival("/a"), NOW_MS, looked)
     assert compile_rule('http.request.uri.path == "/a" or ip.src.country == "DE"')(facts)
     assert (looked.asked, facts.memo) == ([], {})
 
@@ -348,7 +348,7 @@ def test_every_field_can_be_read_for_a_bare_and_for_a_full_visit(name: str) -> N
     full = arrival("/a.b", "c=d", target=b"*", server=("::1", 443), ray=7)
     kinds = {"String": str, "Integer": int, "Boolean": bool, "IP address": int, "Array": list, "Map": dict}
     for visit in (bare, full):
-        value = spec.read(Facts(visit, NOW_MS, Looked()))
+        value = spec.read(RequestFacts(visit, NOW_MS, Looked()))
         assert value is None or type(value) is kinds[spec.kind.name]
         if isinstance(value, str):
             value.encode("latin-1")
@@ -432,7 +432,7 @@ def test_lists_are_reached_by_name() -> None:
         ("any(http.request.headers.values[*] in $hosts)", {}, True),
     ]
     for source, more, expected in cases:
-        assert bool(compile_rule(source, lists)(Facts(arrival(**more), NOW_MS, looked))) == expected
+        assert bool(compile_rule(source, lists)(RequestFacts(arrival(**more), NOW_MS, looked))) == expected
     assert "holds values of type IP address, not String" in rule_problems("http.host in $offices", "x", lists)[0].reason
 
 

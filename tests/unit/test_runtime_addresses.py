@@ -2,8 +2,8 @@
 
 import pytest
 
-from greenroom.runtime.addresses import address_of, listener_problems, loop_problems, network_problems, origin_problems
-from greenroom.runtime.settings import Address
+from greenroom.config.addresses import address_of, listener_problems, loop_problems, network_problems, origin_problems
+from greenroom.config.settings import Address
 
 LISTENERS = {"listen": Address("0.0.0.0", 8080), "control": Address("127.0.0.1", 8081)}
 

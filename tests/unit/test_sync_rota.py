@@ -3,17 +3,17 @@
 from admission_world import START_MS, small_room
 from msgspec import structs
 
-from greenroom.admission.ledger import Ledger
-from greenroom.sync.rota import BURST_MS, LETTERS_PER_S, Rota
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.sync.schedule import BURST_MS, LETTERS_PER_S, SyncSchedule
 
 ROOMS = [f"room{number}" for number in range(50)]
 
 
 def run(
-    rota: Rota, rooms: list[str], seconds: float, per_s: dict[str, float] | None = None, wish_every_ms: int = 0
+    rota: SyncSchedule, rooms: list[str], seconds: float, per_s: dict[str, float] | None = None, wish_every_ms: int = 0
 ) -> list[tuple[int, list[str]]]:
     """Plays a data center: (when, rooms) of each letter. `per_s`: visitors a second of rooms that are not quiet."""
-    letters, now_ms, next_wish_ms = [], 0, wish_every_ms
+    batches, now_ms, next_wish_ms = [], 0, wish_every_ms
     quiet = Ledger(small_room(), "here", 1, START_MS).report(START_MS)
     while now_ms < seconds * 1000:
         if wish_every_ms and now_ms >= next_wish_ms:
@@ -21,47 +21,47 @@ def run(
             next_wish_ms += wish_every_ms
         due = rota.due(now_ms, rooms)
         if due:
-            letters.append((now_ms, list(due)))
+            batches.append((now_ms, list(due)))
             for room in due:
                 rota.told(room, structs.replace(quiet, arrivals_per_s=(per_s or {}).get(room, 0.0)), now_ms)
         rest_ms = rota.rest_ms(now_ms, rooms)
         now_ms += max(1, min(rest_ms, next_wish_ms - now_ms if wish_every_ms else rest_ms))
-    return letters
+    return batches
 
 
 def test_quiet_rooms_share_one_letter_every_second_and_a_half() -> None:
-    letters = run(Rota(700), ROOMS, 30)
-    assert 19 <= len(letters) <= 22
-    assert all(rooms == ROOMS for _, rooms in letters[1:])
+    batches = run(SyncSchedule(700), ROOMS, 30)
+    assert 19 <= len(batches) <= 22
+    assert all(rooms == ROOMS for _, rooms in batches[1:])
 
 
 def test_a_busy_room_is_due_four_times_a_second_and_takes_the_others_along_only_when_they_are_due() -> None:
-    letters = run(Rota(0), ROOMS, 30, {"room3": 40.0})
-    assert 115 <= len(letters) <= 121
-    assert sum("room3" in rooms for _, rooms in letters) == len(letters)
-    assert 19 <= sum("room4" in rooms for _, rooms in letters) <= 22
+    batches = run(SyncSchedule(0), ROOMS, 30, {"room3": 40.0})
+    assert 115 <= len(batches) <= 121
+    assert sum("room3" in rooms for _, rooms in batches) == len(batches)
+    assert 19 <= sum("room4" in rooms for _, rooms in batches) <= 22
 
 
 def test_a_room_in_between_is_due_in_between() -> None:
-    letters = run(Rota(0), ["a", "b"], 60, {"a": 0.9, "b": 0.6})
-    assert 110 <= sum("a" in rooms for _, rooms in letters) <= 125  # every half second
-    assert 75 <= sum("b" in rooms for _, rooms in letters) <= 85  # every three quarters
+    batches = run(SyncSchedule(0), ["a", "b"], 60, {"a": 0.9, "b": 0.6})
+    assert 110 <= sum("a" in rooms for _, rooms in batches) <= 125  # every half second
+    assert 75 <= sum("b" in rooms for _, rooms in batches) <= 85  # every three quarters
 
 
 def test_a_wish_is_due_at_once_and_wishes_never_make_too_many_letters() -> None:
-    rota = Rota(0)
+    rota = SyncSchedule(0)
     assert rota.due(0, ["a"]) == {"a": 0}
     assert rota.due(10, ["a"]) == {}
     rota.wish("a", 2)
     rota.wish("a", 5)
     assert rota.rest_ms(10, ["a"]) <= 1
     assert rota.due(11, ["a"]) == {"a": 5}
-    letters = run(Rota(0), ROOMS, 60, {"room0": 50.0}, wish_every_ms=20)
-    assert len(letters) <= 60 * LETTERS_PER_S + BURST_MS / 1000 * LETTERS_PER_S + 1
+    batches = run(SyncSchedule(0), ROOMS, 60, {"room0": 50.0}, wish_every_ms=20)
+    assert len(batches) <= 60 * LETTERS_PER_S + BURST_MS / 1000 * LETTERS_PER_S + 1
 
 
 def test_rooms_that_are_gone_are_forgotten() -> None:
-    rota = Rota(0)
+    rota = SyncSchedule(0)
     rota.due(0, ["a", "b"])
     rota.wish("b", 1)
     rota.keep(["a"])

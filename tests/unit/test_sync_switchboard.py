@@ -2,31 +2,31 @@
 
 from admission_world import START_MS, bits, small_room
 
-from greenroom.admission.ledger import Ledger
-from greenroom.admission.messages import SyncDown
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.sync import SyncDown
 from greenroom.model.room import Room
-from greenroom.sync.letters import Report, answer_of, encode
-from greenroom.sync.switchboard import DORMANT_MS, Switchboard
+from greenroom.sync.batch import ReportBatch, answer_of, encode
+from greenroom.sync.coordinator_registry import DORMANT_MS, CoordinatorRegistry
 
 FRA, NYC = "fra", "nyc"
 
 
 def board(
     *rooms: Room, names: tuple[str, ...] = (FRA, NYC), rows: dict[str, bytes] | None = None, now_ms: int = START_MS, life: str = "1"
-) -> Switchboard:
-    made = Switchboard(bits(1))
+) -> CoordinatorRegistry:
+    made = CoordinatorRegistry(bits(1))
     made.recall(rows or {}, now_ms, life)
     made.configure(rooms, names, now_ms)
     return made
 
 
-def letter(*ledgers: tuple[str, Ledger], now_ms: int = START_MS, number: int = 1) -> bytes:
-    return encode(Report(number, {room_id: ledger.report(now_ms) for room_id, ledger in ledgers}))
+def batch(*ledgers: tuple[str, Ledger], now_ms: int = START_MS, number: int = 1) -> bytes:
+    return encode(ReportBatch(number, {room_id: ledger.report(now_ms) for room_id, ledger in ledgers}))
 
 
-def ask(switchboard: Switchboard, name: str, *ledgers: tuple[str, Ledger], now_ms: int = START_MS) -> dict[str, SyncDown]:
+def ask(registry: CoordinatorRegistry, name: str, *ledgers: tuple[str, Ledger], now_ms: int = START_MS) -> dict[str, SyncDown]:
     """One exchange; the answer is applied."""
-    sealed = switchboard.answer(name, letter(*ledgers, now_ms=now_ms), now_ms)
+    sealed = registry.answer(name, batch(*ledgers, now_ms=now_ms), now_ms)
     assert sealed is not None
     answer = answer_of(sealed)
     for room_id, ledger in ledgers:
@@ -35,11 +35,11 @@ def ask(switchboard: Switchboard, name: str, *ledgers: tuple[str, Ledger], now_m
     return answer.rooms
 
 
-def written(switchboard: Switchboard, store: dict[str, bytes]) -> None:
-    store |= switchboard.rows()
-    for name in switchboard.forgotten():
+def written(registry: CoordinatorRegistry, store: dict[str, bytes]) -> None:
+    store |= registry.rows()
+    for name in registry.forgotten():
         store.pop(name, None)
-    switchboard.written()
+    registry.written()
 
 
 def ledgers(room: Room) -> tuple[Ledger, Ledger]:
@@ -49,31 +49,31 @@ def ledgers(room: Room) -> tuple[Ledger, Ledger]:
 def test_nobody_gets_anything_before_every_data_center_was_heard() -> None:
     room = small_room()
     fra, nyc = ledgers(room)
-    switchboard = board(room)
-    assert ask(switchboard, FRA, ("r", fra))["r"].granted == 0
-    assert ask(switchboard, NYC, ("r", nyc))["r"].granted > 0
-    assert ask(switchboard, FRA, ("r", fra))["r"].granted > 0
+    registry = board(room)
+    assert ask(registry, FRA, ("r", fra))["r"].granted == 0
+    assert ask(registry, NYC, ("r", nyc))["r"].granted > 0
+    assert ask(registry, FRA, ("r", fra))["r"].granted > 0
 
 
 def test_strangers_and_what_is_no_letter_are_not_answered() -> None:
     room = small_room()
     fra, _ = ledgers(room)
-    switchboard = board(room)
-    assert switchboard.answer("sin", letter(("r", fra)), START_MS) is None
-    assert switchboard.answer(NYC, b"\xc1 nonsense", START_MS) is None
-    assert ask(switchboard, NYC, ("r", fra)) == {}, "a report in another data center's letter"
-    assert ask(switchboard, FRA, ("unknown", fra)) == {}
+    registry = board(room)
+    assert registry.answer("sin", batch(("r", fra)), START_MS) is None
+    assert registry.answer(NYC, b"\xc1 nonsense", START_MS) is None
+    assert ask(registry, NYC, ("r", fra)) == {}, "a report in another data center's letter"
+    assert ask(registry, FRA, ("unknown", fra)) == {}
 
 
 def test_the_next_coordinator_goes_on_without_asking_anybody_first() -> None:
     room, store = small_room(), dict[str, bytes]()
     fra, nyc = ledgers(room)
-    switchboard = board(room)
+    registry = board(room)
     for _ in range(2):
-        ask(switchboard, FRA, ("r", fra))
-        ask(switchboard, NYC, ("r", nyc))
-    written(switchboard, store)
-    held = {name: center.held for name, center in switchboard.coordinators["r"].data_centers.items()}
+        ask(registry, FRA, ("r", fra))
+        ask(registry, NYC, ("r", nyc))
+    written(registry, store)
+    held = {name: center.held for name, center in registry.coordinators["r"].data_centers.items()}
     following = board(room, rows=store)
     assert {name: center.held for name, center in following.coordinators["r"].data_centers.items()} == held
     assert not following.coordinators["r"].doubting
@@ -83,9 +83,9 @@ def test_the_next_coordinator_goes_on_without_asking_anybody_first() -> None:
 def test_rows_of_an_earlier_life_are_believed_only_when_everybody_has_confirmed_them() -> None:
     room, store = small_room(), dict[str, bytes]()
     fra, nyc = ledgers(room)
-    switchboard = board(room)
-    ask(switchboard, FRA, ("r", fra))
-    written(switchboard, store)
+    registry = board(room)
+    ask(registry, FRA, ("r", fra))
+    written(registry, store)
     following = board(room, rows=store, life="2")
     assert following.coordinators["r"].doubted == {FRA, NYC}
     written(following, store)
@@ -101,54 +101,54 @@ def test_rows_of_an_earlier_life_are_believed_only_when_everybody_has_confirmed_
 def test_a_quiet_data_center_is_not_written_down_again() -> None:
     room, store = small_room(), dict[str, bytes]()
     fra, nyc = ledgers(room)
-    switchboard = board(room)
+    registry = board(room)
     now_ms = START_MS
     for _ in range(20):
         now_ms += 1_500
-        ask(switchboard, FRA, ("r", fra), now_ms=now_ms)
-        ask(switchboard, NYC, ("r", nyc), now_ms=now_ms)
-        written(switchboard, store)
+        ask(registry, FRA, ("r", fra), now_ms=now_ms)
+        ask(registry, NYC, ("r", nyc), now_ms=now_ms)
+        written(registry, store)
     now_ms += 1_500
-    ask(switchboard, FRA, ("r", fra), now_ms=now_ms)
-    assert switchboard.rows().keys() == {"=", "~"}
+    ask(registry, FRA, ("r", fra), now_ms=now_ms)
+    assert registry.rows().keys() == {"=", "~"}
 
 
 def test_a_room_that_was_taken_away_and_comes_back_goes_on_where_it_was() -> None:
     room, other, store = small_room(), small_room(id="other", name="other"), dict[str, bytes]()
     fra, nyc = ledgers(room)
-    switchboard = board(room, other)
+    registry = board(room, other)
     for _ in range(2):
-        ask(switchboard, FRA, ("r", fra))
-        ask(switchboard, NYC, ("r", nyc))
-    written(switchboard, store)
-    held = switchboard.coordinators["r"].data_centers[FRA].held
-    switchboard.configure([other], (FRA, NYC), START_MS + 1)
-    assert ask(switchboard, FRA, ("r", fra), now_ms=START_MS + 1) == {}
-    switchboard.configure([room, other], (FRA, NYC), START_MS + 2)
-    coordinator = switchboard.coordinators["r"]
+        ask(registry, FRA, ("r", fra))
+        ask(registry, NYC, ("r", nyc))
+    written(registry, store)
+    held = registry.coordinators["r"].data_centers[FRA].held
+    registry.configure([other], (FRA, NYC), START_MS + 1)
+    assert ask(registry, FRA, ("r", fra), now_ms=START_MS + 1) == {}
+    registry.configure([room, other], (FRA, NYC), START_MS + 2)
+    coordinator = registry.coordinators["r"]
     assert (coordinator.data_centers[FRA].held, coordinator.doubting) == (held, False)
-    switchboard.configure([other], (FRA, NYC), START_MS + 3)
-    switchboard.configure([other], (FRA, NYC), START_MS + 3 + DORMANT_MS + 1)
-    written(switchboard, store)
+    registry.configure([other], (FRA, NYC), START_MS + 3)
+    registry.configure([other], (FRA, NYC), START_MS + 3 + DORMANT_MS + 1)
+    written(registry, store)
     assert not [name for name in store if name == "r" or name.startswith("r|")]
 
 
 def test_what_a_data_center_held_that_was_taken_away_is_free_when_its_sessions_must_have_ended() -> None:
     room = small_room()
     fra, nyc = ledgers(room)
-    switchboard = board(room)
+    registry = board(room)
     for _ in range(2):
-        ask(switchboard, FRA, ("r", fra))
-        ask(switchboard, NYC, ("r", nyc))
-    coordinator = switchboard.coordinators["r"]
+        ask(registry, FRA, ("r", fra))
+        ask(registry, NYC, ("r", nyc))
+    coordinator = registry.coordinators["r"]
     held = coordinator.data_centers[NYC].held
     assert held > 0
-    switchboard.configure([room], (FRA,), START_MS + 10)
-    assert switchboard.answer(NYC, letter(("r", nyc)), START_MS + 10) is None
+    registry.configure([room], (FRA,), START_MS + 10)
+    assert registry.answer(NYC, batch(("r", nyc)), START_MS + 10) is None
     assert coordinator.data_centers[NYC].orphans == held
     assert coordinator.pool + coordinator.data_centers[FRA].held + held == room.total_active_users
     later_ms = START_MS + room.session_ms + room.renewal_age_ms + 6_000
-    ask(switchboard, FRA, ("r", fra), now_ms=later_ms)
+    ask(registry, FRA, ("r", fra), now_ms=later_ms)
     assert NYC not in coordinator.data_centers
     assert coordinator.pool + coordinator.data_centers[FRA].held == room.total_active_users
 
@@ -156,9 +156,9 @@ def test_what_a_data_center_held_that_was_taken_away_is_free_when_its_sessions_m
 def test_a_data_center_that_is_added_holds_nobody_up() -> None:
     room = small_room(total_active_users=100, new_users_per_minute=100)
     fra = Ledger(room, FRA, 1, START_MS)
-    switchboard = board(room, names=(FRA,))
-    assert ask(switchboard, FRA, ("r", fra))["r"].granted == 100
-    switchboard.configure([room], (FRA, NYC), START_MS + 10)
-    down = ask(switchboard, FRA, ("r", fra), now_ms=START_MS + 10)["r"]
+    registry = board(room, names=(FRA,))
+    assert ask(registry, FRA, ("r", fra))["r"].granted == 100
+    registry.configure([room], (FRA, NYC), START_MS + 10)
+    down = ask(registry, FRA, ("r", fra), now_ms=START_MS + 10)["r"]
     assert not down.alone
-    assert not switchboard.coordinators["r"].doubting
+    assert not registry.coordinators["r"].doubting

@@ -8,8 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import structs
 
-from greenroom.gateway import tickets
-from greenroom.gateway.tickets import FUTURE_MAX_MS, NONCE_BYTES, REFRESH_MAX_MS, SEALED_LENGTH, SEALED_REMEMBERED, Sealer
+from greenroom.decision import tickets
+from greenroom.decision.tickets import FUTURE_MAX_MS, NONCE_BYTES, REFRESH_MAX_MS, SEALED_LENGTH, SEALED_REMEMBERED, Sealer
 from greenroom.model.visit import TIE_BITS, Ticket, make_key
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_ID_BYTES, KeyRing
 

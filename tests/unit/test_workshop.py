@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from config_material import room
 
+from greenroom.config.load import read_config
+from greenroom.config.settings import Config
 from greenroom.core.rules import NOTHING_KNOWN
+from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig
-from greenroom.gateway.room_table import RoomTable
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.model.zone import Zone
-from greenroom.runtime.config import read_config
-from greenroom.runtime.settings import Config
-from greenroom.runtime.workshop import Workshop
+from greenroom.runtime.room_compiler import RoomCompiler
 
 EMPTY = read_config("", Path("/etc/greenroom.toml"))
 BOOKS: Any = {name: SimpleNamespace(ledger=object(), counts=Counter()) for name in ("r1", "r2", "r3")}
@@ -32,10 +32,10 @@ class Shop:
     def __init__(self) -> None:
         self.errors: list[BaseException] = []
         draws: Any = None
-        self.workshop = Workshop(draws, self.errors.append)
+        self.compiler = RoomCompiler(draws, self.errors.append)
 
     def table(self, config: Config, **options: bool) -> RoomTable:
-        return self.workshop.table(config, BOOKS, 0, NOTHING_KNOWN, **options)
+        return self.compiler.table(config, BOOKS, 0, NOTHING_KNOWN, **options)
 
 
 def config(*rooms: Any, **more: Any) -> Config:
@@ -96,7 +96,7 @@ def test_rules_that_may_wait_are_compiled_when_they_are_asked_or_when_there_is_t
         shop = Shop()
         compiled = shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED,)), rules_later=True).rooms["r1"].now
         if in_time:
-            assert shop.workshop.catch_up() is False
+            assert shop.compiler.catch_up() is False
         assert compiled.bypass is not None
         assert compiled.bypass(arrival("10.1.2.3"), 0) == STAFF
         assert compiled.bypass(arrival("192.0.2.1"), 0) is None

@@ -4,10 +4,10 @@
 `visit` is for visitors who were let in elsewhere, and `problems` names every law of conservation that does not hold.
 """
 
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
-from greenroom.admission.ledger import Ledger
-from greenroom.admission.messages import SyncDown, SyncUp
-from greenroom.admission.visiting import visit
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.transfers.transfers import visit
 
 __all__ = ["Coordinator", "Ledger", "SyncDown", "SyncUp", "problems", "visit"]

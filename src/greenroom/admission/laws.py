@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from greenroom.admission.coordinator import Coordinator
-from greenroom.admission.ledger import Ledger
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.ledger.ledger import Ledger
 
 
 def ledger_problems(ledger: Ledger) -> list[str]:

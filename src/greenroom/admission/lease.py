@@ -12,14 +12,14 @@ An admission without a permit (passthrough) is a debt: freed units and permits p
 from collections import deque
 from enum import IntEnum
 
-from greenroom.admission.messages import SyncDown
+from greenroom.admission.messages.sync import SyncDown
 
 WINDOW_MS = 60_000
 CUT_OFF_MS = 4_000
 """Without an answer for this long a ledger lives on what it holds."""
 
 
-class Source(IntEnum):
+class PermitSource(IntEnum):
     """What an admission was paid with."""
 
     PERMIT = 1
@@ -35,6 +35,7 @@ class Lease:
         "alone",
         "answered_ms",
         "applied",
+        "disconnected_rate",
         "freed",
         "granted_seen",
         "horizon_ms",
@@ -46,7 +47,6 @@ class Lease:
         "recall",
         "returned_freed",
         "returned_permits",
-        "rho",
         "round_trip_ms",
         "settled",
         "unacknowledged",
@@ -63,7 +63,7 @@ class Lease:
         """Times of the newest admissions, those the coordinator has not confirmed."""
         self.window: deque[int] = deque()
         """Times of all admissions of the last 60 s (trimmed when it matters)."""
-        self.rho = 0
+        self.disconnected_rate = 0
         self.recall = 0
         self.queueing = False
         self.horizon_ms: int | None = None
@@ -94,29 +94,29 @@ class Lease:
         if self.permits or not self.freed or self.connected(now_ms):
             return self.permits
         self.trim(now_ms)
-        return max(0, min(self.freed, self.rho - len(self.window)))
+        return max(0, min(self.freed, self.disconnected_rate - len(self.window)))
 
-    def source(self, now_ms: int, overdraws: bool) -> Source | None:
+    def source(self, now_ms: int, overdraws: bool) -> PermitSource | None:
         """What the next admission would be paid with; None when there is nothing. Passthrough (`overdraws`) always finds something.
 
         Cut off, unused permits count against rho: they may be spent within the same minute as the own units.
         """
         if self.permits > 0:
-            return Source.PERMIT
+            return PermitSource.PERMIT
         if overdraws:
-            return Source.FREED if self.freed > 0 else Source.DEBT
+            return PermitSource.FREED if self.freed > 0 else PermitSource.DEBT
         if self.freed > 0 and not self.connected(now_ms):
             self.trim(now_ms)
-            if len(self.window) + self.permits < self.rho:
-                return Source.FREED
+            if len(self.window) + self.permits < self.disconnected_rate:
+                return PermitSource.FREED
         return None
 
-    def spend(self, source: Source, now_ms: int) -> None:
+    def spend(self, source: PermitSource, now_ms: int) -> None:
         """One admission now."""
-        if source is Source.PERMIT:
+        if source is PermitSource.PERMIT:
             self.permits -= 1
             self.used += 1
-        elif source is Source.FREED:
+        elif source is PermitSource.FREED:
             self.freed -= 1
         else:
             self.over += 1
@@ -124,12 +124,12 @@ class Lease:
         self.window.append(now_ms)
         self.unacknowledged.append(now_ms)
 
-    def unspend(self, source: Source) -> None:
+    def unspend(self, source: PermitSource) -> None:
         """The newest admission did not happen; nothing may have been reported in between."""
-        if source is Source.PERMIT:
+        if source is PermitSource.PERMIT:
             self.permits += 1
             self.used -= 1
-        elif source is Source.FREED:
+        elif source is PermitSource.FREED:
             self.freed += 1
         else:
             self.over -= 1
@@ -180,7 +180,12 @@ class Lease:
         self.applied = down.number
         for _ in range(len(self.unacknowledged) - (self.admitted - down.acknowledged)):
             self.unacknowledged.popleft()
-        self.rho, self.recall, self.queueing, self.horizon_ms = down.rho, down.recall, down.queueing, down.horizon_ms
+        self.disconnected_rate, self.recall, self.queueing, self.horizon_ms = (
+            down.disconnected_rate,
+            down.recall,
+            down.queueing,
+            down.horizon_ms,
+        )
         self.pool, self.alone = down.pool, down.alone
         self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms

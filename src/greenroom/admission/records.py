@@ -26,7 +26,7 @@ pack = RECORD.pack
 
 
 @dataclass(slots=True)
-class Memory:
+class LedgerMemory:
     """What the records of one room add up to."""
 
     sessions: dict[bytes, int] = field(default_factory=dict)
@@ -67,22 +67,22 @@ class Memory:
         self.sessions, self.places, self.spent, self.window = before or (sessions, places, spent, window)
 
 
-def doubted(memory: Memory, now_ms: int) -> Memory:
+def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
     """The same books when they may be older than what visitors were told since: every session as if renewed now, so none ends too early.
 
     To be restored into a new epoch only. Sessions that are missing are orphans at the coordinator.
     """
-    return Memory(dict.fromkeys(memory.sessions, now_ms), memory.places, memory.spent, memory.window, max(memory.latest_ms, now_ms))
+    return LedgerMemory(dict.fromkeys(memory.sessions, now_ms), memory.places, memory.spent, memory.window, max(memory.latest_ms, now_ms))
 
 
-def remember(payloads: Iterable[bytes]) -> Memory:
-    """The books of one room from all its payloads, oldest first. Raises ValueError as `Memory.replay` does."""
-    memory = Memory()
+def remember(payloads: Iterable[bytes]) -> LedgerMemory:
+    """The books of one room from all its payloads, oldest first. Raises ValueError as `LedgerMemory.replay` does."""
+    memory = LedgerMemory()
     memory.replay(b"".join(payloads))
     return memory
 
 
-def snapshot(memory: Memory) -> Iterator[bytes]:
+def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
     """The records that give this memory back, one by one."""
     yield pack(RESET, NOBODY, 0)
     for time_ms in memory.window:

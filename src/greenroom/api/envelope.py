@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from greenroom.control.refusals import CODES, Code, Fault, Refused
+from greenroom.control.refusals import CODES, ApiFault, Code, Refused
 from greenroom.errors import InvalidConfig, StorageFailed
 
 JSON = "application/json"
@@ -24,7 +24,7 @@ def refused(refusal: Refused, headers: Mapping[str, str] | None = None) -> Respo
     return Response(msgspec.json.encode(body), refusal.status, headers=dict(headers or {}), media_type=JSON)
 
 
-def _error(fault: Fault) -> dict[str, Any]:
+def _error(fault: ApiFault) -> dict[str, Any]:
     error: dict[str, Any] = {"code": int(fault.code), "message": fault.message}
     return error | ({"source": {"pointer": fault.pointer}} if fault.pointer else {})
 
@@ -32,15 +32,15 @@ def _error(fault: Fault) -> dict[str, Any]:
 def broken(error: Exception) -> Refused:
     """For what should not have happened; the answer tells nothing of the inside."""
     if isinstance(error, (StorageFailed, InvalidConfig)):
-        return Refused(Fault(Code.UNAVAILABLE, "the configuration store cannot be used at the moment; nothing was changed"))
-    return Refused(Fault(Code.UNEXPECTED, "something went wrong inside greenroom; the log says what, under the CF-Ray of this answer"))
+        return Refused(ApiFault(Code.UNAVAILABLE, "the configuration store cannot be used at the moment; nothing was changed"))
+    return Refused(ApiFault(Code.UNEXPECTED, "something went wrong inside greenroom; the log says what, under the CF-Ray of this answer"))
 
 
 def no_route(status: int, method: str, path: str) -> Refused:
     """For what the routing itself turns away."""
     if status == CODES[Code.NO_METHOD].status:
-        return Refused(Fault(Code.NO_METHOD, f"Method {method} is not available for that URI."))
+        return Refused(ApiFault(Code.NO_METHOD, f"Method {method} is not available for that URI."))
     return Refused(
-        Fault(Code.NO_OBJECT, f"Could not route to {path[:200]}, perhaps your object identifier is invalid?"),
-        Fault(Code.NO_ROUTE, "No route for that URI"),
+        ApiFault(Code.NO_OBJECT, f"Could not route to {path[:200]}, perhaps your object identifier is invalid?"),
+        ApiFault(Code.NO_ROUTE, "No route for that URI"),
     )

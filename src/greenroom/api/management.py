@@ -12,18 +12,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from greenroom.api import preview
+from greenroom.api.access_log import Front
 from greenroom.api.app import PREFIX
-from greenroom.api.described import document
 from greenroom.api.envelope import broken, no_route, refused
-from greenroom.api.front import Front
+from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
 from greenroom.api.routes import audit, events, explain, lists, rooms, rules, zones
-from greenroom.control.access import Door
-from greenroom.control.desk import Desk
-from greenroom.control.explaining import Explains
+from greenroom.control.authenticator import Authenticator
+from greenroom.control.config_service import ConfigService
+from greenroom.control.explain_request import Explains
 from greenroom.control.list_items import Catalogue, Operations
-from greenroom.control.refusals import CODES, Code, Fault, Refused
+from greenroom.control.refusals import CODES, ApiFault, Code, Refused
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore
@@ -56,8 +56,8 @@ def management_app(
 ) -> FastAPI:
     """The routes with what they need."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.state.desk = Desk(store, clock)
-    app.state.door = Door(store, clock)
+    app.state.config_service = ConfigService(store, clock)
+    app.state.authenticator = Authenticator(store, clock)
     app.state.observed = observed
     app.state.origin_problems = origin_problems
     app.state.previews = previews = Previews(clock)
@@ -84,7 +84,7 @@ def management_app(
 async def _refused(request: Request, error: Refused) -> Response:
     headers = {}
     if error.faults[0].code is Code.SLOW_DOWN:
-        wait_s = request.app.state.door.wait_s(request.client.host if request.client else "")
+        wait_s = request.app.state.authenticator.wait_s(request.client.host if request.client else "")
         headers = {"Retry-After": str(max(1, wait_s)), "X-Should-Retry": "false"}
     if error.status == CODES[Code.NO_CREDENTIALS].status:
         headers["WWW-Authenticate"] = "Bearer"
@@ -106,7 +106,7 @@ def _allowed(request: Request) -> str:
 
 
 async def _bad_query(_request: Request, error: RequestValidationError) -> Response:
-    faults = [Fault(Code.BAD_QUERY, f"{'.'.join(map(str, found['loc'][1:]))}: {found['msg']}") for found in error.errors()]
+    faults = [ApiFault(Code.BAD_QUERY, f"{'.'.join(map(str, found['loc'][1:]))}: {found['msg']}") for found in error.errors()]
     return refused(Refused(*faults))
 
 

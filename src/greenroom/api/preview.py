@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from greenroom.api.app import PREFIX
-from greenroom.api.asked import AtDesk, Document
-from greenroom.api.described import told
+from greenroom.api.dependencies import Document, WithConfig
 from greenroom.api.envelope import answered
-from greenroom.control.refusals import Code, Fault, Refused, faults_of, refuse_if
+from greenroom.api.openapi import told
+from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.zones import zone_of
 from greenroom.pages import template_problems
 from greenroom.ports import Clock
@@ -62,9 +62,9 @@ router = APIRouter(tags=["preview"])
 
 
 @router.post("/zones/{zone_id}/waiting_rooms/preview", **told("PreviewUrl", may="edit", body="Preview"))
-def make_preview(desk: AtDesk, document: Document, request: Request, zone_id: str) -> Response:
+def make_preview(config_service: WithConfig, document: Document, request: Request, zone_id: str) -> Response:
     """Preview a template. Nothing is saved; the address is good for an hour and needs no token."""
-    desk.look(lambda known: zone_of(known, zone_id))
+    config_service.look(lambda known: zone_of(known, zone_id))
     previews: Previews = request.app.state.previews
     html = _custom_html(document)
     base = request.base_url.replace(path=f"{PREFIX}{PREVIEW_PATH}/{previews.keep(html)}", query="", fragment="")
@@ -73,11 +73,11 @@ def make_preview(desk: AtDesk, document: Document, request: Request, zone_id: st
 
 def _custom_html(document: object) -> str:
     if not isinstance(document, dict):
-        raise Refused(Fault(Code.BAD_BODY, "the body must be a JSON object"))
-    faults = [Fault(Code.UNKNOWN_FIELD, f"{name}: is not a field here", f"/{name}") for name in document if name != "custom_html"]
+        raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
+    faults = [ApiFault(Code.UNKNOWN_FIELD, f"{name}: is not a field here", f"/{name}") for name in document if name != "custom_html"]
     html = document.get("custom_html")
     if not isinstance(html, str):
         code = Code.INVALID if "custom_html" in document else Code.REQUIRED
-        raise Refused(*faults, Fault(code, "custom_html: must be the template, as a string", "/custom_html"))
+        raise Refused(*faults, ApiFault(code, "custom_html: must be the template, as a string", "/custom_html"))
     refuse_if(faults + faults_of(template_problems(html, "custom_html"), Code.TEMPLATE))
     return html

@@ -32,7 +32,7 @@ SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
 """A template is somebody's program: here it must not act in the name of whoever looks at it."""
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
     """What the query asks for."""
 
     force_queue: bool = False
@@ -78,7 +78,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def state_of(query: Mapping[str, str]) -> State | list[str]:
+def state_of(query: Mapping[str, str]) -> PreviewState | list[str]:
     """The state in these parameters, or everything that is wrong with them."""
     wrong = [f"{name}: is not a parameter; known here: {', '.join(PARAMETERS)}" for name in query if name not in PARAMETERS]
     found: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def state_of(query: Mapping[str, str]) -> State | list[str]:
                 found[field] = value
     if found.get("shuffle_at_event_start") and found.get("event", "none") == "none":
         wrong.append("shuffle_at_event_start: only together with an event")
-    return wrong or State(**found)
+    return wrong or PreviewState(**found)
 
 
 def _boolean(text: str) -> bool | None:
@@ -116,7 +116,7 @@ PARAMETERS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "waitTime": ("wait_minutes", _minutes, f"a whole number of minutes from 1 to {WAIT_MINUTES_MAX}"),
     "language": ("language", _one_of(LANGUAGES), "one of the published languages"),
 }
-"""Query parameter -> field of State, how it is read, what it must be. All but `language` (ours) are as published."""
+"""Query parameter -> field of PreviewState, how it is read, what it must be. All but `language` (ours) are as published."""
 
 
 def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:
@@ -137,7 +137,7 @@ def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:
     return [Route(f"{PREVIEW_PATH}/{{preview_id}}", show)]
 
 
-def _shown(template: str, state: State, held: Held, request: Request) -> Response:
+def _shown(template: str, state: PreviewState, held: Held, request: Request) -> Response:
     room = Room(
         name="preview",
         host="*",

@@ -11,20 +11,20 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from greenroom.cli import whole
+from greenroom.cli import export_import
 from greenroom.cli.explain import explain
 from greenroom.cli.show import complain, complain_of, say, show_config
 from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
+from greenroom.config.addresses import store_url
+from greenroom.config.load import default_data, load_config
+from greenroom.config.settings import Server
+from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
-from greenroom.runtime.addresses import store_url
-from greenroom.runtime.config import default_data, load_config
 from greenroom.runtime.data_dir import CannotStart
-from greenroom.runtime.settings import Server
-from greenroom.runtime.source import FileSource, OptionSource, Source
 
 BAD_CONFIG, CANNOT_START = 1, 2
 """Exit codes: what was written is wrong; the machine refuses (also wrong usage)."""
@@ -43,7 +43,7 @@ app = typer.Typer(
 keys = typer.Typer(name="keys", help="The keys that seal visitors' tickets.", no_args_is_help=True)
 app.add_typer(keys)
 app.add_typer(tokens)
-whole.register(app)
+export_import.register(app)
 app.command()(simulate)
 app.command()(verify_draw)
 app.command()(explain)
@@ -200,7 +200,7 @@ def _option(key: str) -> str:
     return "--" + key.replace("_", "-")
 
 
-def _run(source: Source, workers: int = 1, worker: int = 0) -> None:
+def _run(source: ConfigSource, workers: int = 1, worker: int = 0) -> None:
     from greenroom.runtime.serve import serve_until_stopped
 
     try:

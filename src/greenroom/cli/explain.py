@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 import typer
 
 from greenroom.cli.show import complain, complain_of, say
-from greenroom.control.explaining import CLIENT, Asked, as_plain
+from greenroom.config.settings import Server
+from greenroom.control.explain_request import CLIENT, ExplainRequest, as_plain
 from greenroom.errors import InvalidConfig, StorageFailed
-from greenroom.runtime.settings import Server
 
 BAD_CONFIG, CANNOT_ASK = 1, 2
 ASK_PATH = "/client/v4/explain"
@@ -45,7 +45,7 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Say which room covers a request and why, which rule holds, which settings count, and what the visitor would get."""
-    asked = Asked(url, method.upper(), tuple(_header(line) for line in header or ()), client)
+    asked = ExplainRequest(url, method.upper(), tuple(_header(line) for line in header or ()), client)
     if config is not None and control is not None:
         _stop("--config and --control cannot be used together")
     told = _from_file(config, asked) if config else _from_running(control or Server().control, asked, token)
@@ -63,7 +63,7 @@ def _header(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _from_file(config: Path, asked: Asked) -> dict[str, Any]:
+def _from_file(config: Path, asked: ExplainRequest) -> dict[str, Any]:
     from greenroom.runtime.explain import explain_on_file
 
     try:
@@ -75,7 +75,7 @@ def _from_file(config: Path, asked: Asked) -> dict[str, Any]:
         _stop(str(error))
 
 
-def _from_running(control: str, asked: Asked, token: str | None) -> dict[str, Any]:
+def _from_running(control: str, asked: ExplainRequest, token: str | None) -> dict[str, Any]:
     secret = token or next((found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), "")
     if not secret:
         _stop("a running greenroom tells it to holders of a token only: --token, or greenroom token create; or ask a file with --config")

@@ -5,14 +5,14 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-from greenroom.control.times import plain_moment
+from greenroom.config.addresses import store_shown
+from greenroom.config.settings import Config, Server
+from greenroom.control.time_format import plain_moment
 from greenroom.errors import Problem
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import Rule
-from greenroom.runtime.addresses import store_shown
-from greenroom.runtime.settings import Config, Server
 
 TOLD = ("id", "name", "host", "path", "additional_routes", "total_active_users", "new_users_per_minute", "queueing_method")
 """Fields of a room that its heading shows; the others are shown when they are not the default."""

@@ -19,7 +19,7 @@ from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.checks import Watch, verdict
 from greenroom.simulator.plots import picture
-from greenroom.simulator.report import Report, report
+from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.sale import LINES, VISIT_S, bottleneck, changed, duration, figure, sale
 from greenroom.simulator.scenario import Behaviour, Scenario
 from greenroom.simulator.traces import TRACES
@@ -47,7 +47,7 @@ Seed = Annotated[int, _option(_WHAT, "K", "The same seed gives the same run.")]
 Campaign = Annotated[
     int | None, _option(_WHAT, "N", "N random rooms with random faults, from --seed on; prints the seed of any failure.", min=1)
 ]
-Compare = Annotated[bool, _option(_WHAT, None, "Show the three published ways of dividing slots beside ours.", "--compare")]
+CompareOption = Annotated[bool, _option(_WHAT, None, "Show the three published ways of dividing slots beside ours.", "--compare")]
 Centers = Annotated[int, _option(_WHAT, "D", "Data centers that share the line; a trace has its own.", min=1, max=CENTERS_MAX)]
 Active = Annotated[int | None, _option(_ROOM, "N", f"How {_room['total_active_users'].help.removeprefix('how ')}.")]
 PerMinute = Annotated[int | None, _option(_ROOM, "N", f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.")]
@@ -60,10 +60,10 @@ Arrivals = Annotated[
     Path | None, _option(_CROWD, "FILE", "Instead of these: a table of lines `second,visitors` or `second,visitors,data center`.")
 ]
 Visit = Annotated[float, _option(_CROWD, "SECONDS", "How long a visitor looks around, on average.", min=1, max=86_400)]
-Patience = Annotated[
+PatienceOption = Annotated[
     float, _option(_CROWD, "MINUTES", "After how long a waiting visitor gives up, on average (0: never).", min=0, max=10_000)
 ]
-Json = Annotated[bool, _option(_ANSWER, None, "One JSON object instead of a table.", "--json")]
+JsonOption = Annotated[bool, _option(_ANSWER, None, "One JSON object instead of a table.", "--json")]
 Plot = Annotated[Path | None, _option(_ANSWER, "FILE", "Write pictures of the run into this SVG file.")]
 
 
@@ -71,7 +71,7 @@ def simulate(
     trace: Trace = None,
     seed: Seed = 1,
     campaign: Campaign = None,
-    compare: Compare = False,
+    compare: CompareOption = False,
     data_centers: Centers = 1,
     total_active_users: Active = None,
     new_users_per_minute: PerMinute = None,
@@ -82,8 +82,8 @@ def simulate(
     curve: Curve = "rush",
     arrivals: Arrivals = None,
     visit: Visit = VISIT_S,
-    patience: Patience = 0.0,
-    as_json: Json = False,
+    patience: PatienceOption = 0.0,
+    as_json: JsonOption = False,
     plot: Plot = None,
 ) -> None:
     """Say what a sale would look like: waits, longest line, unused capacity, order, honesty of the estimates.
@@ -186,7 +186,7 @@ def _progress(name: str) -> Callable[[float], None]:
     return show
 
 
-def _show(seed: int, scenario: Scenario, worlds: list[World], reports: list[Report]) -> None:
+def _show(seed: int, scenario: Scenario, worlds: list[World], reports: list[SimulationReport]) -> None:
     room = scenario.room
     limit, per_minute = bottleneck(room, scenario.behaviour)
     say(f"{scenario.name}, seed {seed}, {scenario.centers} data center{'s' if scenario.centers > 1 else ''}")
@@ -204,15 +204,15 @@ def _show(seed: int, scenario: Scenario, worlds: list[World], reports: list[Repo
     for world, one in zip(worlds, reports, strict=True):
         if one.broken_laws:
             say(f"{world.algorithm}: {'; '.join(one.broken_laws)}")
-    if worlds[0].witness.waiting:
-        say(f"{worlds[0].witness.waiting:,} still wait at the end, after {duration(worlds[0].passed_s)}")
+    if worlds[0].ground_truth.waiting:
+        say(f"{worlds[0].ground_truth.waiting:,} still wait at the end, after {duration(worlds[0].passed_s)}")
 
 
-def _as_json(seed: int, scenario: Scenario, worlds: list[World], reports: list[Report]) -> dict[str, Any]:
+def _as_json(seed: int, scenario: Scenario, worlds: list[World], reports: list[SimulationReport]) -> dict[str, Any]:
     limits = {name: getattr(scenario.room, name) for name in ROOM_SHOWN}
     runs = []
     for world, one in zip(worlds, reports, strict=True):
-        series = {"columns": ["second", "active", "waiting", "minute"], "rows": world.witness.series}
+        series = {"columns": ["second", "active", "waiting", "minute"], "rows": world.ground_truth.series}
         runs.append({"algorithm": world.algorithm, **asdict(one), "series": series})
     return {"trace": scenario.name, "seed": seed, "data_centers": scenario.centers, "room": limits, "runs": runs}
 

@@ -53,8 +53,8 @@ def show(data: DataOption = None, store: StoreOption = None) -> None:
     """Show the tokens there are, without their secrets."""
     from greenroom.control.tokens import every
 
-    with desk_or_exit(data, store) as desk:
-        for entry in desk.look(every):
+    with desk_or_exit(data, store) as config_service:
+        for entry in config_service.look(every):
             token = entry.record
             ends = f"until {_day(token.expires_ms)}" if token.expires_ms is not None else "for ever"
             where = ",".join(token.zone_ids) or "everything"
@@ -75,23 +75,23 @@ def revoke(
 
 
 def _change(plan: Callable[..., Any], data: Path | None, store: str | None) -> Any:
-    from greenroom.runtime.desk import author_here
+    from greenroom.runtime.local_config import author_here
 
-    with desk_or_exit(data, store) as desk:
-        return desk.change(author_here(), plan)
+    with desk_or_exit(data, store) as config_service:
+        return config_service.change(author_here(), plan)
 
 
 @contextmanager
 def desk_or_exit(data: Path | None, store: str | None) -> Iterator[Any]:
     """A desk at the store; what is refused or cannot be is said, and ends the command."""
+    from greenroom.config.load import default_data
     from greenroom.control.refusals import Refused
-    from greenroom.runtime.config import default_data
     from greenroom.runtime.data_dir import CannotStart
-    from greenroom.runtime.desk import desk_beside
+    from greenroom.runtime.local_config import config_service_beside
 
     try:
-        with desk_beside(data or default_data(), store) as desk:
-            yield desk
+        with config_service_beside(data or default_data(), store) as config_service:
+            yield config_service
     except Refused as refused:
         for fault in refused.faults:
             complain(f"greenroom: {fault.message}")

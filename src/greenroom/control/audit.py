@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from greenroom.control.forms import Form, Json, Shown, computed
-from greenroom.control.times import moment as written
+from greenroom.control.api_schema import ApiSchema, Json, Shown, computed
+from greenroom.control.time_format import moment as written
 from greenroom.model.change import AuditEntry
 from greenroom.model.zone import ACCOUNT_ID
 from greenroom.ports import ConfigStore
@@ -21,7 +21,7 @@ def _object(**properties: Json) -> Json:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-LOG = Form(
+LOG = ApiSchema(
     (
         computed("id", "grows with every entry", Shown(_TEXT)),
         computed("when", "when it was done", Shown({"type": "string", "format": "date-time"})),

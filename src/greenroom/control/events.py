@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
-from greenroom.control.forms import Blank, Form, Json, Plain, Shown, computed, overlaid, read_as
-from greenroom.control.forms import Moment as MomentShape
-from greenroom.control.refusals import Code, Fault, faults_of, refuse_if
+from greenroom.control.api_schema import ApiField, ApiSchema, Json, MomentField, Plain, Shown, computed, overlaid, read_as
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.refusals import ApiFault, Code, faults_of, refuse_if
 from greenroom.control.rooms import limit_faults, room_of
-from greenroom.control.times import WRITTEN, milliseconds, written_time
-from greenroom.control.times import moment as written
+from greenroom.control.time_format import WRITTEN, milliseconds, written_time
+from greenroom.control.time_format import moment as written
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -29,24 +28,24 @@ _COMPUTED = (
     computed("modified_on", "when it was changed last", Shown(_TIME)),
 )
 
-EVENT = Form.of(
+EVENT = ApiSchema.of(
     Event,
     shapes={"queueing_method": Plain(str, caseless=True)},
     without=(*WRITTEN, "written_times"),
     more=(
-        Blank("event_start_time", Spec("when the event begins, ISO 8601", example="2030-01-01T11:00:00Z"), MomentShape()),
-        Blank("event_end_time", Spec("when the event ends, at least a minute later", example="2030-01-01T17:00:00Z"), MomentShape()),
-        Blank(
+        ApiField("event_start_time", Spec("when the event begins, ISO 8601", example="2030-01-01T11:00:00Z"), MomentField()),
+        ApiField("event_end_time", Spec("when the event ends, at least a minute later", example="2030-01-01T17:00:00Z"), MomentField()),
+        ApiField(
             "prequeue_start_time",
             Spec("when the pre-queue opens, at least five minutes before the start", nullable=True),
-            MomentShape(),
+            MomentField(),
             None,
         ),
         *_COMPUTED,
     ),
 )
 
-DETAILS = Form(tuple(blank for blank in EVENT.blanks if not blank.name.startswith("turnstile")))
+DETAILS = ApiSchema(tuple(blank for blank in EVENT.blanks if not blank.name.startswith("turnstile")))
 """The event as it would count now: what it leaves open is answered with the room's values."""
 
 
@@ -59,7 +58,7 @@ def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) ->
     return entry
 
 
-def show(entry: Entry[Event], form: Form = EVENT, inherited: Mapping[str, Any] | None = None) -> Json:
+def show(entry: Entry[Event], form: ApiSchema = EVENT, inherited: Mapping[str, Any] | None = None) -> Json:
     """An event as the API answers it; `inherited` stands in for nulls."""
     event = entry.record
     values = {item.name: getattr(event, item.name) for item in fields(Event)}
@@ -74,20 +73,20 @@ def details(known: Configuration, entry: Entry[Event]) -> Json:
     return show(entry, DETAILS, {name: getattr(room, name) for name in OVERRIDES})
 
 
-def create(zone_id: str, room_id: str, document: Any) -> Plan:
+def create(zone_id: str, room_id: str, document: Any) -> ConfigChange:
     """A new event."""
 
-    def plan(known: Configuration, at: Moment) -> Planned:
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
         return _put(known, zone_id, room_id, at.new_id(), document)
 
     return plan
 
 
-def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool) -> Plan:
+def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool) -> ConfigChange:
     """An event written anew (PUT), or some of its fields (PATCH)."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = event_of(known, zone_id, room_id, event_id)
         refuse_read_only(entry, "event")
         return _put(known, zone_id, room_id, event_id, document if whole else overlaid(show(entry), document))
@@ -95,17 +94,17 @@ def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool
     return plan
 
 
-def delete(zone_id: str, room_id: str, event_id: str) -> Plan:
+def delete(zone_id: str, room_id: str, event_id: str) -> ConfigChange:
     """Takes an event away; one that is running ends."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(event_of(known, zone_id, room_id, event_id), "event")
-        return Planned([Remove("event", event_id)], lambda _after: {"id": event_id})
+        return PlannedChange([Remove("event", event_id)], lambda _after: {"id": event_id})
 
     return plan
 
 
-def _put(known: Configuration, zone_id: str, room_id: str, event_id: str, document: Any) -> Planned:
+def _put(known: Configuration, zone_id: str, room_id: str, event_id: str, document: Any) -> PlannedChange:
     values, faults = read_as(EVENT, document, lambda values: _renamed(event_problems(_in_ms(values))))
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
     faults += limit_faults(known.zones[zone_id].record, values, wrong)
@@ -116,7 +115,7 @@ def _put(known: Configuration, zone_id: str, room_id: str, event_id: str, docume
     event = Event(id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **_in_ms(values))
     others = [entry.record for entry in known.events.of(room_id) if entry.id != event_id]
     refuse_if(_calendar_faults(calendar_problems([*others, event])))
-    return Planned([Put(event, room_id)], lambda after: show(after.events[event_id]))
+    return PlannedChange([Put(event, room_id)], lambda after: show(after.events[event_id]))
 
 
 def _in_ms(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,13 +128,13 @@ def _renamed(problems: list[Problem]) -> list[Problem]:
     return [Problem(_API_NAMES.get(found.pointer, found.pointer), found.reason) for found in problems]
 
 
-def _calendar_faults(problems: list[Problem]) -> list[Fault]:
+def _calendar_faults(problems: list[Problem]) -> list[ApiFault]:
     faults = []
     for found in problems:
         if found.pointer.endswith(".name"):
-            faults.append(Fault(Code.TAKEN, f"name: {found.reason}", "/name"))
+            faults.append(ApiFault(Code.TAKEN, f"name: {found.reason}", "/name"))
         elif found.pointer == "events":
-            faults.append(Fault(Code.TOO_MANY, found.reason))
+            faults.append(ApiFault(Code.TOO_MANY, found.reason))
         else:
-            faults.append(Fault(Code.CALENDAR, f"event_start_time: {found.reason}", "/event_start_time"))
+            faults.append(ApiFault(Code.CALENDAR, f"event_start_time: {found.reason}", "/event_start_time"))
     return faults

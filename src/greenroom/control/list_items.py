@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_interface
 from typing import Any, NamedTuple
 
-from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
-from greenroom.control.forms import Form, Json, Nested, Plain, Shown, computed, read_as
+from greenroom.control.api_schema import ApiSchema, Json, Nested, Plain, Shown, computed, read_as
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.lists import list_of
-from greenroom.control.refusals import Code, Fault, Refused, refuse_if, within
-from greenroom.control.times import plain_moment
+from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within
+from greenroom.control.time_format import plain_moment
 from greenroom.core.rules.lists import item_problem
 from greenroom.model.change import Change, Put, Remove
-from greenroom.model.configuration import Configuration, Entry, Shelf
+from greenroom.model.configuration import Configuration, Entry, EntryIndex
 from greenroom.model.fields import spec
 from greenroom.model.rule import LIST_ITEMS_MAX, ListItem, item_field_problems
 
@@ -40,20 +40,20 @@ class Hostname:
 
 _TIME = {"type": "string", "format": "date-time"}
 
-ITEM = Form(
+ITEM = ApiSchema(
     (
         computed("id", "opaque identifier, unique", Shown({"type": "string"})),
         computed("ip", "address or network, for lists of kind ip", Plain(str), writable=True, example="10.20.30.40"),
         computed("hostname", "host name, for lists of kind hostname", Nested(Hostname), writable=True),
         computed("asn", "number of an autonomous system, for lists of kind asn", Plain(int), writable=True),
-        *(blank for blank in Form.of(ListItem).blanks if blank.name == "comment"),
+        *(blank for blank in ApiSchema.of(ListItem).blanks if blank.name == "comment"),
         computed("created_on", "when it was made", Shown(_TIME)),
         computed("modified_on", "when it was changed last", Shown(_TIME)),
     )
 )
 VALUES = ("ip", "hostname", "asn")
 
-OPERATION = Form(
+OPERATION = ApiSchema(
     (
         computed("id", "opaque identifier, unique", Shown({"type": "string"})),
         computed("status", "always completed: there is nothing left to wait for", Shown({"type": "string", "enum": ["completed"]})),
@@ -111,7 +111,7 @@ class Catalogue:
     """The items of lists in their order, sorted once for every change and not for every page."""
 
     def __init__(self) -> None:
-        self._sorted: OrderedDict[str, tuple[Shelf[ListItem], list[tuple[Any, Entry[ListItem]]]]] = OrderedDict()
+        self._sorted: OrderedDict[str, tuple[EntryIndex[ListItem], list[tuple[Any, Entry[ListItem]]]]] = OrderedDict()
         self._guard = threading.Lock()
 
     def slice(self, known: Configuration, list_id: str, cursor: str, per_page: int, search: str) -> Slice:
@@ -167,17 +167,17 @@ def item_of(known: Configuration, list_id: str, item_id: str) -> Json:
     return show(kind, entry)
 
 
-def add(list_id: str, documents: Any, done: Operations, whole: bool) -> Plan:
+def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigChange:
     """These items too, or (`whole`) exactly these. An item that is there already keeps its id and gets the new comment."""
 
-    def plan(known: Configuration, at: Moment) -> Planned:
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
         refuse_read_only(entry, "list")
         wanted = _wanted(entry.record.kind, documents)
         there = {entry.record.value: entry.record for entry in known.list_items.of(list_id)}
         total = len(wanted) if whole else len(there.keys() | wanted.keys())
         if total > LIST_ITEMS_MAX:
-            raise Refused(Fault(Code.TOO_MANY, f"a list has at most {LIST_ITEMS_MAX} items, not {total}"))
+            raise Refused(ApiFault(Code.TOO_MANY, f"a list has at most {LIST_ITEMS_MAX} items, not {total}"))
         changes: list[Change] = [Remove("list_item", item.id) for value, item in there.items() if whole and value not in wanted]
         for value, comment in wanted.items():
             item = there.get(value)
@@ -185,15 +185,15 @@ def add(list_id: str, documents: Any, done: Operations, whole: bool) -> Plan:
                 changes.append(Put(ListItem(id=at.new_id(), value=value, comment=comment), list_id))
             elif item.comment != comment:
                 changes.append(Put(replace(item, comment=comment), list_id))
-        return Planned(changes, lambda _after: done.add(at.new_id(), at.now_ms))
+        return PlannedChange(changes, lambda _after: done.add(at.new_id(), at.now_ms))
 
     return plan
 
 
-def remove(list_id: str, document: Any, done: Operations) -> Plan:
+def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
     """Takes the items away that are named by their ids."""
 
-    def plan(known: Configuration, at: Moment) -> Planned:
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(list_of(known, list_id), "list")
         items = document.get("items") if isinstance(document, dict) else None
         if (
@@ -201,12 +201,12 @@ def remove(list_id: str, document: Any, done: Operations) -> Plan:
             or not items
             or not all(isinstance(item, dict) and isinstance(item.get("id"), str) for item in items)
         ):
-            raise Refused(Fault(Code.INVALID, "items: must be a list of objects with id", "/items"))
+            raise Refused(ApiFault(Code.INVALID, "items: must be a list of objects with id", "/items"))
         wanted = list(dict.fromkeys(item["id"] for item in items))
         there = {entry.id for entry in known.list_items.of(list_id)}
         gone = [item_id for item_id in wanted if item_id not in there][:FAULTS_MAX]
-        refuse_if(Fault(Code.NO_OBJECT, f"items: there is no item {item_id[:64]!r} in this list", "/items") for item_id in gone)
-        return Planned([Remove("list_item", item_id) for item_id in wanted], lambda _after: done.add(at.new_id(), at.now_ms))
+        refuse_if(ApiFault(Code.NO_OBJECT, f"items: there is no item {item_id[:64]!r} in this list", "/items") for item_id in gone)
+        return PlannedChange([Remove("list_item", item_id) for item_id in wanted], lambda _after: done.add(at.new_id(), at.now_ms))
 
     return plan
 
@@ -214,9 +214,9 @@ def remove(list_id: str, document: Any, done: Operations) -> Plan:
 def _wanted(kind: str, documents: Any) -> dict[str, str]:
     """Value -> comment of every item sent; of equal ones the last counts. Raises Refused with every fault up to a limit."""
     if not isinstance(documents, list):
-        raise Refused(Fault(Code.BAD_BODY, "the body must be a JSON array of items"))
+        raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of items"))
     wanted: dict[str, str] = {}
-    faults: list[Fault] = []
+    faults: list[ApiFault] = []
     for index, document in enumerate(documents):
         value, comment, wrong = _item(kind, document)
         wanted[value] = comment
@@ -227,24 +227,24 @@ def _wanted(kind: str, documents: Any) -> dict[str, str]:
     return wanted
 
 
-def _item(kind: str, document: Any) -> tuple[str, str, list[Fault]]:
+def _item(kind: str, document: Any) -> tuple[str, str, list[ApiFault]]:
     """(value, comment, faults) of one item as it was sent."""
     if not isinstance(document, dict):
-        return "", "", [Fault(Code.INVALID, "must be an object")]
+        return "", "", [ApiFault(Code.INVALID, "must be an object")]
     values, faults = read_as(ITEM, document)
     if not faults and [name for name in VALUES if name in values] != [kind]:
-        faults = [Fault(Code.INVALID, f"must have {kind}, because that is the kind of the list, and none of the others")]
+        faults = [ApiFault(Code.INVALID, f"must have {kind}, because that is the kind of the list, and none of the others")]
     if faults:
         return "", "", faults
     at = "/hostname/url_hostname" if kind == "hostname" else f"/{kind}"
     text = _TEXTS[kind](values[kind])
     if text is None:
-        return "", "", [Fault(Code.INVALID, f"{kind}: cannot be used: it must be {_WANTED[kind]}", at)]
+        return "", "", [ApiFault(Code.INVALID, f"{kind}: cannot be used: it must be {_WANTED[kind]}", at)]
     text = text.lower()
     found = item_field_problems({"value": text, "comment": values["comment"]})
-    faults = [Fault(Code.INVALID, f"{one.pointer}: {one.reason}", "/comment" if one.pointer == "comment" else at) for one in found]
+    faults = [ApiFault(Code.INVALID, f"{one.pointer}: {one.reason}", "/comment" if one.pointer == "comment" else at) for one in found]
     reason = None if found else item_problem(kind, text)
-    return text, values["comment"], faults + ([Fault(Code.INVALID, f"{kind}: {reason}", at)] if reason else [])
+    return text, values["comment"], faults + ([ApiFault(Code.INVALID, f"{kind}: {reason}", at)] if reason else [])
 
 
 _TEXTS: dict[str, Callable[[Any], str | None]] = {

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
-from greenroom.control.forms import Form, Json, Shown, computed, overlaid, read_as
-from greenroom.control.refusals import Code, Fault, Refused, refuse_if
+from greenroom.control.api_schema import ApiSchema, Json, Shown, computed, overlaid, read_as
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.control.rules import memberships
-from greenroom.control.times import plain_moment
+from greenroom.control.time_format import plain_moment
 from greenroom.core.rules import rule_problems
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -19,7 +19,7 @@ LISTS_MAX = 200
 _TIME = {"type": "string", "format": "date-time"}
 _COUNT = {"type": "integer", "minimum": 0}
 
-LIST = Form.of(
+LIST = ApiSchema.of(
     RuleList,
     without=("items",),
     more=(
@@ -67,51 +67,51 @@ def references(known: Configuration, name: str) -> int:
     return sum(1 for text in expressions if rule_problems(text, lists=without) and not rule_problems(text, lists=lists))
 
 
-def create(document: Any) -> Plan:
+def create(document: Any) -> ConfigChange:
     """A new list, without items."""
 
-    def plan(known: Configuration, at: Moment) -> Planned:
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(LIST, document, list_field_problems)
         if any(entry.record.name == values.get("name") for entry in known.lists.values()):
-            faults.append(Fault(Code.TAKEN, f"name: there is a list {values['name']} already", "/name"))
+            faults.append(ApiFault(Code.TAKEN, f"name: there is a list {values['name']} already", "/name"))
         if len(known.lists) >= LISTS_MAX:
-            faults.append(Fault(Code.TOO_MANY, f"there are {LISTS_MAX} lists already"))
+            faults.append(ApiFault(Code.TOO_MANY, f"there are {LISTS_MAX} lists already"))
         refuse_if(faults)
         return _put(RuleList(id=at.new_id(), **values))
 
     return plan
 
 
-def edit(list_id: str, document: Any) -> Plan:
+def edit(list_id: str, document: Any) -> ConfigChange:
     """Another description; name and kind stay."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
         refuse_read_only(entry, "list")
         values, faults = read_as(LIST, overlaid(show(known, entry), document), list_field_problems)
         for name in FIXED:
             if values.get(name) != getattr(entry.record, name):
-                faults.append(Fault(Code.INVALID, f"{name}: cannot be changed; make a new list", f"/{name}"))
+                faults.append(ApiFault(Code.INVALID, f"{name}: cannot be changed; make a new list", f"/{name}"))
         refuse_if(faults)
         return _put(replace(entry.record, **values))
 
     return plan
 
 
-def delete(list_id: str) -> Plan:
+def delete(list_id: str) -> ConfigChange:
     """Takes a list away with its items, unless a rule refers to it."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
         refuse_read_only(entry, "list")
         name = entry.record.name
         count = references(known, name)
         if count:
-            raise Refused(Fault(Code.IN_USE, f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, disabled ones included"))
-        return Planned([Remove("list", list_id)], lambda _after: {"id": list_id})
+            raise Refused(ApiFault(Code.IN_USE, f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, disabled ones included"))
+        return PlannedChange([Remove("list", list_id)], lambda _after: {"id": list_id})
 
     return plan
 
 
-def _put(record: RuleList) -> Planned:
-    return Planned([Put(record)], lambda after: show(after, after.lists[record.id]))
+def _put(record: RuleList) -> PlannedChange:
+    return PlannedChange([Put(record)], lambda after: show(after, after.lists[record.id]))

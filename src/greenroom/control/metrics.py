@@ -8,37 +8,37 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from greenroom.control.state import Observed, RoomState, State, SyncState, TripState
+from greenroom.control.state import Observed, ProcessState, RoomState, SyncState, TripState
 
 Sample = tuple[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MetricRow:
     """One metric. `read` gives its samples: the values of `labels`, and the number. Counters only ever grow."""
 
     name: str
     kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
     help: str
     labels: tuple[str, ...]
-    read: Callable[[State], Iterable[Sample]]
+    read: Callable[[ProcessState], Iterable[Sample]]
 
 
-def _process(name: str, help: str, read: Callable[[State], float], kind: type = GaugeMetricFamily) -> Row:
-    return Row(f"greenroom_{name}", kind, help, (), lambda state: [((), read(state))])
+def _process(name: str, help: str, read: Callable[[ProcessState], float], kind: type = GaugeMetricFamily) -> MetricRow:
+    return MetricRow(f"greenroom_{name}", kind, help, (), lambda state: [((), read(state))])
 
 
-def _room(name: str, help: str, read: Callable[[RoomState], float | None], kind: type = GaugeMetricFamily) -> Row:
-    def samples(state: State) -> Iterator[Sample]:
+def _room(name: str, help: str, read: Callable[[RoomState], float | None], kind: type = GaugeMetricFamily) -> MetricRow:
+    def samples(state: ProcessState) -> Iterator[Sample]:
         for label, room in _labelled(state):
             value = read(room)
             if value is not None:
                 yield (label,), value
 
-    return Row(f"greenroom_room_{name}", kind, help, ("room",), samples)
+    return MetricRow(f"greenroom_room_{name}", kind, help, ("room",), samples)
 
 
-def _labelled(state: State) -> Iterator[tuple[str, RoomState]]:
+def _labelled(state: ProcessState) -> Iterator[tuple[str, RoomState]]:
     """Each room with its name; where rooms of two zones have the same one, its host and path tell them apart."""
     names = Counter(state.room.name for state in state.rooms)
     for found in state.rooms:
@@ -46,20 +46,20 @@ def _labelled(state: State) -> Iterator[tuple[str, RoomState]]:
         yield room.name if names[room.name] == 1 else f"{room.name} ({room.host}{room.path})", found
 
 
-def _sync(name: str, help: str, read: Callable[[SyncState], float | None], kind: type = GaugeMetricFamily) -> Row:
+def _sync(name: str, help: str, read: Callable[[SyncState], float | None], kind: type = GaugeMetricFamily) -> MetricRow:
     """Absent in a process that keeps its own books."""
 
-    def samples(state: State) -> Iterator[Sample]:
+    def samples(state: ProcessState) -> Iterator[Sample]:
         value = None if state.sync is None else read(state.sync)
         if value is not None:
             yield (), value
 
-    return Row(f"greenroom_sync_{name}", kind, help, (), samples)
+    return MetricRow(f"greenroom_sync_{name}", kind, help, (), samples)
 
 
-def _trips(name: str, help: str, read: Callable[[TripState], float]) -> Row:
+def _trips(name: str, help: str, read: Callable[[TripState], float]) -> MetricRow:
     """Absent in a process that keeps its own books."""
-    return Row(
+    return MetricRow(
         f"greenroom_redis_{name}_total",
         CounterMetricFamily,
         help,
@@ -72,14 +72,16 @@ def _median_wait(state: RoomState) -> float | None:
     return None if state.figures.estimate is None else state.figures.estimate.p50_s
 
 
-def _requests(state: State) -> Iterator[Sample]:
+def _requests(state: ProcessState) -> Iterator[Sample]:
     for label, room in _labelled(state):
         for result, count in sorted(room.requests.items()):
             yield (label, result), count
 
 
-METRICS: tuple[Row, ...] = (
-    Row("greenroom_build_info", GaugeMetricFamily, "always 1; the version is in the label", ("version",), lambda s: [((s.version,), 1)]),
+METRICS: tuple[MetricRow, ...] = (
+    MetricRow(
+        "greenroom_build_info", GaugeMetricFamily, "always 1; the version is in the label", ("version",), lambda s: [((s.version,), 1)]
+    ),
     _process("ready", "1 while visitors may be sent here, as /readyz says", lambda state: state.ready),
     _process(
         "config_valid", "0 while the configuration on disk cannot be used and the last good one goes on", lambda s: not s.config.problems
@@ -100,22 +102,22 @@ METRICS: tuple[Row, ...] = (
     _process("config_store_taken_total", "revisions taken over while running", lambda s: s.store.taken, CounterMetricFamily),
     _process("config_store_refusals_total", "revisions that could not be used", lambda s: s.store.refusals, CounterMetricFamily),
     _process("config_store_loaded_timestamp_seconds", "when the running revision was taken over", lambda s: s.store.loaded_ms / 1000),
-    _sync("turn", "1 while this process syncs its data center with the coordinator", lambda sync: sync.turn),
-    _sync("office", "1 while this process is the coordinator of all data centers", lambda sync: sync.office),
+    _sync("lock_held", "1 while this process syncs its data center with the coordinator", lambda sync: sync.syncing),
+    _sync("leader", "1 while this process is the coordinator of all data centers", lambda sync: sync.leader),
     _sync(
         "cut_off",
         "1 while the coordinator has not answered for 4 s; absent in processes that do not sync",
-        lambda sync: sync.cut_off if sync.turn else None,
+        lambda sync: sync.cut_off if sync.syncing else None,
     ),
     _sync(
         "answered_seconds_ago",
         "how long ago the coordinator answered last; absent in processes that do not sync",
-        lambda sync: sync.answered_s if sync.turn else None,
+        lambda sync: sync.answered_s if sync.syncing else None,
     ),
-    _sync("letters_total", "letters of this process to the coordinator", lambda sync: sync.letters, CounterMetricFamily),
-    _sync("letters_unanswered_total", "of those, how many got no answer in time", lambda sync: sync.unanswered, CounterMetricFamily),
-    _sync("answers_total", "letters that this process answered as the coordinator", lambda sync: sync.answers, CounterMetricFamily),
-    Row(
+    _sync("batches_total", "batches of reports from this process to the coordinator", lambda sync: sync.batches, CounterMetricFamily),
+    _sync("batches_unanswered_total", "of those, how many got no answer in time", lambda sync: sync.unanswered, CounterMetricFamily),
+    _sync("answers_total", "batches that this process answered as the coordinator", lambda sync: sync.answers, CounterMetricFamily),
+    MetricRow(
         "greenroom_sync_data_center_silent_seconds",
         GaugeMetricFamily,
         "how long the coordinator has not heard of each data center; absent in all other processes",
@@ -136,7 +138,7 @@ METRICS: tuple[Row, ...] = (
     _room("new_users_per_minute_limit", "the limit as configured", lambda room: room.room.new_users_per_minute),
     _room("journal_bytes", "size of the journal on disk", lambda room: room.figures.journal_bytes),
     _room("storage_failed", "1 while nobody is let in because nothing can be written down", lambda room: room.figures.storage_failed),
-    Row(
+    MetricRow(
         "greenroom_room_requests_total",
         CounterMetricFamily,
         "requests to a covered host and path, by what became of them",
@@ -146,24 +148,24 @@ METRICS: tuple[Row, ...] = (
 )
 
 
-def gateway_rows(help: Iterable[tuple[str, str]], gauges: frozenset[str]) -> tuple[Row, ...]:
+def gateway_rows(help: Iterable[tuple[str, str]], gauges: frozenset[str]) -> tuple[MetricRow, ...]:
     """A row for everything the gateway counts."""
     return tuple(_gateway_row(name, text, name in gauges) for name, text in help)
 
 
-def _gateway_row(name: str, help: str, is_gauge: bool) -> Row:
+def _gateway_row(name: str, help: str, is_gauge: bool) -> MetricRow:
     kind: type = GaugeMetricFamily if is_gauge else CounterMetricFamily
 
-    def samples(state: State) -> Iterator[Sample]:
+    def samples(state: ProcessState) -> Iterator[Sample]:
         return (((), value) for counted, value in state.gateway if counted == name)
 
-    return Row(f"greenroom_gateway_{name}" + ("" if is_gauge else "_total"), kind, help, (), samples)
+    return MetricRow(f"greenroom_gateway_{name}" + ("" if is_gauge else "_total"), kind, help, (), samples)
 
 
 class Exposition(Collector):
     """Turns the picture into the Prometheus text format whenever somebody asks."""
 
-    def __init__(self, observed: Observed, rows: Iterable[Row]) -> None:
+    def __init__(self, observed: Observed, rows: Iterable[MetricRow]) -> None:
         self._observed = observed
         self._rows = tuple(rows)
         self._registry = CollectorRegistry()

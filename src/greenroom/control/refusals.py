@@ -76,7 +76,7 @@ CODES: dict[Code, Meaning] = {
 }
 
 
-class Fault(NamedTuple):
+class ApiFault(NamedTuple):
     """One reason. `pointer` is a JSON pointer into what was sent, empty for the whole of it."""
 
     code: Code
@@ -87,29 +87,30 @@ class Fault(NamedTuple):
 class Refused(GreenroomError):
     """Nothing was changed; carries every fault found. `status` replaces the one of the first fault's code."""
 
-    def __init__(self, *faults: Fault, status: int = 0) -> None:
+    def __init__(self, *faults: ApiFault, status: int = 0) -> None:
         super().__init__("; ".join(f"{fault.pointer}: {fault.message}" if fault.pointer else fault.message for fault in faults))
         self.faults = faults
         self.status = status or CODES[faults[0].code].status
 
 
-def refuse_if(faults: Iterable[Fault]) -> None:
+def refuse_if(faults: Iterable[ApiFault]) -> None:
     """Raises Refused when there are any."""
     found = list(faults)
     if found:
         raise Refused(*found)
 
 
-def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[Fault]:
+def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[ApiFault]:
     """Problems of the model as faults of this code; what is missing has a code of its own."""
     return [
-        Fault(Code.REQUIRED if found.reason.startswith("is required") else code, said(found), pointed(found.pointer)) for found in problems
+        ApiFault(Code.REQUIRED if found.reason.startswith("is required") else code, said(found), pointed(found.pointer))
+        for found in problems
     ]
 
 
-def within(faults: Iterable[Fault], pointer: str) -> list[Fault]:
+def within(faults: Iterable[ApiFault], pointer: str) -> list[ApiFault]:
     """Faults of one part of what was sent, as faults of the whole."""
-    return [Fault(fault.code, f"{pointer.strip('/')}: {fault.message}", f"{pointer}{fault.pointer}") for fault in faults]
+    return [ApiFault(fault.code, f"{pointer.strip('/')}: {fault.message}", f"{pointer}{fault.pointer}") for fault in faults]
 
 
 def said(problem: Problem) -> str:

@@ -2,7 +2,7 @@
 
 import math
 
-from greenroom.control.forms import Form, Json, Shown, computed
+from greenroom.control.api_schema import ApiSchema, Json, Shown, computed
 from greenroom.control.state import Figures, RoomState
 from greenroom.core.schedule import Phase, effective
 from greenroom.model.configuration import Configuration, Entry
@@ -20,7 +20,7 @@ _DRAWS = {
     },
 }
 
-STATUS = Form(
+STATUS = ApiSchema(
     (
         computed("status", "what the room is doing", Shown({"type": "string", "enum": list(STATUSES)})),
         computed("event_id", "the event whose time it is; empty when there is none", Shown({"type": "string"})),
@@ -35,7 +35,7 @@ STATUS = Form(
 def status(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> Json:
     """From the books at this moment; a room that no edge has opened yet has nobody in it."""
     now = effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
-    books = state.figures if state else Figures()
+    ledgers = state.figures if state else Figures()
     suspended = entry.record.suspended or known.zones[entry.parent].record.paused
     word = (
         "suspended"
@@ -43,15 +43,15 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
         else "event_prequeueing"
         if now.phase is Phase.PREQUEUE
         else "queueing"
-        if books.waiting
+        if ledgers.waiting
         else "not_queueing"
     )
     return {
         "status": word,
         "event_id": now.event.id if now.event and not suspended else "",
-        "estimated_queued_users": books.waiting,
-        "estimated_total_active_users": books.active,
-        "max_estimated_time_minutes": _longest_wait(now.room, books),
+        "estimated_queued_users": ledgers.waiting,
+        "estimated_total_active_users": ledgers.active,
+        "max_estimated_time_minutes": _longest_wait(now.room, ledgers),
         "draws": [
             {"event_id": draw.event_id, "draw": draw.id, "commitment": draw.commitment, "held": draw.held}
             for draw in (state.draws if state else ())
@@ -59,9 +59,9 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
     }
 
 
-def _longest_wait(room: Room, books: Figures) -> int:
+def _longest_wait(room: Room, ledgers: Figures) -> int:
     """Whoever comes last is told the longest time; in a random room the page also says when three quarters are in."""
-    if books.estimate is None or room.queue_all or not books.waiting:
+    if ledgers.estimate is None or room.queue_all or not ledgers.waiting:
         return 0
-    seconds = books.estimate.p75_s if room.queueing_method == "random" else books.estimate.p50_s
+    seconds = ledgers.estimate.p75_s if room.queueing_method == "random" else ledgers.estimate.p50_s
     return -int(-seconds // 60) if math.isfinite(seconds) and seconds > 0 else 0

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
-from greenroom.control.forms import Form, Json, Nested, Plain, Several, Shown, computed, overlaid, read_as
-from greenroom.control.refusals import Code, Fault, Refused, faults_of, refuse_if
-from greenroom.control.times import moment as written
-from greenroom.control.times import written_time
+from greenroom.control.api_schema import ApiSchema, Json, Nested, Plain, Several, Shown, computed, overlaid, read_as
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
+from greenroom.control.time_format import moment as written
+from greenroom.control.time_format import written_time
 from greenroom.control.zones import zone_of
 from greenroom.core.cookie_scope import scope_clashes
 from greenroom.core.routing import Coverage, unreachable
@@ -25,7 +25,7 @@ ROOMS_MAX = 5_000
 _TIME = {"type": "string", "format": "date-time"}
 _TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
 
-ROOM = Form.of(
+ROOM = ApiSchema.of(
     Room,
     shapes={
         "additional_routes": Several(Route),
@@ -74,21 +74,21 @@ def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
     return min(coming, key=lambda event: event.event_start_ms, default=None)
 
 
-def create(zone_id: str, document: Any) -> Plan:
+def create(zone_id: str, document: Any) -> ConfigChange:
     """A new room."""
 
-    def plan(known: Configuration, at: Moment) -> Planned:
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         if len(known.rooms) >= ROOMS_MAX:
-            raise Refused(Fault(Code.TOO_MANY, f"there are {ROOMS_MAX} waiting rooms already"))
+            raise Refused(ApiFault(Code.TOO_MANY, f"there are {ROOMS_MAX} waiting rooms already"))
         return _put(known, zone_of(known, zone_id), at.new_id(), document, at)
 
     return plan
 
 
-def change(zone_id: str, room_id: str, document: Any, whole: bool) -> Plan:
+def change(zone_id: str, room_id: str, document: Any, whole: bool) -> ConfigChange:
     """A room written anew (PUT), or some of its fields (PATCH)."""
 
-    def plan(known: Configuration, at: Moment) -> Planned:
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)
         refuse_read_only(entry, "waiting room")
         wanted = document if whole else overlaid(show(known, entry, at.now_ms), document)
@@ -97,17 +97,17 @@ def change(zone_id: str, room_id: str, document: Any, whole: bool) -> Plan:
     return plan
 
 
-def delete(zone_id: str, room_id: str) -> Plan:
+def delete(zone_id: str, room_id: str) -> ConfigChange:
     """Takes a room away, with its events and rules."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
-        return Planned([Remove("room", room_id)], lambda _after: {"id": room_id})
+        return PlannedChange([Remove("room", room_id)], lambda _after: {"id": room_id})
 
     return plan
 
 
-def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: Moment) -> Planned:
+def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: ChangeContext) -> PlannedChange:
     values, faults = read_as(ROOM, document, lambda values: room_problems(values) + unreachable(values))
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
     faults += _page_faults(values, wrong) + limit_faults(zone.record, values, wrong) + _together_faults(values, wrong)
@@ -117,54 +117,54 @@ def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, a
     refuse_if(faults)
     room = Room(id=room_id, **values)
     refuse_if(_cookie_faults(known, room))
-    return Planned([Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
+    return PlannedChange([Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
 
 
-def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[Fault]:
+def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
     page = values.get("custom_page_html")
     if not page or "custom_page_html" in wrong:
         return []
     return faults_of(template_problems(page, "custom_page_html"), Code.TEMPLATE)
 
 
-def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()) -> list[Fault]:
+def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()) -> list[ApiFault]:
     """What the zone says about the two limits and the length of a session; for rooms and their events."""
     faults = []
     for name in ("total_active_users", "new_users_per_minute"):
         value = values.get(name)
         if value is not None and name not in wrong and value < zone.limit_floor:
             reason = f"{name}: must be at least {zone.limit_floor}, not {value} (greenroom.limit_floor of the zone)"
-            faults.append(Fault(Code.INVALID, reason, f"/{name}"))
+            faults.append(ApiFault(Code.INVALID, reason, f"/{name}"))
     minutes = values.get("session_duration")
     if minutes is not None and "session_duration" not in wrong and minutes > zone.session_ceiling:
         reason = f"session_duration: must be at most {zone.session_ceiling} minutes, not {minutes} (greenroom.session_ceiling of the zone)"
-        faults.append(Fault(Code.INVALID, reason, "/session_duration"))
+        faults.append(ApiFault(Code.INVALID, reason, "/session_duration"))
     return faults
 
 
-def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[Fault]:
+def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
     if wrong & {"new_users_per_minute", "total_active_users"} or values["new_users_per_minute"] <= values["total_active_users"]:
         return []
     reason = f"new_users_per_minute: must not be more than total_active_users, {values['total_active_users']}"
-    return [Fault(Code.INVALID, reason, "/new_users_per_minute")]
+    return [ApiFault(Code.INVALID, reason, "/new_users_per_minute")]
 
 
-def _zone_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: Mapping[str, Any], wrong: set[str]) -> list[Fault]:
+def _zone_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
     others = [entry.record for entry in known.rooms.of(zone.id) if entry.id != room_id]
     faults = []
     if "name" not in wrong and any(room.name == values["name"] for room in others):
-        faults.append(Fault(Code.TAKEN, f"name: there is a waiting room {values['name']} in this zone already", "/name"))
+        faults.append(ApiFault(Code.TAKEN, f"name: there is a waiting room {values['name']} in this zone already", "/name"))
     suffix = values.get("cookie_suffix")
     if suffix and "cookie_suffix" not in wrong and any(room.cookie_suffix == suffix for room in others):
-        faults.append(Fault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone has {suffix} already", "/cookie_suffix"))
+        faults.append(ApiFault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone has {suffix} already", "/cookie_suffix"))
     for pointer, route in _routes(values, wrong):
         where = pointer if pointer == "/host" else f"{pointer}/host"
         if route.host.startswith("*"):
             faults.append(
-                Fault(Code.INVALID, "host: must be one host; only a room in a configuration file covers every host below one", where)
+                ApiFault(Code.INVALID, "host: must be one host; only a room in a configuration file covers every host below one", where)
             )
         elif not zone.record.covers(route.host):
-            faults.append(Fault(Code.OUTSIDE, f"host: {route.host} is not {zone.record.name} nor below it", where))
+            faults.append(ApiFault(Code.OUTSIDE, f"host: {route.host} is not {zone.record.name} nor below it", where))
     return faults
 
 
@@ -176,7 +176,7 @@ def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route
     return found
 
 
-def _route_faults(known: Configuration, zone: Zone, room_id: str, values: Mapping[str, Any]) -> list[Fault]:
+def _route_faults(known: Configuration, zone: Zone, room_id: str, values: Mapping[str, Any]) -> list[ApiFault]:
     """Every host and path belongs to one room of the whole installation."""
     coverage = Coverage()
     for entry in known.rooms.values():
@@ -189,15 +189,15 @@ def _route_faults(known: Configuration, zone: Zone, room_id: str, values: Mappin
     for pointer, route in _routes(values, set()):
         owner = coverage.claim("another route of this room", route, any_case)
         if owner:
-            faults.append(Fault(Code.COVERED, f"{route.host}{route.path} belongs to {owner} already", pointer))
+            faults.append(ApiFault(Code.COVERED, f"{route.host}{route.path} belongs to {owner} already", pointer))
     return faults
 
 
-def _cookie_faults(known: Configuration, room: Room) -> list[Fault]:
+def _cookie_faults(known: Configuration, room: Room) -> list[ApiFault]:
     others = [entry.record for entry in known.rooms.values() if entry.id != room.id]
     found = scope_clashes([*others, room])
     return [
-        Fault(Code.COOKIES_CLASH, f"cookie_suffix: {problem.reason}", "/cookie_suffix")
+        ApiFault(Code.COOKIES_CLASH, f"cookie_suffix: {problem.reason}", "/cookie_suffix")
         for problem in found
         if problem.pointer.startswith(f"rooms[{len(others)}]")
     ]

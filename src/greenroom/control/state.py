@@ -115,24 +115,24 @@ class TripState(msgspec.Struct, frozen=True):
 class SyncState(msgspec.Struct, frozen=True):
     """How this process stands with the coordinator of all data centers.
 
-    `turn`: this process syncs its data center, so `answered_s` (seconds since the newest answer, None: there was none yet) speaks for
-    all of it; `office`: this process is the coordinator, and `silent_s` says how long each data center has been silent.
+    `syncing`: this process syncs its data center, so `answered_s` (seconds since the newest answer, None: there was none yet) speaks for
+    all of it; `leader`: this process is the coordinator, and `silent_s` says how long each data center has been silent.
     """
 
     data_center: str
-    turn: bool
-    office: bool
-    holder: str  # of the office, as far as known here
+    syncing: bool
+    leader: bool
+    holder: str  # of the leader lease, as far as known here
     answered_s: float | None
     cut_off: bool
-    letters: int  # brought by this process
+    batches: int  # sent by this process
     unanswered: int
     answers: int  # given by this process as the coordinator
     silent_s: Mapping[str, float]
     trips: "TripState | None" = None  # None: not to a Redis
 
 
-class State(msgspec.Struct, frozen=True):
+class ProcessState(msgspec.Struct, frozen=True):
     """The whole picture. `phase` is starting, serving or draining; times are Unix milliseconds."""
 
     version: str
@@ -156,5 +156,5 @@ class State(msgspec.Struct, frozen=True):
 class Observed(Protocol):
     """Whoever can take the picture."""
 
-    def state(self) -> State:
+    def state(self) -> ProcessState:
         """Cheap enough to be asked every second."""

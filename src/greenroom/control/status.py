@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from greenroom.control.state import RoomState, State, StoreState
-from greenroom.control.times import plain_moment
+from greenroom.control.state import ProcessState, RoomState, StoreState
+from greenroom.control.time_format import plain_moment
 
 
-def status(state: State) -> dict[str, Any]:
+def status(state: ProcessState) -> dict[str, Any]:
     """Nothing in it is secret: no visitor, no ticket, no address of a visitor."""
     config = state.config
     return {

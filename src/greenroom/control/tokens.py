@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from greenroom.control.access import make_token
-from greenroom.control.desk import Moment, Plan, Planned
-from greenroom.control.refusals import Code, Fault, Refused
+from greenroom.control.authenticator import make_token
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.errors import InvalidConfig
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -16,35 +16,35 @@ TOKENS_MAX = 1_000
 DAY_MS = 86_400_000
 
 
-def create(name: str, scopes: Sequence[str], zones: Sequence[str] = (), email: str = "", days: int | None = None) -> Plan:
+def create(name: str, scopes: Sequence[str], zones: Sequence[str] = (), email: str = "", days: int | None = None) -> ConfigChange:
     """A new token; answers (secret, token). `zones` are ids or names, none for all. The secret cannot be had again."""
 
-    def plan(known: Configuration, at: Moment) -> Planned:
-        faults = [Fault(Code.NO_OBJECT, f"there is no zone {zone}") for zone in zones if not _zone_ids(known, zone)]
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        faults = [ApiFault(Code.NO_OBJECT, f"there is no zone {zone}") for zone in zones if not _zone_ids(known, zone)]
         if any(token.name == name for token in known.tokens.records()):
-            faults.append(Fault(Code.TAKEN, f"there is a token {name} already"))
+            faults.append(ApiFault(Code.TAKEN, f"there is a token {name} already"))
         if len(known.tokens) >= TOKENS_MAX:
-            faults.append(Fault(Code.TOO_MANY, f"there are {TOKENS_MAX} tokens already"))
+            faults.append(ApiFault(Code.TOO_MANY, f"there are {TOKENS_MAX} tokens already"))
         if faults:
             raise Refused(*faults)
         ids = list(dict.fromkeys(found for zone in zones for found in _zone_ids(known, zone)))
         try:
             secret, token = make_token(at.new_id(), name, scopes, ids, email, None if days is None else at.now_ms + days * DAY_MS)
         except InvalidConfig as invalid:
-            raise Refused(*(Fault(Code.INVALID, str(problem)) for problem in invalid.problems)) from None
-        return Planned([Put(token)], lambda _after: (secret, token))
+            raise Refused(*(ApiFault(Code.INVALID, str(problem)) for problem in invalid.problems)) from None
+        return PlannedChange([Put(token)], lambda _after: (secret, token))
 
     return plan
 
 
-def revoke(name: str) -> Plan:
+def revoke(name: str) -> ConfigChange:
     """Takes the token of this name or id away; it is refused from the next request on."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         found = next((token for token in known.tokens.records() if name in (token.id, token.name)), None)
         if found is None:
-            raise Refused(Fault(Code.NO_OBJECT, f"there is no token {name}"))
-        return Planned([Remove("token", found.id)], lambda _after: found)
+            raise Refused(ApiFault(Code.NO_OBJECT, f"there is no token {name}"))
+        return PlannedChange([Remove("token", found.id)], lambda _after: found)
 
     return plan
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from greenroom.control.desk import Moment, Plan, Planned, not_found, refuse_read_only
-from greenroom.control.forms import OURS, Form, Json, Plain, Several, Shown, computed, overlaid, read_as
-from greenroom.control.refusals import Code, Fault, Refused, faults_of, refuse_if
-from greenroom.control.times import moment as written
+from greenroom.control.api_schema import EXTENSION, ApiSchema, Json, Plain, Several, Shown, computed, overlaid, read_as
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
+from greenroom.control.time_format import moment as written
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -49,7 +49,7 @@ _TIME = {"type": "string", "format": "date-time"}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _NOTHING = {"type": ["string", "null"]}
 
-ZONE = Form.of(
+ZONE = ApiSchema.of(
     Zone,
     shapes={"name": Plain(str, format="hostname"), "trusted_proxies": Several()},
     without=NOT_HERE,
@@ -73,7 +73,7 @@ ZONE = Form.of(
     ),
 )
 
-SETTINGS = Form.of(Zone, without=[item.name for item in fields(Zone) if item.name != CRAWLERS])
+SETTINGS = ApiSchema.of(Zone, without=[item.name for item in fields(Zone) if item.name != CRAWLERS])
 
 
 def zone_of(known: Configuration, zone_id: str) -> Entry[Zone]:
@@ -116,38 +116,38 @@ def show(entry: Entry[Zone]) -> Json:
     )
 
 
-def create(document: Any, origin_problems: OriginProblems) -> Plan:
+def create(document: Any, origin_problems: OriginProblems) -> ConfigChange:
     """A new zone."""
 
-    def plan(known: Configuration, at: Moment) -> Planned:
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         zone = _checked(known, document, origin_problems, at.new_id())
         if len(known.zones) >= ZONES_MAX:
-            raise Refused(Fault(Code.TOO_MANY, f"there are {ZONES_MAX} zones already"))
+            raise Refused(ApiFault(Code.TOO_MANY, f"there are {ZONES_MAX} zones already"))
         return _put(zone)
 
     return plan
 
 
-def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Plan:
+def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> ConfigChange:
     """A zone with some fields changed; its name stays."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = zone_of(known, zone_id)
         refuse_read_only(entry, "zone")
         zone = _checked(known, overlaid(show(entry), document), origin_problems, zone_id)
         if zone.name != entry.record.name:
-            raise Refused(Fault(Code.INVALID, "name: cannot be changed; make a new zone", "/name"))
+            raise Refused(ApiFault(Code.INVALID, "name: cannot be changed; make a new zone", "/name"))
         return _put(replace(zone, search_engine_crawler_bypass=entry.record.search_engine_crawler_bypass))
 
     return plan
 
 
-def delete(zone_id: str) -> Plan:
+def delete(zone_id: str) -> ConfigChange:
     """Takes a zone away, and every room of it."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(zone_of(known, zone_id), "zone")
-        return Planned([Remove("zone", zone_id)], lambda _after: {"id": zone_id})
+        return PlannedChange([Remove("zone", zone_id)], lambda _after: {"id": zone_id})
 
     return plan
 
@@ -157,22 +157,22 @@ def settings(entry: Entry[Zone]) -> Json:
     return {CRAWLERS: entry.record.search_engine_crawler_bypass}
 
 
-def change_settings(zone_id: str, document: Any, whole: bool) -> Plan:
+def change_settings(zone_id: str, document: Any, whole: bool) -> ConfigChange:
     """All settings anew (PUT), or some (PATCH)."""
 
-    def plan(known: Configuration, _at: Moment) -> Planned:
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = zone_of(known, zone_id)
         refuse_read_only(entry, "zone")
         values, faults = read_as(SETTINGS, document if whole else overlaid(settings(entry), document))
         faults += [] if faults else faults_of(zone_problems({"name": entry.record.name, **values}))
         refuse_if(faults)
-        return Planned([Put(replace(entry.record, **values))], lambda after: settings(after.zones[zone_id]))
+        return PlannedChange([Put(replace(entry.record, **values))], lambda after: settings(after.zones[zone_id]))
 
     return plan
 
 
-def _put(zone: Zone) -> Planned:
-    return Planned([Put(zone)], lambda after: show(after.zones[zone.id]))
+def _put(zone: Zone) -> PlannedChange:
+    return PlannedChange([Put(zone)], lambda after: show(after.zones[zone.id]))
 
 
 def _checked(known: Configuration, document: Any, origin_problems: OriginProblems, zone_id: str) -> Zone:
@@ -180,12 +180,12 @@ def _checked(known: Configuration, document: Any, origin_problems: OriginProblem
     kind = values.pop("type", "full")
     values.pop("account", None)
     if kind != "full":
-        faults.append(Fault(Code.INVALID, "type: must be full: visitors of the zone come through greenroom", "/type"))
+        faults.append(ApiFault(Code.INVALID, "type: must be full: visitors of the zone come through greenroom", "/type"))
     name, origin = values.get("name"), values.get("origin")
     if isinstance(origin, str) and origin:
-        faults += faults_of(origin_problems(f"{OURS}.origin", origin))
+        faults += faults_of(origin_problems(f"{EXTENSION}.origin", origin))
     if any(entry.record.name == name and entry.id != zone_id for entry in known.zones.values()):
-        faults.append(Fault(Code.TAKEN, f"name: there is a zone {name} already", "/name"))
+        faults.append(ApiFault(Code.TAKEN, f"name: there is a zone {name} already", "/name"))
     refuse_if(faults)
     return Zone(id=zone_id, **values)
 

@@ -75,6 +75,8 @@ def _common_domain(hosts: list[str], shared: bool) -> str:
     domain = ".".join(common[::-1])
     if len(common) < 2 or any(_ADDRESS.fullmatch(host) for host in hosts):
         return ""
+    if common[0].isdigit():  # browsers read a name that ends in a number as an address
+        return ""
     if shared and len(common) == 2 and len(common[0]) == 2 and common[1] in SHARED_SECOND_LEVELS:
         return ""
     return domain

@@ -34,7 +34,7 @@ SHORT_DIGITS = 32
 """Hexadecimal digits of draw ids and receipts: 128 bits cannot be guessed, and can still be read out."""
 
 
-class Appointment(msgspec.Struct, frozen=True):
+class ScheduledDraw(msgspec.Struct, frozen=True):
     """One draw to be held: which event of which room, and when. Times are Unix milliseconds."""
 
     room_id: str
@@ -65,11 +65,11 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
     receipts: list[str]
 
 
-def appointment_of(room: Room, event: Event) -> Appointment | None:
+def scheduled_draw_of(room: Room, event: Event) -> ScheduledDraw | None:
     """The draw that this event of this room asks for, or None."""
     if not event.shuffle_at_event_start or event.prequeue_start_ms is None:
         return None
-    return Appointment(room.id, event.id or event.name, event.prequeue_start_ms, event.event_start_ms)
+    return ScheduledDraw(room.id, event.id or event.name, event.prequeue_start_ms, event.event_start_ms)
 
 
 def commitment(draw_id: str, seed: bytes) -> str:
@@ -98,7 +98,7 @@ def entries(draw_id: str, ticket_ids: Iterable[bytes]) -> list[str]:
     return [blinded(receipt(draw_id, ticket_id)) for ticket_id in ticket_ids]
 
 
-def hold(appointment: Appointment, seed: bytes, taking_part: Collection[str], room: str, event: str) -> Draw:
+def hold(appointment: ScheduledDraw, seed: bytes, taking_part: Collection[str], room: str, event: str) -> Draw:
     """Draws the order of these `entries`; the same every time for the same seed and entries. With those about 4 us a ticket."""
     draw_id = appointment.draw_id
     closed = list_hash(draw_id, taking_part)

@@ -12,7 +12,7 @@ from greenroom.core.admissible import may_take_place
 from greenroom.core.cookie_scope import cookie_scope
 from greenroom.core.decide import Question, decide
 from greenroom.core.routing import RouteTable, route_prefix
-from greenroom.core.rules import Facts, Lookups, Membership, compile_rule
+from greenroom.core.rules import ListMembership, Lookups, RequestFacts, compile_rule
 from greenroom.core.schedule import Effective, Phase, effective
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
@@ -28,7 +28,7 @@ ROUTES_SHOWN_MAX = 50
 """Other routes of the host that are shown; a generated configuration may have thousands."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RoomDefinition(msgspec.Struct, frozen=True):
     """One room with everything that was written down for it; `rules` include what settings add."""
 
     room: Room
@@ -102,13 +102,13 @@ class Explanation(msgspec.Struct, frozen=True):
 
 def explain(
     arrival: Arrival,
-    plans: Sequence[Plan],
-    lists: Mapping[str, Membership],
+    plans: Sequence[RoomDefinition],
+    lists: Mapping[str, ListMembership],
     lookups: Lookups,
     now_ms: int,
-    books: Mapping[str, Seats],
+    ledgers: Mapping[str, Seats],
 ) -> Explanation:
-    """The whole story of one request by somebody who brings no good ticket; `books` by room id, where they are known."""
+    """The whole story of one request by somebody who brings no good ticket; `ledgers` by room id, where they are known."""
     table = RouteTable((route, plan.room.case_insensitive_paths, (plan, route)) for plan in plans for route in plan.room.routes)
     found = table.find(arrival.host, arrival.path)
     plan, route = found if found else (None, None)
@@ -126,8 +126,8 @@ def explain(
         return told
     room = plan.room
     now = effective(room, plan.events, now_ms)
-    rules, bypassing = _rules(plan.rules, Facts(arrival, now_ms, lookups), lists) if not room.suspended else ((), None)
-    known = books.get(room.id)
+    rules, bypassing = _rules(plan.rules, RequestFacts(arrival, now_ms, lookups), lists) if not room.suspended else ((), None)
+    known = ledgers.get(room.id)
     result, word, reason = _verdict(arrival, now, bypassing, known)
     return msgspec.structs.replace(
         told,
@@ -146,7 +146,7 @@ def explain(
     )
 
 
-def _routes(arrival: Arrival, plans: Sequence[Plan], chosen: Plan | None, route: Route | None) -> tuple[RouteSeen, ...]:
+def _routes(arrival: Arrival, plans: Sequence[RoomDefinition], chosen: RoomDefinition | None, route: Route | None) -> tuple[RouteSeen, ...]:
     """Every route that covers the request, and those of the same host that do not; the chosen one first."""
     seen = []
     for plan in plans:
@@ -169,7 +169,7 @@ def _less(other: Route, route: Route | None) -> str:
     return "its path is shorter" if route and other.host == route.host else f"{other.host} is less specific than the host that was chosen"
 
 
-def _rules(rules: Sequence[Rule], facts: Facts, lists: Mapping[str, Membership]) -> tuple[tuple[RuleSeen, ...], Rule | None]:
+def _rules(rules: Sequence[Rule], facts: RequestFacts, lists: Mapping[str, ListMembership]) -> tuple[tuple[RuleSeen, ...], Rule | None]:
     """Each rule with its result, also behind one that holds; and the first that holds."""
     seen: list[RuleSeen] = []
     bypassing: Rule | None = None
@@ -186,7 +186,7 @@ def _rules(rules: Sequence[Rule], facts: Facts, lists: Mapping[str, Membership])
     return tuple(seen), bypassing
 
 
-def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, books: Seats | None) -> tuple[str, str, str]:
+def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, ledgers: Seats | None) -> tuple[str, str, str]:
     """(result, word, reason), in the published order of decision."""
     room = now.room
     if room.suspended:
@@ -202,20 +202,20 @@ def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, books: Se
     if now.phase is Phase.PREQUEUE:
         how = "places are drawn at the start" if now.event and now.event.shuffle_at_event_start else "the line keeps its order"
         return "waiting", "prequeue", f"The pre-queue is open: every newcomer is held until the start; {how}."
-    return _by_method(room, books)
+    return _by_method(room, ledgers)
 
 
-def _by_method(room: Room, books: Seats | None) -> tuple[str, str, str]:
+def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
     method = room.queueing_method
     if method == "passthrough":
         return "origin", "passthrough", "The method is passthrough: everybody goes on and is counted."
     if method == "reject":
         return "waiting", "reject", "The method is reject: newcomers see that it is closed, and there is no line."
     limits = f"{room.total_active_users} active, {room.new_users_per_minute} a minute"
-    if books is None:
+    if ledgers is None:
         return "depends", "limits", f"Let in at once while the limits ({limits}) allow it and nobody waits; else in line ({method})."
-    state = f"{books.active} of {room.total_active_users} active, {books.waiting} waiting"
-    if books.waiting or books.active >= room.total_active_users:
+    state = f"{ledgers.active} of {room.total_active_users} active, {ledgers.waiting} waiting"
+    if ledgers.waiting or ledgers.active >= room.total_active_users:
         return "waiting", "full", f"There is a line, or no room ({state}): a place in line ({method})."
     return (
         "depends",

@@ -18,7 +18,7 @@ _HEADERS = (
 )
 
 
-class Page(NamedTuple):
+class ShopPage(NamedTuple):
     """What came back. `refresh_s` is None when the page does not load itself again."""
 
     status: int
@@ -34,7 +34,7 @@ class Browser:
         self._host = host
         self._cookies: dict[str, str] = {}
 
-    async def load(self, path: str, method: str = "GET") -> Page:
+    async def load(self, path: str, method: str = "GET") -> ShopPage:
         """Raises OSError (TimeoutError included) when nothing usable comes back."""
         head = f"{method} {path} HTTP/1.1\r\n" + _HEADERS.format(host=self._host)
         if method == "POST":
@@ -50,7 +50,7 @@ class Browser:
         headers = BytesParser(policy=HTTP).parsebytes(rest.partition(b"\r\n\r\n")[0], headersonly=True)
         for line in headers.get_all("Set-Cookie", []):
             self._keep(str(line))
-        return Page(int(words[1]), _seconds(str(headers.get("Refresh", ""))))
+        return ShopPage(int(words[1]), _seconds(str(headers.get("Refresh", ""))))
 
     async def _exchange(self, request: bytes) -> bytes:
         reader, writer = await asyncio.open_connection(self._address, self._port)

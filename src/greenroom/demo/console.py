@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from greenroom.demo.crowd import CROWD_MAX, CROWD_NORMAL, Crowd
+from greenroom.demo.crowd import CROWD_MAX, CROWD_NORMAL, DemoCrowd
 
 FORM_MAX = 1_000
 """Bytes of the form's body that are read; the real one has 20."""
@@ -20,7 +20,7 @@ _PAGE = Template((_HERE / "console.html").read_text(encoding="utf-8"))
 _STYLE = (_HERE / "shop.css").read_text(encoding="utf-8")
 
 
-def console_routes(crowd: Crowd, shop_url: Callable[[], str], room: Callable[[], Mapping[str, Any]]) -> list[Route]:
+def console_routes(crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable[[], Mapping[str, Any]]) -> list[Route]:
     """`/demo` and what it needs; `room` gives the status of the demo's room, `shop_url` says where visitors go."""
 
     async def page(_request: Request) -> Response:

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from greenroom.demo.browser import Browser, Page
+from greenroom.demo.browser import Browser, ShopPage
 from greenroom.demo.products import PRODUCTS
 
 CROWD_MAX = 500
@@ -22,7 +22,7 @@ LOOKS = (2, 5)
 LOOK_S = (2.0, 7.0)
 
 
-class Crowd:
+class DemoCrowd:
     """Keeps `size` visitors around; whoever leaves is followed by somebody new. Size 0 sends everybody home."""
 
     def __init__(self, new_browser: Callable[[], Browser], chance: random.Random) -> None:
@@ -104,5 +104,5 @@ class Crowd:
             self.counts["bought"] += 1
 
 
-def _held(page: Page) -> bool:
+def _held(page: ShopPage) -> bool:
     return page.refresh_s is not None

@@ -8,13 +8,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from greenroom.gateway.connection import VisitorConnection
+from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.exchange import Receiver
-from greenroom.gateway.forwarded import ForwardedPolicy
-from greenroom.gateway.limits import Limits
-from greenroom.gateway.origin import Origin
-from greenroom.gateway.pool import Pool
+from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.origin.pool import Pool
+from greenroom.gateway.visitor.connection import VisitorConnection
+from greenroom.gateway.visitor.exchange import Receiver
+from greenroom.gateway.wire.limits import Limits
 
 SWEEP_S = 0.5
 """How often deadlines are looked at, so every time limit is met within half a second. 50,000 connections cost 3 ms a sweep."""

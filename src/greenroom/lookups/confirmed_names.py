@@ -17,7 +17,7 @@ from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Protocol, TypeVar, cast
 
-Answer = TypeVar("Answer")
+DnsAnswer = TypeVar("DnsAnswer")
 
 UNDER_WAY_MAX = 8
 """Questions at the resolver at once: it answers from its cache in a millisecond, and a liar's slow server holds one place each."""
@@ -66,17 +66,17 @@ class Resolver:
         """The addresses of a name. Raises OSError when nobody answers."""
         return await self._run(partial(_forwards, name))
 
-    async def _run(self, ask: Callable[[], Answer]) -> Answer:
+    async def _run(self, ask: Callable[[], DnsAnswer]) -> DnsAnswer:
         if self._threads >= UNDER_WAY_MAX:
             raise BlockingIOError("every thread for the resolver is taken")
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Answer] = loop.create_future()
+        answer: asyncio.Future[DnsAnswer] = loop.create_future()
         self._threads += 1
 
-        def settle(found: Answer | None, error: Exception | None) -> None:
+        def settle(found: DnsAnswer | None, error: Exception | None) -> None:
             self._threads -= 1
             if not answer.done():
-                answer.set_exception(error) if error else answer.set_result(cast(Answer, found))
+                answer.set_exception(error) if error else answer.set_result(cast(DnsAnswer, found))
 
         def work() -> None:
             found, failed = None, None

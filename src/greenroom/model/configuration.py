@@ -1,6 +1,6 @@
 """Everything operators wrote down, as one immutable value at one revision: what is edited, stored, and carried to every edge.
 
-A record is what somebody wrote (a room, an event ...); an Entry is a record with what the store knows about it; a Shelf holds
+A record is what somebody wrote (a room, an event ...); an Entry is a record with what the store knows about it; a EntryIndex holds
 all entries of one kind; a Configuration is all shelves at one revision. A new revision shares every shelf and every entry
 that did not change with the one before, so `is` tells what has to be compiled again.
 """
@@ -20,7 +20,7 @@ Record = Zone | Room | Event | RuleSet | RuleList | ListItem | Token
 R = TypeVar("R", bound=Record)
 
 
-class Kind(NamedTuple):
+class RecordKind(NamedTuple):
     """A kind of record: its class, the kind its parent has (empty: none), and the fields that nobody may be shown."""
 
     record: type[Any]
@@ -28,14 +28,14 @@ class Kind(NamedTuple):
     secret: tuple[str, ...] = ()
 
 
-KINDS: Mapping[str, Kind] = {
-    "zone": Kind(Zone),
-    "room": Kind(Room, "zone"),
-    "event": Kind(Event, "room"),
-    "rules": Kind(RuleSet, "room"),
-    "list": Kind(RuleList),
-    "list_item": Kind(ListItem, "list"),
-    "token": Kind(Token, secret=("secret_sha256",)),
+KINDS: Mapping[str, RecordKind] = {
+    "zone": RecordKind(Zone),
+    "room": RecordKind(Room, "zone"),
+    "event": RecordKind(Event, "room"),
+    "rules": RecordKind(RuleSet, "room"),
+    "list": RecordKind(RuleList),
+    "list_item": RecordKind(ListItem, "list"),
+    "token": RecordKind(Token, secret=("secret_sha256",)),
 }
 """Parents stand before their children. The RuleSet of a room has the room's id."""
 
@@ -62,7 +62,7 @@ class Entry(Generic[R]):
         return self.record.id
 
 
-class Shelf(Mapping[str, Entry[R]]):
+class EntryIndex(Mapping[str, Entry[R]]):
     """All entries of one kind by id, oldest first. Never changed once made."""
 
     __slots__ = ("_by_id", "_by_parent")
@@ -94,8 +94,8 @@ class Shelf(Mapping[str, Entry[R]]):
         return (entry.record for entry in self._by_id.values())
 
 
-def _shelf() -> Shelf[Any]:
-    return Shelf({})
+def _shelf() -> EntryIndex[Any]:
+    return EntryIndex({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,17 +107,17 @@ class Configuration:
     """
 
     revision: int = 0
-    zones: Shelf[Zone] = field(default_factory=_shelf)
-    rooms: Shelf[Room] = field(default_factory=_shelf)
-    events: Shelf[Event] = field(default_factory=_shelf)
-    rules: Shelf[RuleSet] = field(default_factory=_shelf)
-    lists: Shelf[RuleList] = field(default_factory=_shelf)
-    list_items: Shelf[ListItem] = field(default_factory=_shelf)
-    tokens: Shelf[Token] = field(default_factory=_shelf)
+    zones: EntryIndex[Zone] = field(default_factory=_shelf)
+    rooms: EntryIndex[Room] = field(default_factory=_shelf)
+    events: EntryIndex[Event] = field(default_factory=_shelf)
+    rules: EntryIndex[RuleSet] = field(default_factory=_shelf)
+    lists: EntryIndex[RuleList] = field(default_factory=_shelf)
+    list_items: EntryIndex[ListItem] = field(default_factory=_shelf)
+    tokens: EntryIndex[Token] = field(default_factory=_shelf)
 
-    def shelf(self, kind: str) -> Shelf[Any]:
+    def shelf(self, kind: str) -> EntryIndex[Any]:
         """All entries of one kind."""
-        return cast(Shelf[Any], getattr(self, _SHELVES[kind]))
+        return cast(EntryIndex[Any], getattr(self, _SHELVES[kind]))
 
     def entries(self) -> Iterator[tuple[str, Entry[Any]]]:
         """(kind, entry) of everything, parents before children."""
@@ -142,7 +142,7 @@ class Configuration:
 
     def with_shelves(self, revision: int, shelves: Mapping[str, Mapping[str, Entry[Any]]]) -> "Configuration":
         """The configuration at `revision` with these kinds replaced as a whole."""
-        return replace(self, revision=revision, **{_SHELVES[kind]: Shelf(entries) for kind, entries in shelves.items()})
+        return replace(self, revision=revision, **{_SHELVES[kind]: EntryIndex(entries) for kind, entries in shelves.items()})
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
         """(kind, id) of everything that belongs to a record, directly or not, children behind their parents."""

@@ -16,9 +16,9 @@ import msgspec
 
 from greenroom.model.visit import Held
 from greenroom.pages.language import Language, language
-from greenroom.pages.variables import SECONDS_KEPT, Facts, chance_per_try, facts_of, iso_second
+from greenroom.pages.variables import SECONDS_KEPT, PageVariables, chance_per_try, facts_of, iso_second
 
-Read = Callable[[Facts], bytes]
+ReadVariable = Callable[[PageVariables], bytes]
 
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 _HIDDEN = b" hidden"
@@ -118,7 +118,7 @@ class BuiltIn:
             found = self._shared[moment] = page, compress(page, mtime=0)
         return found
 
-    def words(self, facts: Facts) -> bytes:
+    def words(self, facts: PageVariables) -> bytes:
         """What the page's script puts in place, as a JSON object."""
         return self._words[view_of(facts.held)].fill(facts)
 
@@ -128,7 +128,7 @@ class _Filled:
 
     __slots__ = ("_optional", "_pieces", "_plain")
 
-    def __init__(self, pieces: list[str], slots: Mapping[str, Read]) -> None:
+    def __init__(self, pieces: list[str], slots: Mapping[str, ReadVariable]) -> None:
         """`pieces` alternate: fixed text, then the name of a hole, and so on."""
         self._pieces = [b"" if index % 2 else piece.encode() for index, piece in enumerate(pieces)]
         shown: dict[str, list[int]] = {}
@@ -140,7 +140,7 @@ class _Filled:
         rest = [name for name in {**shown, **hidden} if name in hidden or len(shown[name]) > 1]
         self._optional = tuple((slots[name], tuple(shown.get(name, ())), tuple(hidden.get(name, ()))) for name in rest)
 
-    def fill(self, facts: Facts) -> bytes:
+    def fill(self, facts: PageVariables) -> bytes:
         pieces = self._pieces.copy()
         for read, index in self._plain:
             pieces[index] = read(facts)
@@ -154,7 +154,7 @@ class _Filled:
         return b"".join(pieces)
 
 
-def _slots(words: Language) -> dict[str, Read]:
+def _slots(words: Language) -> dict[str, ReadVariable]:
     """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
     unknown = words.unknown.encode()
     number, wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.number, words.at_most, words.span, words.time))

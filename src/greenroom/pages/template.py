@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from greenroom.errors import Problem
-from greenroom.pages.variables import TEMPLATE_VARIABLES, Facts, Value, Variable
+from greenroom.pages.variables import TEMPLATE_VARIABLES, PageVariables, Value, Variable
 
 SIZE_MAX = 1_048_576
 """Bytes of UTF-8, the published limit of a custom page."""
@@ -66,7 +66,7 @@ class Template:
     def __init__(self, nodes: list[_Node]) -> None:
         self._nodes = nodes
 
-    def render(self, facts: Facts) -> bytes:
+    def render(self, facts: PageVariables) -> bytes:
         """The page as UTF-8, never longer than the source plus one value for each tag."""
         shown: list[str] = []
         _render(self._nodes, facts, shown)
@@ -92,7 +92,7 @@ def template_problems(source: str, pointer: str) -> list[Problem]:
     return [] if isinstance(found, Template) else found
 
 
-def _render(nodes: list[_Node], facts: Facts, shown: list[str]) -> None:
+def _render(nodes: list[_Node], facts: PageVariables, shown: list[str]) -> None:
     for node in nodes:
         if isinstance(node, str):
             shown.append(node)

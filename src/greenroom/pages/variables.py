@@ -30,7 +30,7 @@ PROGRESS_MAX = 99
 Value = bool | int | str
 
 
-class Facts(msgspec.Struct, frozen=True, gc=False):
+class PageVariables(msgspec.Struct, frozen=True, gc=False):
     """What is worked out once for one held visitor. Minutes are rounded as the module says.
 
     `p25`, `p50` and `p75` are 0 unless random, as published; `low`, `high` and `most` say the same for every method.
@@ -57,7 +57,7 @@ class Variable:
 
     name: str
     kind: Literal["boolean", "integer", "string"]
-    read: Callable[[Facts], Value]
+    read: Callable[[PageVariables], Value]
     help: str
     template_only: bool = False
 
@@ -67,7 +67,7 @@ class Variable:
         return f"greenroom{self.name[0].upper()}{self.name[1:]}"
 
 
-def facts_of(held: Held) -> Facts:
+def facts_of(held: Held) -> PageVariables:
     """The facts of one held visitor. Under queue_all no wait is known, whatever the estimate says."""
     estimate = usable_estimate(held)
     minutes = p25 = p50 = p75 = low = high = most = 0
@@ -81,7 +81,7 @@ def facts_of(held: Held) -> Facts:
             progress = _progress(max(0, held.now_ms - held.joined_ms) / 1000, max(0.0, estimate.p50_s))
     start = _minutes((held.event_start_ms - held.now_ms) / 1000) if held.event_prequeueing else 0
     end = _minutes((held.event_end_ms - held.now_ms) / 1000) if held.event_active else 0
-    return Facts(held, estimate is not None, minutes, p25, p50, p75, low, high, most, change, start, end, progress)
+    return PageVariables(held, estimate is not None, minutes, p25, p50, p75, low, high, most, change, start, end, progress)
 
 
 def usable_estimate(held: Held) -> Estimate | None:
@@ -134,7 +134,7 @@ def _counted(number: int, unit: str) -> str:
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
-def _wait_formatted(facts: Facts) -> str:
+def _wait_formatted(facts: PageVariables) -> str:
     if not facts.known:
         return "unavailable"
     if facts.held.method == "random" and facts.p25 != facts.p75:
@@ -142,11 +142,11 @@ def _wait_formatted(facts: Facts) -> str:
     return in_english(facts.minutes)
 
 
-def _start_formatted(facts: Facts) -> str:
+def _start_formatted(facts: PageVariables) -> str:
     return in_english(facts.start_minutes) if facts.held.event_prequeueing else "unavailable"
 
 
-def _end_formatted(facts: Facts) -> str:
+def _end_formatted(facts: PageVariables) -> str:
     return in_english(facts.end_minutes) if facts.held.event_active else "unavailable"
 
 
@@ -227,11 +227,11 @@ _PUBLISHED = tuple((row.name, row.read) for row in VARIABLES if not row.template
 _OURS = tuple((row.name, row.read) for row in EXTENSIONS)
 
 
-def published(facts: Facts) -> dict[str, Value]:
+def published(facts: PageVariables) -> dict[str, Value]:
     """`cfWaitingRoom`: exactly the published names, in the published order."""
     return {name: read(facts) for name, read in _PUBLISHED}
 
 
-def ours(facts: Facts) -> dict[str, Value]:
+def ours(facts: PageVariables) -> dict[str, Value]:
     """`greenroom`: our own variables."""
     return {name: read(facts) for name, read in _OURS}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
-from greenroom.gateway.exchange import Receiver
+from greenroom.gateway.visitor.exchange import Receiver
 from greenroom.model.visit import Answer, Arrival, Forward, Reply
 
 log = structlog.get_logger("greenroom.access")

@@ -3,18 +3,19 @@
 from collections.abc import Callable
 from ipaddress import ip_network
 
+from greenroom.config.settings import Config
 from greenroom.control.state import DrawState
 from greenroom.core.rules import Lookups
 from greenroom.core.schedule import Effective, effective
-from greenroom.gateway.calendar import Calendar
-from greenroom.gateway.exchange import Receiver
-from greenroom.gateway.forwarded import ForwardedPolicy
-from greenroom.gateway.homes import Homes
-from greenroom.gateway.origin import Origin
-from greenroom.gateway.reception import Reception
-from greenroom.gateway.room_table import RoomTable
+from greenroom.decision.data_centers import DataCenters
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.room_schedule import RoomSchedule
+from greenroom.decision.room_table import RoomTable
+from greenroom.decision.service import DecisionService
+from greenroom.decision.tickets import Sealer
+from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.server import Gateway
-from greenroom.gateway.tickets import Sealer
+from greenroom.gateway.visitor.exchange import Receiver
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.lookups.confirmed_names import ConfirmedNames
 from greenroom.lookups.places import open_database
@@ -22,7 +23,6 @@ from greenroom.model.room import Room
 from greenroom.ports import Clock
 from greenroom.runtime.access import AccessLog
 from greenroom.runtime.entropy import Entropy
-from greenroom.runtime.settings import Config
 from greenroom.stores.keys import KeyRing
 
 OnError = Callable[[BaseException], None]
@@ -33,17 +33,15 @@ def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
     return lambda now_ms: [effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms]
 
 
-def calendar_state(calendar: Calendar | None) -> tuple[Effective | None, tuple[DrawState, ...]]:
+def calendar_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tuple[DrawState, ...]]:
     """What an operator can know of a room's events: the settings of this moment, and its draws."""
-    if calendar is None:
+    if schedule is None:
         return None, ()
     draws = []
-    for drawing in calendar.drawings:
-        when, held = drawing.appointment, drawing.drawn is not None
-        draws.append(
-            DrawState(drawing.draw_id, when.event_id, drawing.event, drawing.commitment, when.prequeue_start_ms, when.event_start_ms, held)
-        )
-    return calendar.now.effective, tuple(draws)
+    for draw in schedule.draws:
+        when, held = draw.appointment, draw.drawn is not None
+        draws.append(DrawState(draw.draw_id, when.event_id, draw.event, draw.commitment, when.prequeue_start_ms, when.event_start_ms, held))
+    return schedule.now.effective, tuple(draws)
 
 
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:
@@ -52,26 +50,26 @@ def lookups(config: Config, names: ConfirmedNames) -> Lookups:
     return LocalLookups(Places(geo, systems), Crawlers(config.crawlers, names.name_of))
 
 
-def reception(table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError) -> Reception:
+def decision_service(table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError) -> DecisionService:
     """Who decides about arrivals."""
     take = Entropy().take
-    return Reception(table, Sealer(ring, take), clock, take, on_error)
+    return DecisionService(table, Sealer(ring, take), clock, take, on_error)
 
 
-def homes(config: Config) -> Homes | None:
+def data_centers(config: Config) -> DataCenters | None:
     """The data centers that tickets may name, where books are shared."""
-    return Homes.of(config.shared.data_center, config.shared.data_centers) if config.shared else None
+    return DataCenters.of(config.shared.data_center, config.shared.data_centers) if config.shared else None
 
 
-def receiver(config: Config, front: Reception) -> Receiver:
+def receiver(config: Config, decision: DecisionService) -> Receiver:
     """The reception, behind an access log if one is wanted."""
-    return AccessLog(front, config.log.queries) if config.log.access else front
+    return AccessLog(decision, config.log.queries) if config.log.access else decision
 
 
-def gateway(config: Config, front: Reception, on_error: OnError) -> Gateway:
+def gateway(config: Config, decision: DecisionService, on_error: OnError) -> Gateway:
     """The data path. Make it inside the event loop."""
     return Gateway(
-        receiver(config, front),
+        receiver(config, decision),
         origins(config),
         limits=config.limits,
         forwarded_policy=forwarded_policy(config),
@@ -79,11 +77,11 @@ def gateway(config: Config, front: Reception, on_error: OnError) -> Gateway:
     )
 
 
-def rewire(config: Config, running: Gateway, front: Reception, table: RoomTable) -> None:
+def rewire(config: Config, running: Gateway, decision: DecisionService, table: RoomTable) -> None:
     """Takes a new configuration over; connections that are open go on, and meet it with their next request."""
-    front.table = table
-    front.homes = homes(config)
-    running.receiver = receiver(config, front)
+    decision.table = table
+    decision.data_centers = data_centers(config)
+    running.receiver = receiver(config, decision)
     running.receive = running.receiver.receive
     running.origins = origins(config)
     running.relimit(config.limits)

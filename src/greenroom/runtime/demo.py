@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from greenroom.config.addresses import address_of, address_problems
+from greenroom.config.settings import Address, Server
+from greenroom.config.source import OptionSource
 from greenroom.control.status import status
 from greenroom.demo.browser import Browser
 from greenroom.demo.console import console_routes
-from greenroom.demo.crowd import Crowd
+from greenroom.demo.crowd import DemoCrowd
 from greenroom.demo.shop import Shop
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.runtime.addresses import address_of, address_problems
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import set_up_logs
 from greenroom.runtime.process import Process, Say
 from greenroom.runtime.serve import run_in_loop
-from greenroom.runtime.settings import Address, Server
-from greenroom.runtime.source import OptionSource
 
 ROOM = {
     "name": "shop",
@@ -58,7 +58,7 @@ async def _demo(listen: str | None, control: str | None, crowd_size: int, say: S
     def room() -> Mapping[str, Any]:
         return next(iter(status(process.state())["rooms"]), {})
 
-    crowd = Crowd(lambda: Browser(visit().host, visit().port, str(visit())), random.Random())  # noqa: S311  people, not secrets
+    crowd = DemoCrowd(lambda: Browser(visit().host, visit().port, str(visit())), random.Random())  # noqa: S311  people, not secrets
     crowd.resize(crowd_size)
     process = Process(OptionSource(raw, {}), say, console_routes(crowd, lambda: f"http://{visit()}/", room))
     set_up_logs(process.config.log)
@@ -74,7 +74,7 @@ async def _demo(listen: str | None, control: str | None, crowd_size: int, say: S
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _play(process: Process, crowd: Crowd) -> None:
+async def _play(process: Process, crowd: DemoCrowd) -> None:
     """The crowd comes when the doors are open and goes home before they close."""
     await process.ready.wait()
     playing = asyncio.create_task(crowd.run())

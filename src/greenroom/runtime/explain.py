@@ -4,35 +4,35 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from greenroom.control.explaining import Asked
+from greenroom.config.layers import merged
+from greenroom.config.load import load_config
+from greenroom.config.settings import Config
+from greenroom.control.explain_request import ExplainRequest
 from greenroom.core.canonical import Refusal
-from greenroom.core.explain import Explanation, Plan, Seats, explain
+from greenroom.core.explain import Explanation, RoomDefinition, Seats, explain
 from greenroom.core.rules import Lookups, compile_lists
-from greenroom.gateway.rehearsal import rehearsed
+from greenroom.gateway.dry_run import dry_run
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.runtime.assemble import forwarded_policy, lookups
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.runtime.config import load_config
 from greenroom.runtime.data_dir import CONFIG_STORE
-from greenroom.runtime.layers import merged
-from greenroom.runtime.settings import Config
-from greenroom.runtime.workshop import rules_of
+from greenroom.runtime.room_compiler import rules_of
 from greenroom.stores.sql import SqlStore, default_url
 
 LOOK_S = 0.01
 
 
-def explained(config: Config, asked: Asked, lookups: Lookups, now_ms: int, books: Mapping[str, Seats]) -> Explanation:
+def explained(config: Config, asked: ExplainRequest, lookups: Lookups, now_ms: int, ledgers: Mapping[str, Seats]) -> Explanation:
     """What would become of this request, and why. Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
-    arrival = rehearsed(asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config))
+    arrival = dry_run(asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config))
     if isinstance(arrival, Refusal):
         reason = f"Status {arrival.status}, before any room is looked for: {arrival.reason}."
         return Explanation(asked.method, asked.url, asked.client, "refused", "malformed", reason)
-    plans = [Plan(room, tuple(config.events.get(room.id, ())), rules_of(config, room)) for room in config.rooms]
-    return explain(arrival, plans, compile_lists(config.lists), lookups, now_ms, books)
+    plans = [RoomDefinition(room, tuple(config.events.get(room.id, ())), rules_of(config, room)) for room in config.rooms]
+    return explain(arrival, plans, compile_lists(config.lists), lookups, now_ms, ledgers)
 
 
-def explain_on_file(path: Path, asked: Asked) -> Explanation:
+def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:
     """On this file and the store that it names, or that stands in its data directory. Raises InvalidConfig or StorageFailed."""
     config = load_config(path)
     if config.store or (config.data / CONFIG_STORE).exists():
@@ -44,7 +44,7 @@ def explain_on_file(path: Path, asked: Asked) -> Explanation:
     return asyncio.run(_with_names(config, asked))
 
 
-async def _with_names(config: Config, asked: Asked) -> Explanation:
+async def _with_names(config: Config, asked: ExplainRequest) -> Explanation:
     """Here there is time to wait for the name of a crawler's address."""
     clock = MonotonicClock()
     names = ConfirmedNames(Resolver(), clock.now_ms)

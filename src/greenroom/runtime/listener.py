@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
+from greenroom.config.settings import Address
 from greenroom.runtime.data_dir import CannotStart
-from greenroom.runtime.settings import Address
 
 CLOSING_S = 2
 """How long answers under way on the control listener may still take when greenroom ends."""

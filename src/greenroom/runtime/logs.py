@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from greenroom.runtime.settings import Log
+from greenroom.config.settings import Log
 
 SECRET_KEYS = frozenset({"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"})
 """Never written, whoever passes them: with a ticket a place in line or a session can be taken over."""

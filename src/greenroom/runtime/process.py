@@ -22,42 +22,42 @@ from starlette.types import ASGIApp
 
 from greenroom.api.app import control_app, under_prefix
 from greenroom.api.draws import draw_routes
-from greenroom.control.explaining import Asked
+from greenroom.config.layers import LayeredStore, merged, zone_origin_problems
+from greenroom.config.settings import Address, Config
+from greenroom.config.source import ConfigSource, load_stamped
+from greenroom.control.explain_request import ExplainRequest
 from greenroom.control.metrics import METRICS, Exposition, gateway_rows
-from greenroom.control.state import RoomState, State, StoreState
+from greenroom.control.state import ProcessState, RoomState, StoreState
 from greenroom.core.explain import Explanation, Seats
 from greenroom.core.rules import Lookups
+from greenroom.decision.room_table import RoomTable
+from greenroom.decision.service import DecisionService
+from greenroom.decision.timekeeper import keep_time
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.reception import Reception
-from greenroom.gateway.room_table import RoomTable
 from greenroom.gateway.server import Gateway
-from greenroom.gateway.timekeeper import keep_time
 from greenroom.gateway.tls import server_context
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
-from greenroom.ports import Draws
+from greenroom.ports import DrawStore
 from greenroom.runtime import assemble
-from greenroom.runtime.books import AnyBooks, Books
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.deferred import Deferred
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
-from greenroom.runtime.layers import LayeredStore, merged, zone_origin_problems
+from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.reload import Reloader
-from greenroom.runtime.settings import Address, Config
-from greenroom.runtime.shared_books import SharedBooks
-from greenroom.runtime.source import Source, load_stamped
-from greenroom.runtime.workshop import Workshop
+from greenroom.runtime.room_compiler import RoomCompiler
+from greenroom.runtime.shared_ledger_store import SharedLedgerStore
 from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.redis.draws import RedisDraws
-from greenroom.stores.redis.office import TIMEOUT_S
+from greenroom.stores.redis.leader_lease import TIMEOUT_S
 from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
@@ -75,7 +75,7 @@ Say = Callable[[str], None]
 class Process:
     """Runs what one source says until it is told to stop, and takes pictures of itself for the control listener."""
 
-    def __init__(self, source: Source, say: Say, routes: Sequence[BaseRoute] = (), *, one_of_many: bool = False) -> None:
+    def __init__(self, source: ConfigSource, say: Say, routes: Sequence[BaseRoute] = (), *, one_of_many: bool = False) -> None:
         """`say` prints a line for people; `routes` are added to the control listener. Raises InvalidConfig.
 
         `one_of_many`: other processes listen for visitors on the same address.
@@ -92,10 +92,10 @@ class Process:
         self._phase = "starting"
         self._started_ms = self._clock.now_ms()
         self._listen, self._control = self.config.listen, self.config.control
-        self._books: AnyBooks | None = None
+        self._ledgers: ProcessLedgerStore | None = None
         self._gateway: Gateway | None = None
-        self._front: Reception | None = None
-        self._workshop: Workshop | None = None
+        self._decision: DecisionService | None = None
+        self._compiler: RoomCompiler | None = None
         self._tls: ssl.SSLContext | None = None
         self._on_error = ErrorLog(time.monotonic)
         self._known_places: Lookups | None = None
@@ -150,28 +150,28 @@ class Process:
 
         return management_api(store, self._clock, self, self._origin_problems, self)
 
-    def explain(self, asked: Asked) -> Explanation:
+    def explain(self, asked: ExplainRequest) -> Explanation:
         """What would become of a request now. Call it inside the event loop."""
         now_ms = self._clock.now_ms()
-        books = {room.room.id: room.figures for room in self.state().rooms}
-        seats = {room_id: Seats(figures.active, figures.waiting) for room_id, figures in books.items()}
+        ledgers = {room.room.id: room.figures for room in self.state().rooms}
+        seats = {room_id: Seats(figures.active, figures.waiting) for room_id, figures in ledgers.items()}
         return explained(self.config, asked, self._lookups(), now_ms, seats)
 
     def _origin_problems(self, pointer: str, url: str) -> list[Problem]:
         return zone_origin_problems(self._file, pointer, url)
 
-    def state(self) -> State:
+    def state(self) -> ProcessState:
         """What is going on at this moment."""
         now_ms = self._clock.now_ms()
-        books = self._books.open if self._books else {}
-        calendars = self._front.table.rooms if self._front else {}
+        ledgers = self._ledgers.open if self._ledgers else {}
+        calendars = self._decision.table.rooms if self._decision else {}
         rooms = [
-            RoomState(room, books[room.id].figures(now_ms), books[room.id].counts, *assemble.calendar_state(calendars.get(room.id)))
+            RoomState(room, ledgers[room.id].figures(now_ms), ledgers[room.id].counts, *assemble.calendar_state(calendars.get(room.id)))
             for room in self.config.rooms
-            if room.id in books
+            if room.id in ledgers
         ]
         counts = self._gateway.counts.described() if self._gateway else ()
-        return State(
+        return ProcessState(
             version=VERSION,
             phase=self._phase,
             now_ms=now_ms,
@@ -182,7 +182,7 @@ class Process:
             rooms=tuple(rooms),
             gateway=tuple((name, value) for name, _, _, value in counts),
             store=self._follower.state if self._follower else StoreState(),
-            sync=self._books.sync_state() if self._books else None,
+            sync=self._ledgers.sync_state() if self._ledgers else None,
         )
 
     def _exposition(self) -> Exposition:
@@ -214,26 +214,26 @@ class Process:
             self._reloader.reload()
 
     async def _serve(self, data: DataDir, visitors: socket.socket, draws: DrawFiles) -> None:
-        books = self._books = self._make_books(data)
+        ledgers = self._ledgers = self._make_books(data)
         ending = contextlib.AsyncExitStack()
         try:
-            await books.exchange_keys()
+            await ledgers.exchange_keys()
             ring = KeyRing(data.path, self._clock.now_ms())
-            await books.restore(assemble.ledger_rooms(self.config))
-            workshop = self._workshop = Workshop(await self._agreed_draws(draws, ending), self._on_error)
-            table = workshop.table(self.config, books.open, self._clock.now_ms(), self._lookups(), rules_later=True)
-            front = self._front = assemble.reception(table, ring, self._clock, self._on_error)
-            front.homes = assemble.homes(self.config)
-            self._settle(front.table, books, books.open)
-            gateway = self._gateway = assemble.gateway(self.config, front, self._on_error)
+            await ledgers.restore(assemble.ledger_rooms(self.config))
+            compiler = self._compiler = RoomCompiler(await self._agreed_draws(draws, ending), self._on_error)
+            table = compiler.table(self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True)
+            decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error)
+            decision.data_centers = assemble.data_centers(self.config)
+            self._settle(decision.table, ledgers, ledgers.open)
+            gateway = self._gateway = assemble.gateway(self.config, decision, self._on_error)
             self._tls = server_context(self.config.tls.cert, self.config.tls.key) if self.config.tls else None
             if not self.stopping.is_set():
                 await self._open(gateway, visitors)
                 async with self._beside(
-                    books.run,
+                    ledgers.run,
                     self._reloader.watch,
                     self._follow,
-                    lambda: self._tend(ring, books),
+                    lambda: self._tend(ring, ledgers),
                     self._keep_time,
                     self._names.run,
                     self._compile_the_rest,
@@ -243,9 +243,9 @@ class Process:
             gateway.close()
         finally:
             await ending.aclose()
-            await books.close()
+            await ledgers.close()
 
-    async def _agreed_draws(self, files: DrawFiles, ending: contextlib.AsyncExitStack) -> Draws:
+    async def _agreed_draws(self, files: DrawFiles, ending: contextlib.AsyncExitStack) -> DrawStore:
         """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
         if self.config.shared is None:
             return files
@@ -261,10 +261,10 @@ class Process:
     def _data_centers(self) -> tuple[str, ...]:
         return self.config.shared.data_centers if self.config.shared else ()
 
-    def _make_books(self, data: DataDir) -> AnyBooks:
+    def _make_books(self, data: DataDir) -> ProcessLedgerStore:
         if isinstance(self._clock, ServerClock) and self.config.shared:
-            return SharedBooks(self.config.shared, self._data_centers, data.path, self._clock, self._say, self._on_error)
-        return Books(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
+            return SharedLedgerStore(self.config.shared, self._data_centers, data.path, self._clock, self._say, self._on_error)
+        return LocalLedgerStore(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
 
     async def _open(self, gateway: Gateway, visitors: socket.socket) -> None:
         try:
@@ -301,7 +301,7 @@ class Process:
             await draining
         self._say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")
 
-    async def _tend(self, ring: KeyRing, books: AnyBooks) -> None:
+    async def _tend(self, ring: KeyRing, ledgers: ProcessLedgerStore) -> None:
         """Once a second: keys, and everything written down so far onto the disk itself. What changes for the worse or better is said."""
         trouble, halted = "", set[str]()
         while True:
@@ -309,16 +309,16 @@ class Process:
             found = ""
             try:
                 ring.tend(self._clock.now_ms())
-                await books.flush()
+                await ledgers.flush()
             except (StorageFailed, InvalidConfig) as error:
                 found = str(error)
             if found and found != trouble:
                 log.error("the data directory needs attention", reason=found)
-            for name in books.halted() - halted:
+            for name in ledgers.halted() - halted:
                 log.error("nobody is let in: it cannot be written down", room=name, data=str(self.config.data))
-            for name in halted - books.halted():
+            for name in halted - ledgers.halted():
                 log.info("visitors are let in again", room=name)
-            trouble, halted = found, books.halted()
+            trouble, halted = found, ledgers.halted()
 
     def _apply_file(self, file: Config) -> None:
         """The file changed, or a file that it names."""
@@ -335,20 +335,20 @@ class Process:
 
     def _apply(self, config: Config) -> None:
         """Takes a changed configuration over; whatever can fail comes before anything is changed."""
-        books, front, gateway, workshop = self._books, self._front, self._gateway, self._workshop
-        if books is None or front is None or gateway is None or workshop is None:
+        ledgers, decision, gateway, compiler = self._ledgers, self._decision, self._gateway, self._compiler
+        if ledgers is None or decision is None or gateway is None or compiler is None:
             self.config = config  # nobody is served yet
             return
-        prepared = books.prepare(assemble.ledger_rooms(config))
+        prepared = ledgers.prepare(assemble.ledger_rooms(config))
         try:
-            table = workshop.table(config, prepared, self._clock.now_ms(), self._lookups(config))
+            table = compiler.table(config, prepared, self._clock.now_ms(), self._lookups(config))
             if self._tls and config.tls:
                 self._tls.load_cert_chain(config.tls.cert, config.tls.key)
         except BaseException:
-            books.discard(prepared)
+            ledgers.discard(prepared)
             raise
-        self._settle(table, books, prepared)
-        assemble.rewire(config, gateway, front, table)
+        self._settle(table, ledgers, prepared)
+        assemble.rewire(config, gateway, decision, table)
         set_up_logs(config.log)
         self.config = config
 
@@ -357,9 +357,9 @@ class Process:
         self._known_places = self._known_places or assemble.lookups(config or self.config, self._names)
         return self._known_places
 
-    def _settle(self, table: RoomTable, books: AnyBooks, prepared: Mapping[str, Any]) -> None:
+    def _settle(self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]) -> None:
         """The ledgers are set to what the table begins with, and a draw that came due while nobody was here is held."""
-        books.take_over([calendar.now.effective.ledger_room for calendar in table.rooms.values()], prepared)
+        ledgers.take_over([schedule.now.effective.ledger_room for schedule in table.rooms.values()], prepared)
         table.turn(self._clock.now_ms(), self._on_error)
 
     async def _follow(self) -> None:
@@ -367,7 +367,7 @@ class Process:
             await self._follower.run(self._apply_stored)
 
     async def _compile_the_rest(self) -> None:
-        while self._workshop is not None and self._workshop.catch_up():
+        while self._compiler is not None and self._compiler.catch_up():
             await asyncio.sleep(BREATH_S)
         if self._api is not None:
             await self._api.ready()
@@ -375,9 +375,9 @@ class Process:
         await self.stopping.wait()
 
     async def _keep_time(self) -> None:
-        if self._front is not None:
-            front = self._front
-            await keep_time(lambda: front.table, self._clock, self._on_error)
+        if self._decision is not None:
+            decision = self._decision
+            await keep_time(lambda: decision.table, self._clock, self._on_error)
 
     @contextlib.asynccontextmanager
     async def _beside(self, *loops: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:

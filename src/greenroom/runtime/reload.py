@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import structlog
 
+from greenroom.config.addresses import store_shown
+from greenroom.config.settings import Config
+from greenroom.config.source import ConfigSource, Stamp, load_stamped
 from greenroom.control.state import ConfigState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
-from greenroom.runtime.addresses import store_shown
-from greenroom.runtime.settings import Config
-from greenroom.runtime.source import Source, Stamp, load_stamped
 
 LOOK_S = 0.5
 """Between two looks at the files. A change counts when two looks agree, so a file is not read while it is being written."""
@@ -29,7 +29,9 @@ log = structlog.get_logger(__name__)
 class Reloader:
     """Applies what `source` says. `apply` takes a checked configuration over, as a whole or not at all."""
 
-    def __init__(self, source: Source, running: Config, apply: Callable[[Config], None], now_ms: Callable[[], int], stamp: Stamp) -> None:
+    def __init__(
+        self, source: ConfigSource, running: Config, apply: Callable[[Config], None], now_ms: Callable[[], int], stamp: Stamp
+    ) -> None:
         """`running` is what was loaded when the files had this `stamp`."""
         self._source = source
         self._apply = apply

@@ -6,15 +6,15 @@ import resource
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from greenroom.config.source import ConfigSource
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.logs import set_up_logs
 from greenroom.runtime.process import Process, Say
-from greenroom.runtime.source import Source
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
 
 
-def serve_until_stopped(source: Source, say: Say, *, one_of_many: bool = False) -> None:
+def serve_until_stopped(source: ConfigSource, say: Say, *, one_of_many: bool = False) -> None:
     """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start; returns after a clean end."""
 
     async def serve() -> None:

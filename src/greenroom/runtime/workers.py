@@ -19,9 +19,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
+from greenroom.config.settings import Address, Config
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import bind, bound
-from greenroom.runtime.settings import Address, Config
 
 WORKERS_MAX = 64
 """Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a typing error."""

@@ -15,21 +15,21 @@ class Agenda:
         self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
 
-    def at(self, when_ms: int, deed: Callable[..., None], *arguments: Any) -> None:
+    def at(self, when_ms: int, action: Callable[..., None], *arguments: Any) -> None:
         """Calls `deed(*arguments)` then, or at once when that has passed."""
         self._number += 1
-        heappush(self._events, (when_ms, self._number, deed, arguments))
+        heappush(self._events, (when_ms, self._number, action, arguments))
 
-    def after(self, delay_ms: int, deed: Callable[..., None], *arguments: Any) -> None:
+    def after(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
         """So many milliseconds from now."""
-        self.at(self.now_ms + delay_ms, deed, *arguments)
+        self.at(self.now_ms + delay_ms, action, *arguments)
 
     def run(self, until_ms: int) -> None:
         """Everything up to and including this moment."""
         events = self._events
         while events and events[0][0] <= until_ms:
-            when_ms, _, deed, arguments = heappop(events)
+            when_ms, _, action, arguments = heappop(events)
             if when_ms > self.now_ms:
                 self.now_ms = when_ms
-            deed(*arguments)
+            action(*arguments)
         self.now_ms = max(self.now_ms, until_ms)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import exp, pi, sin, sqrt
 
 from greenroom.errors import Problem
-from greenroom.simulator.chance import Draw, between, weighted
+from greenroom.simulator.chance import RandomDraw, between, weighted
 
 VISITORS_MAX = 2_000_000
 """About a gigabyte of simulated visitors."""
@@ -12,7 +12,7 @@ LASTS_MAX_S = 7 * 24 * 3600
 CENTERS_MAX = 1_000
 
 
-def arrivals(draw: Draw, lasts_s: float, rates: Callable[[float], Sequence[float]], step_s: float = 1.0) -> list[tuple[int, int]]:
+def arrivals(draw: RandomDraw, lasts_s: float, rates: Callable[[float], Sequence[float]], step_s: float = 1.0) -> list[tuple[int, int]]:
     """Poisson arrivals: `rates(second)` are arrivals per second in each data center."""
     found: list[tuple[int, int]] = []
     second = 0.0
@@ -29,7 +29,7 @@ def arrivals(draw: Draw, lasts_s: float, rates: Callable[[float], Sequence[float
     return found
 
 
-def poisson(draw: Draw, mean: float) -> int:
+def poisson(draw: RandomDraw, mean: float) -> int:
     """How many of many unlikely things happen. Above 50 as a rounded normal, which is as good."""
     if mean > 50:
         normal = sum(draw.random() for _ in range(12)) - 6
@@ -41,7 +41,7 @@ def poisson(draw: Draw, mean: float) -> int:
     return count
 
 
-def shares(draw: Draw, centers: int, tail: float = 0.8) -> list[float]:
+def shares(draw: RandomDraw, centers: int, tail: float = 0.8) -> list[float]:
     """How traffic divides among data centers: few large ones, many small ones."""
     weights = [1 / (rank + 1) ** tail for rank in range(centers)]
     for index in range(centers - 1, 0, -1):
@@ -69,7 +69,7 @@ def bell(part: float) -> float:
 CURVES: dict[str, Callable[[float], float]] = {"flat": flat, "rush": rush, "bell": bell}
 
 
-def from_curve(draw: Draw, curve: str, visitors: int, minutes: float, centers: int) -> list[tuple[int, int]]:
+def from_curve(draw: RandomDraw, curve: str, visitors: int, minutes: float, centers: int) -> list[tuple[int, int]]:
     """So many visitors within so many minutes."""
     slices = max(1, min(3600, int(minutes * 60)))
     shape = [CURVES[curve]((place + 0.5) / slices) for place in range(slices)]
@@ -89,11 +89,11 @@ def spread(counts: Iterable[float]) -> list[int]:
     return found
 
 
-Row = tuple[float, int, int]
+ArrivalRow = tuple[float, int, int]
 """Seconds from the start, visitors from then until the next row, data center (-1: all of them)."""
 
 
-def from_rows(draw: Draw, rows: Sequence[Row], last_s: float, centers: int) -> list[tuple[int, int]]:
+def from_rows(draw: RandomDraw, rows: Sequence[ArrivalRow], last_s: float, centers: int) -> list[tuple[int, int]]:
     """Visitors spread over the time until the next row; those of the last row over `last_s` seconds."""
     part = shares(draw, centers)
     sums = [sum(part[: place + 1]) for place in range(centers)]
@@ -108,12 +108,12 @@ def from_rows(draw: Draw, rows: Sequence[Row], last_s: float, centers: int) -> l
     return found
 
 
-def read_rows(text: str, centers: int) -> tuple[list[Row], list[Problem]]:
+def read_rows(text: str, centers: int) -> tuple[list[ArrivalRow], list[Problem]]:
     """A table of arrivals: `second,visitors` or `second,visitors,data center` in each line; a heading and empty lines are skipped.
 
     Everything that is wrong comes back at once, each with its line.
     """
-    rows: list[Row] = []
+    rows: list[ArrivalRow] = []
     problems: list[Problem] = []
     for number, line in enumerate(text.splitlines(), 1):
         cells = [cell.strip() for cell in line.split(",")]

@@ -2,8 +2,8 @@
 
 from greenroom.model.room import Room
 from greenroom.simulator.arrivals import arrivals, shares
-from greenroom.simulator.chance import Draw, Streams, between, choice
-from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, Network, Scenario
+from greenroom.simulator.chance import RandomDraw, Streams, between, choice
+from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfile, Scenario
 
 LASTS_S = 600
 FAULTS_MOST = 6
@@ -37,14 +37,14 @@ def random_scenario(streams: Streams) -> Scenario:
         reloading=0.1 * draw.random(),
         moving=choice(draw, (0.0, 0.02, 0.2)),
     )
-    network = Network(loss=choice(draw, (0.0, 0.05, 0.3)), twice=choice(draw, (0.0, 0.1)), jitter=draw.random() * 3, skew_ms=30_000)
+    network = NetworkProfile(loss=choice(draw, (0.0, 0.05, 0.3)), twice=choice(draw, (0.0, 0.1)), jitter=draw.random() * 3, skew_ms=30_000)
     capacity = min(per_minute / 60, total / (habits.visit_s + 60))
     found = _arrivals(draw, centers, max(0.1, capacity))
     faults = tuple(_fault(draw, centers) for _ in range(between(draw, 0, FAULTS_MOST)))
     return Scenario("campaign", room, centers, found, LASTS_S, habits, network, faults, laws_every_s=1)
 
 
-def _arrivals(draw: Draw, centers: int, capacity: float) -> list[tuple[int, int]]:
+def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int, int]]:
     """Waves of a quarter to four times of what the room can take, somewhere."""
     part = shares(draw, centers)
     loads = [capacity * choice(draw, (0.25, 0.8, 1.2, 2.0, 4.0)) for _ in range(10)]
@@ -57,7 +57,7 @@ def _arrivals(draw: Draw, centers: int, capacity: float) -> list[tuple[int, int]
     return arrivals(draw, LASTS_S, rates)
 
 
-def _fault(draw: Draw, centers: int) -> Fault:
+def _fault(draw: RandomDraw, centers: int) -> Fault:
     kind = choice(draw, KINDS)
     at_s = between(draw, 20, LASTS_S - 60)
     until_s = at_s + choice(draw, (2, 8, 15, 60, 150))

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 Item = TypeVar("Item")
 
 
-class Draw(Protocol):
+class RandomDraw(Protocol):
     """A stream of random numbers; `random.Random` is one."""
 
     def random(self) -> float:
@@ -21,32 +21,32 @@ class Draw(Protocol):
         """So many random bits."""
 
 
-Streams = Callable[[str], Draw]
+Streams = Callable[[str], RandomDraw]
 """Makes the stream of this name; the same name gives the same numbers within one seed."""
 
 
-def exponential(draw: Draw, mean: float) -> float:
+def exponential(draw: RandomDraw, mean: float) -> float:
     """Times between things that know nothing of each other."""
     return -mean * log(1.0 - draw.random())
 
 
-def pareto(draw: Draw, mean: float, shape: float = 1.5) -> float:
+def pareto(draw: RandomDraw, mean: float, shape: float = 1.5) -> float:
     """A heavy tail: most are short, a few are very long. At most 100 times the mean."""
     low = mean * (shape - 1) / shape
     return min(100 * mean, float(low / (1.0 - draw.random()) ** (1 / shape)))
 
 
-def between(draw: Draw, low: int, high: int) -> int:
+def between(draw: RandomDraw, low: int, high: int) -> int:
     """A whole number from low to high, both included."""
     return low + int(draw.random() * (high - low + 1))
 
 
-def choice(draw: Draw, items: Sequence[Item]) -> Item:
+def choice(draw: RandomDraw, items: Sequence[Item]) -> Item:
     """One of them."""
     return items[int(draw.random() * len(items))]
 
 
-def weighted(draw: Draw, sums: Sequence[float]) -> int:
+def weighted(draw: RandomDraw, sums: Sequence[float]) -> int:
     """An index, by ascending sums of weights."""
     point = draw.random() * sums[-1]
     low, high = 0, len(sums) - 1

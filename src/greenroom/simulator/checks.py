@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from greenroom.admission.laws import problems
-from greenroom.admission.line import GRACE_MS
+from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.model.visit import Outcome, Standing
-from greenroom.simulator.escrow import Center, Escrow
 from greenroom.simulator.fairness import fairness
+from greenroom.simulator.lease_model import Center, LeaseModel
 from greenroom.simulator.scenario import START_MS
-from greenroom.simulator.visitor import Visitor
+from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
 
 TOLD_MOST = 3
@@ -41,9 +41,9 @@ class Watch:
         self._stalled_ms = 0
         self._entered = 0
         self._ahead: tuple[int, int, int] | None = None
-        if isinstance(world.door, Escrow):
-            world.door.before_poll, world.door.after_poll = self._polled, self._answered
-        world.on_sample = self._look
+        if isinstance(world.system, LeaseModel):
+            world.system.before_poll, world.system.after_poll = self._polled, self._answered
+        world.on_sample = self._lookahead
 
     def note(self, law: str, problem: str) -> None:
         """Something was wrong."""
@@ -52,23 +52,23 @@ class Watch:
             told.append(f"{(self.world.agenda.now_ms - START_MS) / 1000:.1f} s: {problem}")
             self.world.broken_laws.append(f"{law}, {told[-1]}")
 
-    def _look(self, now_ms: int) -> None:
-        door = self.world.door
+    def _lookahead(self, now_ms: int) -> None:
+        system = self.world.system
         self._stall(now_ms)
-        if (now_ms - START_MS) % (self.world.scenario.laws_every_s * 1000) or not isinstance(door, Escrow):
+        if (now_ms - START_MS) % (self.world.scenario.laws_every_s * 1000) or not isinstance(system, LeaseModel):
             return
-        for problem in problems(door.coordinator, [center.ledger for center in door.centers]):
+        for problem in problems(system.coordinator, [center.ledger for center in system.centers]):
             self.note("I1", problem)
-        self._largest = max(self._largest, door.coordinator.total)
-        leases = [center.ledger.lease for center in door.centers]
-        spendable = sum(lease.permits + min(lease.freed, lease.rho) for lease in leases)
-        in_use = self.world.witness.in_use - self.world.witness.on_trust
+        self._largest = max(self._largest, system.coordinator.total)
+        leases = [center.ledger.lease for center in system.centers]
+        spendable = sum(lease.permits + min(lease.freed, lease.disconnected_rate) for lease in leases)
+        in_use = self.world.ground_truth.in_use - self.world.ground_truth.on_trust
         if spendable + in_use > self._largest:
             self.note("I7", f"{spendable} units could be spent and {in_use} are in use, of {self._largest}")
-        for center in door.centers:
+        for center in system.centers:
             self._keys(center)
 
-    def _polled(self, center: Center, visitor: Visitor, now_ms: int) -> None:
+    def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
         """Somebody in line is about to try: whoever has more people ahead than there are permits, and will be, must not enter.
 
         What the ledger expects, and by which method it runs at this moment, it tells nobody; so this looks inside.
@@ -79,13 +79,13 @@ class Watch:
             return
         due_ms = now_ms - GRACE_MS  # later ones may be swept by this very try
         ahead = sum(1 for slot in line.slots.values() if line.keys[slot] < key and line.attempted[slot] + line.refresh[slot] > due_ms)
-        self._ahead = visitor.number, ahead, ledger.lease.spendable(now_ms) + int(ledger._look)
+        self._ahead = visitor.number, ahead, ledger.lease.spendable(now_ms) + int(ledger._lookahead)
 
-    def _answered(self, center: Center, visitor: Visitor, now_ms: int, outcome: Outcome) -> None:
+    def _answered(self, center: Center, visitor: SimulatedVisitor, now_ms: int, outcome: Outcome) -> None:
         """What there is may have grown during the try, which also sweeps."""
         if self._ahead and outcome.standing is Standing.ADMITTED and self._ahead[0] == visitor.number:
             _, ahead, permits = self._ahead
-            permits = max(permits, center.ledger.lease.spendable(now_ms) + 1 + int(center.ledger._look))
+            permits = max(permits, center.ledger.lease.spendable(now_ms) + 1 + int(center.ledger._lookahead))
             if ahead >= permits:
                 self.note("I4", f"visitor {visitor.number} entered with {permits} permits there or expected, and {ahead} ahead")
         self._ahead = None
@@ -99,25 +99,25 @@ class Watch:
 
     def _stall(self, now_ms: int) -> None:
         """Only where nothing is broken: faults may stop everything for a while."""
-        witness, scenario = self.world.witness, self.world.scenario
-        able = witness.in_use < witness.total and len(witness.minute) < witness.per_minute and witness.waiting > 0
-        if not able or witness.entered != self._entered or scenario.faults or scenario.network.loss:
-            self._stalled_ms, self._entered = now_ms, witness.entered
+        ground_truth, scenario = self.world.ground_truth, self.world.scenario
+        able = ground_truth.in_use < ground_truth.total and len(ground_truth.minute) < ground_truth.per_minute and ground_truth.waiting > 0
+        if not able or ground_truth.entered != self._entered or scenario.faults or scenario.network.loss:
+            self._stalled_ms, self._entered = now_ms, ground_truth.entered
         elif now_ms - self._stalled_ms > STALL_MS:
-            self.note("I5", f"nobody entered for {STALL_MS / 1000:.0f} s although there was room and {witness.waiting} waited")
+            self.note("I5", f"nobody entered for {STALL_MS / 1000:.0f} s although there was room and {ground_truth.waiting} waited")
             self._stalled_ms = now_ms
 
 
 def _active(watch: Watch) -> list[str]:
-    witness = watch.world.witness
-    found = [f"{witness.over_beyond_trust} too many active"] * (witness.over_beyond_trust > 0)
-    if watch.world.scenario.room.strong_sessions and witness.most_on_trust:
-        found.append(f"{witness.most_on_trust} served on trust in strong mode")
+    ground_truth = watch.world.ground_truth
+    found = [f"{ground_truth.over_beyond_trust} too many active"] * (ground_truth.over_beyond_trust > 0)
+    if watch.world.scenario.room.strong_sessions and ground_truth.most_on_trust:
+        found.append(f"{ground_truth.most_on_trust} served on trust in strong mode")
     return found
 
 
 def _minute(watch: Watch) -> list[str]:
-    over = watch.world.witness.over_minute
+    over = watch.world.ground_truth.over_minute
     return [f"{over} too many within 60 s"] * (over > 0)
 
 

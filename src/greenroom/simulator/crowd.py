@@ -3,9 +3,9 @@
 from greenroom.model.visit import Outcome, Standing
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, exponential, pareto
+from greenroom.simulator.ground_truth import GroundTruth
 from greenroom.simulator.scenario import START_MS, Scenario
-from greenroom.simulator.visitor import Door, Visitor
-from greenroom.simulator.witness import Witness
+from greenroom.simulator.visitor import SimulatedVisitor, SystemUnderTest
 
 PAUSE_MS = 60_000
 RELOADS = 10
@@ -19,9 +19,9 @@ AGAIN_MS = 1_000
 class Crowd:
     """All visitors of one scenario, in front of one door."""
 
-    def __init__(self, scenario: Scenario, agenda: Agenda, door: Door, witness: Witness, streams: Streams) -> None:
-        self.visitors: list[Visitor] = []
-        self.guesses: list[tuple[Visitor, int, float, float, float]] = []
+    def __init__(self, scenario: Scenario, agenda: Agenda, system: SystemUnderTest, ground_truth: GroundTruth, streams: Streams) -> None:
+        self.visitors: list[SimulatedVisitor] = []
+        self.guesses: list[tuple[SimulatedVisitor, int, float, float, float]] = []
         """At tries: who, when, and the quartiles in seconds."""
         self.unknown = self.told = 0
         """Answers in line without an estimate, and all answers in line."""
@@ -29,7 +29,7 @@ class Crowd:
         """Visitors whose session was gone before its time."""
         self._habits = scenario.behaviour
         self._renews = not scenario.room.disable_session_renewal
-        self._agenda, self._door, self._witness = agenda, door, witness
+        self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
         self._draw = streams("crowd")
         self._centers = scenario.centers
         self._arrivals = iter(scenario.arrivals)
@@ -39,12 +39,12 @@ class Crowd:
     @property
     def settled(self) -> bool:
         """Whether everybody has come and nobody waits."""
-        return len(self.visitors) >= self._expected and not self._witness.waiting
+        return len(self.visitors) >= self._expected and not self._ground_truth.waiting
 
     @property
     def share_done(self) -> float:
         """Which part of the crowd has come and does not wait."""
-        return (len(self.visitors) - self._witness.waiting) / max(1, self._expected, len(self.visitors))
+        return (len(self.visitors) - self._ground_truth.waiting) / max(1, self._expected, len(self.visitors))
 
     # -- coming --------------------------------------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ class Crowd:
     def _comes(self, center: int) -> None:
         self._next()
         draw, habits, now_ms = self._draw, self._habits, self._agenda.now_ms
-        visitor = Visitor(len(self.visitors) + 1, center, now_ms)
+        visitor = SimulatedVisitor(len(self.visitors) + 1, center, now_ms)
         self.visitors.append(visitor)
         if habits.once and draw.random() < habits.once:
             visitor.once = True
@@ -67,34 +67,34 @@ class Crowd:
         visitor.reloads = bool(habits.reloading) and draw.random() < habits.reloading
         self._ask_to_come(visitor)
 
-    def _ask_to_come(self, visitor: Visitor) -> None:
+    def _ask_to_come(self, visitor: SimulatedVisitor) -> None:
         if self._reach(visitor):
-            self._door.arrive(visitor, self._answered)
+            self._system.arrive(visitor, self._answered)
         else:
             self._agenda.after(AGAIN_MS, self._ask_to_come, visitor)
 
-    def _reach(self, visitor: Visitor) -> bool:
+    def _reach(self, visitor: SimulatedVisitor) -> bool:
         """Routes a request: to the data center of before, to another one if that is gone; False when there is none."""
         if self._habits.moving and self._centers > 1 and visitor.tries and self._draw.random() < self._habits.moving:
             visitor.center = int(self._draw.random() * self._centers)
         for step in range(self._centers):
             center = (visitor.center + step) % self._centers
-            if self._door.open(center):
+            if self._system.open(center):
                 visitor.center = center
                 return True
         return False
 
     # -- waiting -------------------------------------------------------------------------------------------------------------
 
-    def _answered(self, visitor: Visitor, outcome: Outcome) -> None:
+    def _answered(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         now_ms, standing = self._agenda.now_ms, outcome.standing
         if standing is Standing.WAITING:
-            self._witness.held(visitor, now_ms)
+            self._ground_truth.held(visitor, now_ms)
             visitor.tries += 1
             self._note(visitor, outcome, now_ms)
             visitor.attempted_ms, visitor.refresh_ms = now_ms, outcome.refresh_ms
             if visitor.once:
-                self._witness.gone(visitor)
+                self._ground_truth.gone(visitor)
                 return
             self._agenda.after(outcome.refresh_ms or 20_000, self._tries, visitor)
             if visitor.reloads:
@@ -105,7 +105,7 @@ class Crowd:
         else:
             self._enters(visitor, outcome, now_ms)
 
-    def _note(self, visitor: Visitor, outcome: Outcome, now_ms: int) -> None:
+    def _note(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
         """What the visitor was told."""
         if not outcome.position:
             return
@@ -119,40 +119,40 @@ class Crowd:
         elif self._draw.random() < GUESS_SHARE:
             self.guesses.append((visitor, now_ms, estimate.p25_s, estimate.p50_s, estimate.p75_s))
 
-    def _tries(self, visitor: Visitor) -> None:
+    def _tries(self, visitor: SimulatedVisitor) -> None:
         now_ms = self._agenda.now_ms
         if 0 < visitor.gives_up_ms <= now_ms:
-            self._witness.gone(visitor)
+            self._ground_truth.gone(visitor)
             return
         if visitor.pauses and visitor.tries == 3:
             visitor.tries += 1
-            self._witness.gone(visitor)
+            self._ground_truth.gone(visitor)
             self._agenda.after(PAUSE_MS, self._tries, visitor)
         elif self._reach(visitor):
-            self._door.poll(visitor, self._answered)
+            self._system.poll(visitor, self._answered)
         else:
             self._agenda.after(AGAIN_MS, self._tries, visitor)
 
-    def _reloads(self, visitor: Visitor) -> None:
-        if visitor.waits and self._door.open(visitor.center):
-            self._door.peek(visitor, self._peeked)
+    def _reloads(self, visitor: SimulatedVisitor) -> None:
+        if visitor.waits and self._system.open(visitor.center):
+            self._system.peek(visitor, self._peeked)
 
-    def _peeked(self, visitor: Visitor, outcome: Outcome) -> None:
+    def _peeked(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         """Nothing is gained by it; the timer that runs stays."""
 
     # -- inside ----------------------------------------------------------------------------------------------------------------
 
-    def _enters(self, visitor: Visitor, outcome: Outcome, now_ms: int) -> None:
+    def _enters(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
         habits = self._habits
         lasting = pareto if habits.heavy_tail else exponential
-        promised_ms = outcome.expires_ms - self._door.skew_ms(visitor.center)
+        promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
         visitor.done_ms = now_ms + int(1000 * lasting(self._draw, habits.visit_s))
         if not self._renews:
             visitor.done_ms = min(visitor.done_ms, promised_ms - 1)
-        self._witness.entering(visitor, promised_ms, now_ms)
+        self._ground_truth.entering(visitor, promised_ms, now_ms)
         self._browses(visitor)
 
-    def _browses(self, visitor: Visitor) -> None:
+    def _browses(self, visitor: SimulatedVisitor) -> None:
         gap_ms = max(200, int(1000 * exponential(self._draw, self._habits.page_gap_s)))
         now_ms = self._agenda.now_ms
         if now_ms + gap_ms < visitor.done_ms:
@@ -160,13 +160,13 @@ class Crowd:
         elif self._habits.leaving and self._draw.random() < self._habits.leaving:
             self._agenda.at(visitor.done_ms, self._leaves, visitor)
 
-    def _looks(self, visitor: Visitor) -> None:
+    def _looks(self, visitor: SimulatedVisitor) -> None:
         if self._reach(visitor):
-            self._door.view(visitor, self._seen)
+            self._system.view(visitor, self._seen)
         else:
             self._agenda.after(AGAIN_MS, self._looks, visitor)
 
-    def _seen(self, visitor: Visitor, outcome: Outcome) -> None:
+    def _seen(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         now_ms, standing = self._agenda.now_ms, outcome.standing
         if standing is Standing.GONE:
             self.lost += 1
@@ -174,22 +174,22 @@ class Crowd:
         elif standing is Standing.WAITING:  # on the way to another data center
             self._agenda.after(outcome.refresh_ms, self._looks, visitor)
         else:
-            promised_ms = outcome.expires_ms - self._door.skew_ms(visitor.center)
+            promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
             if standing is Standing.ADMITTED:  # a session of its own, because the old one cannot be reached
-                self._witness.entering(visitor, promised_ms, now_ms)
+                self._ground_truth.entering(visitor, promised_ms, now_ms)
             else:
-                self._witness.page(visitor, promised_ms, now_ms)
+                self._ground_truth.page(visitor, promised_ms, now_ms)
             self._browses(visitor)
 
-    def _leaves(self, visitor: Visitor) -> None:
-        if self._door.open(visitor.center):
-            self._door.leave(visitor)
-            self._witness.left(visitor, self._agenda.now_ms)
+    def _leaves(self, visitor: SimulatedVisitor) -> None:
+        if self._system.open(visitor.center):
+            self._system.leave(visitor)
+            self._ground_truth.left(visitor, self._agenda.now_ms)
 
-    def _begins_anew(self, visitor: Visitor) -> None:
+    def _begins_anew(self, visitor: SimulatedVisitor) -> None:
         """The ticket is worth nothing any more: a newcomer, a little later."""
-        self._witness.gone(visitor)
-        again = Visitor(len(self.visitors) + 1, visitor.center, self._agenda.now_ms)
+        self._ground_truth.gone(visitor)
+        again = SimulatedVisitor(len(self.visitors) + 1, visitor.center, self._agenda.now_ms)
         again.gives_up_ms = visitor.gives_up_ms
         self.visitors.append(again)
         self._agenda.after(between(self._draw, 50, 500), self._ask_to_come, again)

@@ -5,7 +5,7 @@ from typing import Any
 
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
-from greenroom.simulator.scenario import Network
+from greenroom.simulator.scenario import NetworkProfile
 
 DOUBLE_LATE_MS = 10_000
 
@@ -13,7 +13,7 @@ DOUBLE_LATE_MS = 10_000
 class Links:
     """One link for each data center."""
 
-    def __init__(self, network: Network, centers: int, agenda: Agenda, streams: Streams) -> None:
+    def __init__(self, network: NetworkProfile, centers: int, agenda: Agenda, streams: Streams) -> None:
         self._network = network
         self._agenda = agenda
         self._draw = streams("network")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from greenroom.simulator.drawing import Panel, page
 from greenroom.simulator.report import quantile
 from greenroom.simulator.scenario import START_MS
-from greenroom.simulator.visitor import Visitor
+from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
 
 WIDE, HIGH = 900, 320
@@ -22,7 +22,7 @@ def picture(world: World) -> str:
 
 def inside(world: World) -> Panel:
     """Active visitors and admissions, under their limits."""
-    series, room = world.witness.series, world.scenario.room
+    series, room = world.ground_truth.series, world.scenario.room
     minutes = [(second / 60, active, minute) for second, active, _, minute in series]
     top = 1.08 * max(room.total_active_users, room.new_users_per_minute, *[max(one[1:]) for one in minutes])
     panel = Panel("Inside", "active visitors, and admissions within the last 60 seconds", (WIDE, HIGH), (0, _end(minutes)), (0, top))
@@ -36,7 +36,7 @@ def inside(world: World) -> Panel:
 
 def waiting(world: World) -> Panel:
     """The line."""
-    points = [(second / 60, float(count)) for second, _, count, _ in world.witness.series]
+    points = [(second / 60, float(count)) for second, _, count, _ in world.ground_truth.series]
     top = 1.08 * max([count for _, count in points], default=1)
     panel = Panel("Waiting", "visitors who were told to wait and are still there", (WIDE, HIGH - 60), (0, _end(points)), (0, top))
     panel.axes("minutes", "visitors")
@@ -79,7 +79,7 @@ def heatmap(world: World) -> Panel:
     return panel
 
 
-def bins(visitors: Sequence[Visitor]) -> tuple[list[list[int]], float, float]:
+def bins(visitors: Sequence[SimulatedVisitor]) -> tuple[list[list[int]], float, float]:
     """Counts by arrival and wait, and both ranges in minutes."""
     last_min = max([(visitor.came_ms - START_MS) / 60_000 for visitor in visitors], default=0.0) or 1.0
     longest_min = max([visitor.wait_s / 60 for visitor in visitors], default=0.0) or 1.0

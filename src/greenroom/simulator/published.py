@@ -21,7 +21,7 @@ from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, weighted
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import Scenario
-from greenroom.simulator.visitor import Then, Visitor
+from greenroom.simulator.visitor import SimulatedVisitor, Then
 
 GENERATIONS = {"even split": 1, "utilisation": 2, "counters": 3}
 CURVE_FACTOR = 1.0
@@ -52,10 +52,10 @@ class Site:
         self.bucket_sent: Counter[int] = Counter()  # since the last picture, from a bucket that was divided
         self.minute = -1
         self.workers = list(range(workers))
-        self.world = World(0, 0, {}, 1.0, {}, 1)
+        self.world = PublishedView(0, 0, {}, 1.0, {}, 1)
 
 
-class World:
+class PublishedView:
     """The picture that a data center has of everything."""
 
     __slots__ = ("active", "anywhere", "buckets", "sent", "shares", "workers")
@@ -66,7 +66,7 @@ class World:
 
 
 class Published:
-    """A `visitor.Door`."""
+    """A `visitor.SystemUnderTest`."""
 
     def __init__(self, generation: int, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams) -> None:
         self._generation = generation
@@ -89,15 +89,15 @@ class Published:
     # -- what visitors ask --------------------------------------------------------------------------------------------------------
 
     def skew_ms(self, center: int) -> int:  # noqa: ARG002 - clocks are taken to be right, in their favour
-        """See `visitor.Door`."""
+        """See `visitor.SystemUnderTest`."""
         return 0
 
     def open(self, center: int) -> bool:
-        """See `visitor.Door`."""
+        """See `visitor.SystemUnderTest`."""
         return not self.sites[center].down
 
-    def arrive(self, visitor: Visitor, then: Then) -> None:
-        """See `visitor.Door`."""
+    def arrive(self, visitor: SimulatedVisitor, then: Then) -> None:
+        """See `visitor.SystemUnderTest`."""
         site, now_ms = self._site(visitor), self._agenda.now_ms
         visitor.key = make_key(now_ms, self._draw.getrandbits(22))
         visitor.latency_ms = between(self._draw, 1, 10) if self._generation == 3 else 0
@@ -108,8 +108,8 @@ class Published:
         else:
             then(visitor, self._hold(visitor, site))
 
-    def poll(self, visitor: Visitor, then: Then) -> None:
-        """See `visitor.Door`."""
+    def poll(self, visitor: SimulatedVisitor, then: Then) -> None:
+        """See `visitor.SystemUnderTest`."""
         site = self._site(visitor)
         bucket = visitor.came_ms // MINUTE_MS
         before = sum(count for other, count in site.world.buckets.items() if other < bucket)
@@ -120,11 +120,11 @@ class Published:
         else:
             then(visitor, self._hold(visitor, site))
 
-    def peek(self, visitor: Visitor, then: Then) -> None:
-        """See `visitor.Door`."""
+    def peek(self, visitor: SimulatedVisitor, then: Then) -> None:
+        """See `visitor.SystemUnderTest`."""
         then(visitor, self._hold(visitor, self._site(visitor)))
 
-    def view(self, visitor: Visitor, then: Then) -> None:
+    def view(self, visitor: SimulatedVisitor, then: Then) -> None:
         """The cookie is proof enough, in any data center."""
         site, now_ms = self._site(visitor), self._agenda.now_ms
         expires_ms = now_ms + self._room.session_ms if not self._room.disable_session_renewal else visitor.promised_ms
@@ -134,18 +134,18 @@ class Published:
         site.sessions[visitor.id] = expires_ms
         then(visitor, Outcome(Standing.ACTIVE, expires_ms, now_ms))
 
-    def leave(self, visitor: Visitor) -> None:
-        """See `visitor.Door`."""
+    def leave(self, visitor: SimulatedVisitor) -> None:
+        """See `visitor.SystemUnderTest`."""
         self._site(visitor).sessions.pop(visitor.id, None)
 
     # -- what goes wrong ------------------------------------------------------------------------------------------------------------
 
     def shut(self, center: int, change: int) -> None:
-        """See `visitor.Door`."""
+        """See `visitor.SystemUnderTest`."""
         self.sites[center].down += change
 
     def lose_books(self, center: int) -> None:
-        """See `visitor.Door`."""
+        """See `visitor.SystemUnderTest`."""
         site = self.sites[center]
         site.sessions, site.waiting, site.sent_by, site.buckets = {}, {}, Counter(), Counter()
 
@@ -154,11 +154,11 @@ class Published:
         self.lose_books(center)
 
     def silence(self, change: int) -> None:
-        """See `visitor.Door`."""
+        """See `visitor.SystemUnderTest`."""
         self._silent += change
 
     def lose_coordinator(self) -> None:
-        """See `visitor.Door`."""
+        """See `visitor.SystemUnderTest`."""
         self._reported.clear()
 
     def worker_dies(self, center: int) -> None:
@@ -168,12 +168,12 @@ class Published:
         site.workers[between(self._draw, 0, len(site.workers) - 1)] = self._workers_born
 
     def configure(self, room: Room) -> None:
-        """See `visitor.Door`."""
+        """See `visitor.SystemUnderTest`."""
         self._room = room
 
     # -- slots --------------------------------------------------------------------------------------------------------------------------
 
-    def _site(self, visitor: Visitor) -> Site:
+    def _site(self, visitor: SimulatedVisitor) -> Site:
         site, minute = self.sites[visitor.center], self._agenda.now_ms // MINUTE_MS
         if site.minute != minute:
             site.minute, site.sent = minute, 0
@@ -184,7 +184,7 @@ class Published:
         """Of this minute: what was free at its beginning or became free since, as far as this data center knows."""
         return min(self._room.total_active_users - (site.world.active - site.world.sent), self._room.new_users_per_minute)
 
-    def _takes_slot(self, visitor: Visitor, site: Site, free: int) -> bool:
+    def _takes_slot(self, visitor: SimulatedVisitor, site: Site, free: int) -> bool:
         """A slot of this minute for a newcomer."""
         own = free * site.world.shares.get(visitor.center, 0.0)
         anywhere = free * site.world.anywhere
@@ -203,7 +203,7 @@ class Published:
             return True
         return False
 
-    def _takes_anywhere(self, visitor: Visitor, slots: float) -> bool:
+    def _takes_anywhere(self, visitor: SimulatedVisitor, slots: float) -> bool:
         minute = self._agenda.now_ms // MINUTE_MS
         if self._anywhere_minute != minute:
             self._anywhere_minute, self._anywhere_sent = minute, 0
@@ -216,7 +216,7 @@ class Published:
             return True
         return False
 
-    def _takes_share(self, visitor: Visitor, site: Site, slots: int) -> bool:
+    def _takes_share(self, visitor: SimulatedVisitor, site: Site, slots: int) -> bool:
         """A slot of a bucket that does not fit as a whole."""
         share = site.world.shares.get(visitor.center, site.world.anywhere / max(1, len(self.sites)))
         counter, parts = -1, 1.0
@@ -227,7 +227,7 @@ class Published:
             return True
         return False
 
-    def _admit(self, visitor: Visitor, site: Site) -> Outcome:
+    def _admit(self, visitor: SimulatedVisitor, site: Site) -> Outcome:
         now_ms = self._agenda.now_ms
         if site.waiting.pop(visitor.id, None):
             site.buckets[visitor.came_ms // MINUTE_MS] -= 1
@@ -237,7 +237,7 @@ class Published:
         expires_ms = site.sessions[visitor.id] = now_ms + self._room.session_ms
         return Outcome(Standing.ADMITTED, expires_ms, now_ms)
 
-    def _hold(self, visitor: Visitor, site: Site) -> Outcome:
+    def _hold(self, visitor: SimulatedVisitor, site: Site) -> Outcome:
         now_ms = self._agenda.now_ms
         bucket = visitor.came_ms // MINUTE_MS
         site.buckets[bucket] += visitor.id not in site.waiting
@@ -283,10 +283,10 @@ class Published:
         workers = sum(len(self.sites[other].workers) for other in self._reported)
         active = sum(one[0] for one in self._reported.values())
         sent = sum(one[1] for one in self._reported.values() if one[4] == minute)
-        picture = World(active, sent, shares, max(0.0, 1 - sum(shares.values())), dict(buckets), workers)
+        picture = PublishedView(active, sent, shares, max(0.0, 1 - sum(shares.values())), dict(buckets), workers)
         self._links.send(number, self._sees, number, picture)
 
-    def _sees(self, number: int, picture: World) -> None:
+    def _sees(self, number: int, picture: PublishedView) -> None:
         site = self.sites[number]
         site.world = picture
         site.bucket_sent.clear()

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from greenroom.simulator.scenario import START_MS
-from greenroom.simulator.visitor import Visitor
+from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SimulationReport:
     """Figures of one run. Shares are between 0 and 1, None where there was nothing to measure."""
 
     name: str
@@ -44,9 +44,9 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
-def report(world: World) -> Report:
+def report(world: World) -> SimulationReport:
     """The figures so far."""
-    scenario, witness, crowd, door = world.scenario, world.witness, world.crowd, world.door
+    scenario, ground_truth, crowd, system = world.scenario, world.ground_truth, world.crowd, world.system
     inside = [visitor for visitor in crowd.visitors if visitor.entered_ms]
     waits = sorted(visitor.wait_s for visitor in inside)
     overtaken = sorted(visitor.overtaken_ms / 1000 for visitor in inside if visitor.overtaken_ms >= 0)
@@ -54,20 +54,20 @@ def report(world: World) -> Report:
     joining = [(visitor, *visitor.guess) for visitor in inside if visitor.guess]
     polls = [guess for guess in crowd.guesses if guess[0].entered_ms]
     seconds = (world.agenda.now_ms - START_MS) / 1000
-    return Report(
+    return SimulationReport(
         scenario.name,
         len(crowd.visitors),
-        witness.entered,
+        ground_truth.entered,
         quantile(waits, 0.5),
         quantile(waits, 0.95),
-        witness.most_active,
-        witness.most_waiting,
-        witness.most_minute,
-        witness.over_active,
-        witness.over_minute,
-        max(0, witness.over_active - max(0, witness.over_beyond_trust)),
-        witness.unused_ms / witness.waited_ms if witness.waited_ms else None,
-        witness.early / max(1, len(crowd.visitors)),
+        ground_truth.most_active,
+        ground_truth.most_waiting,
+        ground_truth.most_minute,
+        ground_truth.over_active,
+        ground_truth.over_minute,
+        max(0, ground_truth.over_active - max(0, ground_truth.over_beyond_trust)),
+        ground_truth.unused_ms / ground_truth.waited_ms if ground_truth.waited_ms else None,
+        ground_truth.early / max(1, len(crowd.visitors)),
         quantile(overtaken, 0.5),
         quantile(overtaken, 0.99),
         relative_error(joining),
@@ -76,14 +76,14 @@ def report(world: World) -> Report:
         crowd.unknown / crowd.told if crowd.told else None,
         sum(latencies) / max(1, len(latencies)),
         quantile(latencies, 0.99),
-        door.global_calls / max(1, witness.entered),
-        door.messages / scenario.centers / seconds,
+        system.global_calls / max(1, ground_truth.entered),
+        system.messages / scenario.centers / seconds,
         crowd.lost,
         world.broken_laws,
     )
 
 
-Guess = tuple[Visitor, int, float, float, float]
+Guess = tuple[SimulatedVisitor, int, float, float, float]
 
 
 def relative_error(guesses: Sequence[Guess]) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 from greenroom.errors import InvalidConfig
 from greenroom.model.room import Room, room_problems
 from greenroom.simulator.arrivals import LASTS_MAX_S
-from greenroom.simulator.scenario import Behaviour, Network, Scenario
+from greenroom.simulator.scenario import Behaviour, NetworkProfile, Scenario
 
 VISIT_S = 120.0
 """Mean time that a visitor looks around and buys, when nobody says better."""
@@ -19,7 +19,7 @@ def sale(limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: in
     if problems:
         raise InvalidConfig(problems)
     room = Room(name="sale", host="*", **limits)
-    return Scenario("sale", room, centers, arrivals, LASTS_MAX_S, behaviour, Network(), ends_with_crowd=True)
+    return Scenario("sale", room, centers, arrivals, LASTS_MAX_S, behaviour, NetworkProfile(), ends_with_crowd=True)
 
 
 def changed(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:

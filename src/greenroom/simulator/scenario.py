@@ -57,7 +57,7 @@ class Behaviour:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NetworkProfile:
     """Between data centers and coordinator, one way."""
 
     least_ms: int = 5
@@ -82,7 +82,7 @@ class Scenario:
     arrivals: list[tuple[int, int]]
     lasts_s: float
     behaviour: Behaviour = field(default_factory=Behaviour)
-    network: Network = field(default_factory=Network)
+    network: NetworkProfile = field(default_factory=NetworkProfile)
     faults: tuple[Fault, ...] = ()
     workers: int = 4
     """Per data center; only the published allocations, which divide slots among workers, take notice."""

@@ -6,7 +6,7 @@ from math import pi, sin
 from greenroom.model.room import Room
 from greenroom.simulator.arrivals import arrivals, shares
 from greenroom.simulator.chance import Streams
-from greenroom.simulator.scenario import Behaviour, Fault, Network, Scenario
+from greenroom.simulator.scenario import Behaviour, Fault, NetworkProfile, Scenario
 
 CENTERS = 20
 L, N = 2_000, 1_200
@@ -115,7 +115,7 @@ def outage(streams: Streams) -> Scenario:
     part = shares(draw, CENTERS)
     large = sorted(range(CENTERS), key=lambda center: -part[center])[1:3]
     found = arrivals(draw, 1500, lambda second: wave(part, second, 200, 1300, 1.2))
-    return Scenario("outage", room(), CENTERS, found, 1800, Behaviour(), Network(), (Fault("outage", 600, 780, tuple(large)),))
+    return Scenario("outage", room(), CENTERS, found, 1800, Behaviour(), NetworkProfile(), (Fault("outage", 600, 780, tuple(large)),))
 
 
 def partition(streams: Streams) -> Scenario:

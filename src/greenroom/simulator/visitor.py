@@ -6,7 +6,7 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
 
 
-class Visitor:
+class SimulatedVisitor:
     """`id`, `key`, `home` and `checked_ms` are what the ticket carries; the rest is known to nobody but the simulation."""
 
     __slots__ = (
@@ -48,11 +48,11 @@ class Visitor:
 class Then(Protocol):
     """Hears the answer to one request: now, or after a call across the world."""
 
-    def __call__(self, visitor: Visitor, outcome: Outcome) -> None:
+    def __call__(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         """Times of the outcome are those of the data center that was asked."""
 
 
-class Door(Protocol):
+class SystemUnderTest(Protocol):
     """Whoever decides: our own protocol, or one of the published ways of dividing slots. Centers are numbers from 0."""
 
     global_calls: int
@@ -66,19 +66,19 @@ class Door(Protocol):
     def open(self, center: int) -> bool:
         """Whether visitors can reach this data center."""
 
-    def arrive(self, visitor: Visitor, then: Then) -> None:
+    def arrive(self, visitor: SimulatedVisitor, then: Then) -> None:
         """A newcomer at `visitor.center`; gives the visitor a key."""
 
-    def poll(self, visitor: Visitor, then: Then) -> None:
+    def poll(self, visitor: SimulatedVisitor, then: Then) -> None:
         """Somebody waiting, in time."""
 
-    def peek(self, visitor: Visitor, then: Then) -> None:
+    def peek(self, visitor: SimulatedVisitor, then: Then) -> None:
         """Somebody waiting, too early."""
 
-    def view(self, visitor: Visitor, then: Then) -> None:
+    def view(self, visitor: SimulatedVisitor, then: Then) -> None:
         """Somebody who was let in asks for a page."""
 
-    def leave(self, visitor: Visitor) -> None:
+    def leave(self, visitor: SimulatedVisitor) -> None:
         """The session ends."""
 
     def shut(self, center: int, change: int) -> None:

@@ -7,12 +7,12 @@ from greenroom.model.room import Room
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.crowd import Crowd
-from greenroom.simulator.escrow import Escrow
+from greenroom.simulator.ground_truth import SAMPLE_MS, GroundTruth
+from greenroom.simulator.lease_model import LeaseModel
 from greenroom.simulator.links import Links
 from greenroom.simulator.published import GENERATIONS, Published
 from greenroom.simulator.scenario import START_MS, Fault, Scenario
-from greenroom.simulator.visitor import Door
-from greenroom.simulator.witness import SAMPLE_MS, Witness
+from greenroom.simulator.visitor import SystemUnderTest
 
 WARM_MS = 5_000
 """Data centers greet the coordinator before the first visitor comes."""
@@ -35,9 +35,9 @@ class World:
         self.algorithm = algorithm
         self.agenda = Agenda(START_MS - WARM_MS)
         self.links = Links(scenario.network, scenario.centers, self.agenda, streams)
-        self.witness = Witness(scenario)
-        self.door = self._make_door(algorithm, streams)
-        self.crowd = Crowd(scenario, self.agenda, self.door, self.witness, streams)
+        self.ground_truth = GroundTruth(scenario)
+        self.system = self._make_door(algorithm, streams)
+        self.crowd = Crowd(scenario, self.agenda, self.system, self.ground_truth, streams)
         self.room = scenario.room
         """As it is at this moment."""
         self.on_sample: Callable[[int], None] | None = None
@@ -48,9 +48,9 @@ class World:
             self._plan(fault)
         self.agenda.at(START_MS, self._sample)
 
-    def _make_door(self, algorithm: str, streams: Streams) -> Door:
+    def _make_door(self, algorithm: str, streams: Streams) -> SystemUnderTest:
         if algorithm == "greenroom":
-            return Escrow(self.scenario, self.agenda, self.links, streams)
+            return LeaseModel(self.scenario, self.agenda, self.links, streams)
         return Published(GENERATIONS[algorithm], self.scenario, self.agenda, self.links, streams)
 
     def run(self, progress: Progress | None = None) -> None:
@@ -70,7 +70,7 @@ class World:
         return (self.agenda.now_ms - START_MS) / 1000
 
     def _sample(self) -> None:
-        self.witness.sample(self.agenda.now_ms)
+        self.ground_truth.sample(self.agenda.now_ms)
         self.agenda.after(SAMPLE_MS, self._sample)
         if self.on_sample:
             self.on_sample(self.agenda.now_ms)
@@ -78,10 +78,10 @@ class World:
     # -- faults ------------------------------------------------------------------------------------------------------------------
 
     def _plan(self, fault: Fault) -> None:
-        deed = DEEDS[fault.kind]
-        self.agenda.at(START_MS + int(fault.at_s * 1000), deed, self, fault, 1)
+        action = FAULT_HANDLERS[fault.kind]
+        self.agenda.at(START_MS + int(fault.at_s * 1000), action, self, fault, 1)
         if fault.until_s:
-            self.agenda.at(START_MS + int(fault.until_s * 1000), deed, self, fault, -1)
+            self.agenda.at(START_MS + int(fault.until_s * 1000), action, self, fault, -1)
 
     def partition(self, fault: Fault, change: int) -> None:
         """Messages between these data centers and the coordinator are lost."""
@@ -92,30 +92,30 @@ class World:
         """The data centers are gone."""
         self.partition(fault, change)
         for center in fault.centers:
-            self.door.shut(center, change)
+            self.system.shut(center, change)
 
     def crash(self, fault: Fault, change: int) -> None:
         """The data centers are gone, and what they knew."""
         for center in fault.centers:
             if change > 0:
-                self.door.lose_books(center)
+                self.system.lose_books(center)
         self.outage(fault, change)
 
     def old_disk(self, fault: Fault, change: int) -> None:
         """The data centers are gone, and come back with what their disks had."""
         for center in fault.centers:
             if change > 0:
-                self.door.restore_old(center)
+                self.system.restore_old(center)
         self.outage(fault, change)
 
     def coordinator_down(self, _: Fault, change: int) -> None:
         """The coordinator is silent."""
-        self.door.silence(change)
+        self.system.silence(change)
 
     def coordinator_loss(self, fault: Fault, change: int) -> None:
         """The coordinator is silent, and has forgotten everything when it is back."""
         if change < 0:
-            self.door.lose_coordinator()
+            self.system.lose_coordinator()
         self.coordinator_down(fault, change)
 
     def loss(self, fault: Fault, change: int) -> None:
@@ -125,7 +125,7 @@ class World:
     def churn(self, fault: Fault, change: int) -> None:
         """Workers come and go until the fault is over."""
         if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:
-            self.door.worker_dies(between(self._draw, 0, self.scenario.centers - 1))
+            self.system.worker_dies(between(self._draw, 0, self.scenario.centers - 1))
             self.agenda.after(between(self._draw, 1, CHURN_MS), self.churn, fault, 1)
 
     def limits(self, fault: Fault, change: int) -> None:
@@ -143,11 +143,11 @@ class World:
 
     def _configure(self, room: Room) -> None:
         self.room = room
-        self.witness.change(room.total_active_users, room.new_users_per_minute)
-        self.door.configure(room)
+        self.ground_truth.change(room.total_active_users, room.new_users_per_minute)
+        self.system.configure(room)
 
 
-DEEDS: dict[str, Callable[[World, Fault, int], None]] = {
+FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
     "partition": World.partition,
     "outage": World.outage,
     "crash": World.crash,

@@ -41,7 +41,7 @@ class DrawFiles:
         self._at_hand: dict[str, Draw] = {}
 
     def seed(self, draw_id: str) -> bytes:
-        """See `ports.Draws`."""
+        """See `ports.DrawStore`."""
         return hmac.digest(self.secret(), f"greenroom draw {draw_id}".encode(), "sha256")
 
     def secret(self) -> bytes:
@@ -66,7 +66,7 @@ class DrawFiles:
     def settle(
         self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
     ) -> None:
-        """See `ports.Draws`."""
+        """See `ports.DrawStore`."""
         try:
             answer: Draw | StorageFailed = self.held(draw_id) or self.keep(hold(here))
         except StorageFailed as error:

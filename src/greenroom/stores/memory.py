@@ -10,10 +10,10 @@ from itertools import islice
 
 import msgspec
 
-from greenroom.admission.coordinator import Coordinator
+from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
-from greenroom.admission.ledger import Ledger
-from greenroom.admission.records import NOBODY, NOTE, RECORD, Memory, pack, remember, snapshot
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack, remember, snapshot
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
@@ -56,7 +56,7 @@ class MemoryLedger:
         self._now_ms = clock.now_ms
         self._getrandbits = getrandbits
         self._journal = journal
-        self.books = Ledger(room, HERE, now_ms, now_ms)
+        self.ledger = Ledger(room, HERE, now_ms, now_ms)
         self.coordinator = Coordinator([HERE], room, now_ms)
         self._retry_ms = 0
         self._dry_ms = self._tick_ms = now_ms
@@ -64,18 +64,18 @@ class MemoryLedger:
 
     @classmethod
     def restore(
-        cls, room: Room, clock: Clock, getrandbits: Callable[[int], int], journal: Journal | None, records: Iterable[bytes] | Memory
+        cls, room: Room, clock: Clock, getrandbits: Callable[[int], int], journal: Journal | None, records: Iterable[bytes] | LedgerMemory
     ) -> "MemoryLedger":
         """A room that remembers: `records` are its payloads from the journal, oldest first, or what `remember` made of them.
 
-        The clock must not be behind `Memory.latest_ms`. Raises ValueError for payloads that are not records.
+        The clock must not be behind `LedgerMemory.latest_ms`. Raises ValueError for payloads that are not records.
         """
-        memory = records if isinstance(records, Memory) else remember(records)
+        memory = records if isinstance(records, LedgerMemory) else remember(records)
         ledger = cls(room, clock, getrandbits, journal)
         now_ms = clock.now_ms()
-        ledger.books = Ledger(room, HERE, now_ms, now_ms)
+        ledger.ledger = Ledger(room, HERE, now_ms, now_ms)
         ledger.coordinator = Coordinator([HERE], room, now_ms)
-        ledger.books.restore(memory, now_ms)
+        ledger.ledger.restore(memory, now_ms)
         ledger._write_log()
         ledger._exchange(now_ms)
         return ledger
@@ -83,63 +83,63 @@ class MemoryLedger:
     # -- the Ledger port ------------------------------------------------------------------------------------------------------
 
     def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:  # noqa: ARG002 - a newcomer's key counts when the ticket comes back
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         now_ms = self._now_ms()
-        books = self.books
-        if now_ms >= self._dry_ms and books.wants_permits():
+        ledger = self.ledger
+        if now_ms >= self._dry_ms and ledger.wants_permits():
             self._exchange(now_ms)
-        luck = self._getrandbits(64)
-        outcome = books.arrive(ticket_id, now_ms, luck)
-        then(self._written(outcome, now_ms, luck) if books.log else outcome)
+        random_bits = self._getrandbits(64)
+        outcome = ledger.arrive(ticket_id, now_ms, random_bits)
+        then(self._written(outcome, now_ms, random_bits) if ledger.log else outcome)
 
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         now_ms = self._now_ms()
-        books = self.books
-        if now_ms >= self._dry_ms and books.wants_permits():
+        ledger = self.ledger
+        if now_ms >= self._dry_ms and ledger.wants_permits():
             self._exchange(now_ms)
-        luck = self._getrandbits(64)
-        outcome = books.poll(ticket_id, key, now_ms, luck)
-        then(self._written(outcome, now_ms, luck) if books.log else outcome)
+        random_bits = self._getrandbits(64)
+        outcome = ledger.poll(ticket_id, key, now_ms, random_bits)
+        then(self._written(outcome, now_ms, random_bits) if ledger.log else outcome)
 
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.Ledger`."""
-        then(self.books.peek(ticket_id, key, self._now_ms(), self._getrandbits(64)))
+        """See `ports.LedgerPort`."""
+        then(self.ledger.peek(ticket_id, key, self._now_ms(), self._getrandbits(64)))
 
     def view(self, ticket_id: bytes, then: Then) -> None:
-        """See `ports.Ledger`."""
-        books = self.books
-        outcome = books.view(ticket_id, self._now_ms())
-        if books.log:
+        """See `ports.LedgerPort`."""
+        ledger = self.ledger
+        outcome = ledger.view(ticket_id, self._now_ms())
+        if ledger.log:
             self._write_log()
         then(outcome)
 
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:  # noqa: ARG002 - there is no other one
-        """See `ports.Ledger`: one process is one data center."""
+        """See `ports.LedgerPort`: one process is one data center."""
         then(Outcome(Standing.GONE))
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:  # noqa: ARG002 - this ledger finds the place by its id
-        """See `ports.Ledger`."""
-        self.books.leave(ticket_id, self._now_ms())
+        """See `ports.LedgerPort`."""
+        self.ledger.leave(ticket_id, self._now_ms())
         self._write_log()
 
     def configure(self, room: Room) -> None:
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         now_ms = self._now_ms()
         self._room = room
-        self.books.configure(room, now_ms)
+        self.ledger.configure(room, now_ms)
         self.coordinator.configure(room)
         self.tick()
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """See `ports.Ledger`."""
-        self.books.sweep(self._now_ms())
+        """See `ports.LedgerPort`."""
+        self.ledger.sweep(self._now_ms())
         self._write_log()
-        then([ticket_id for ticket_id, theirs in self.books.line.in_order() if theirs < key])
+        then([ticket_id for ticket_id, theirs in self.ledger.line.in_order() if theirs < key])
 
     def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        """See `ports.Ledger`."""
-        self.books.rekey(keys)
+        """See `ports.LedgerPort`."""
+        self.ledger.rekey(keys)
         then(self._write_log())
 
     # -- for the process around it --------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class MemoryLedger:
     @property
     def storage_failed(self) -> bool:
         """Whether nobody is let in because nothing can be written down."""
-        return self.books.halted
+        return self.ledger.halted
 
     def tick(self) -> int:
         """Everything that time alone brings about: ends of sessions, ghosts, new permits, another trial of the disk.
@@ -160,72 +160,74 @@ class MemoryLedger:
         Returns when to tick next, in milliseconds of the clock.
         """
         now_ms = self._now_ms()
-        books = self.books
-        books.sweep(now_ms)
+        ledger = self.ledger
+        ledger.sweep(now_ms)
         self._write_log()
-        if books.halted and now_ms >= self._retry_ms:
+        if ledger.halted and now_ms >= self._retry_ms:
             self._try_again(now_ms)
         self._exchange(now_ms)
         return self._tick_ms
 
     def gauges(self) -> Gauges:
         """Counts of this moment; active may include sessions that ended within the last quarter of a second."""
-        books = self.books
-        books.lease.trim(self._now_ms())
-        return Gauges(len(books.sessions.inside), len(books.line), books.called, books.lease.permits, len(books.lease.window), books.halted)
+        ledger = self.ledger
+        ledger.lease.trim(self._now_ms())
+        return Gauges(
+            len(ledger.sessions.inside), len(ledger.line), ledger.called, ledger.lease.permits, len(ledger.lease.window), ledger.halted
+        )
 
     def snapshot(self) -> Iterator[bytes]:
         """Payloads that stand for everything written so far; taken at this moment, whenever they are read."""
-        memory = self.books.memory(self._now_ms())
+        memory = self.ledger.memory(self._now_ms())
         memory.spent = dict(memory.spent)
         return _payloads(memory)
 
     def live_bytes(self) -> int:
         """About how long a snapshot is, cheaply."""
-        books = self.books
-        records = 1 + len(books.line) + len(books.sessions.inside) + len(books.sessions.spent) + len(books.lease.window)
+        ledger = self.ledger
+        records = 1 + len(ledger.line) + len(ledger.sessions.inside) + len(ledger.sessions.spent) + len(ledger.lease.window)
         return records * RECORD.size
 
     def problems(self) -> list[str]:
         """Which laws of conservation do not hold; always empty."""
-        return problems(self.coordinator, [self.books])
+        return problems(self.coordinator, [self.ledger])
 
     # -- inside -----------------------------------------------------------------------------------------------------------------
 
     def _exchange(self, now_ms: int) -> None:
         """A sync; in one process the messages are handed over. Once more when the answer called something back."""
-        books = self.books
+        ledger = self.ledger
         for _ in range(3):
-            books.apply(self.coordinator.sync(books.report(now_ms), now_ms, self._getrandbits(64)), now_ms)
-            if not books.lease.surplus:
+            ledger.apply(self.coordinator.sync(ledger.report(now_ms), now_ms, self._getrandbits(64)), now_ms)
+            if not ledger.lease.surplus:
                 break
-        rate = max(books.arrivals_per_s, self._room.new_users_per_minute / 60 if books.line.slots else 0.0)
+        rate = max(ledger.arrivals_per_s, self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0)
         pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, 500 / rate)) if rate > 0 else SYNC_MOST_MS
         self._dry_ms, self._tick_ms = now_ms + DRY_MS, now_ms + int(pause_ms)
 
-    def _written(self, outcome: Outcome, now_ms: int, luck: int) -> Outcome:
+    def _written(self, outcome: Outcome, now_ms: int, random_bits: int) -> Outcome:
         """The answer once it is written down, or the answer when it cannot be."""
         if self._write_log():
             return outcome
         if outcome.standing is Standing.ADMITTED:
-            return self.books.undo(now_ms, luck)
+            return self.ledger.undo(now_ms, random_bits)
         return msgspec.structs.replace(outcome, storage_failed=True, estimate=None) if outcome.standing is Standing.WAITING else outcome
 
     def _write_log(self) -> bool:
-        books = self.books
-        if not books.log:
+        ledger = self.ledger
+        if not ledger.log:
             return True
-        records = books.log.copy()
-        books.log.clear()
+        records = ledger.log.copy()
+        ledger.log.clear()
         if self._journal is None:
             return True
-        if books.halted:  # the room is written down afresh when the disk is back
+        if ledger.halted:  # the room is written down afresh when the disk is back
             return False
         try:
             for start in range(0, len(records), SNAPSHOT_RECORDS):  # a draw moves everybody at once
                 self._journal.append(b"".join(records[start : start + SNAPSHOT_RECORDS]))
         except StorageFailed:
-            books.halted = True
+            ledger.halted = True
             self._retry_ms = self._now_ms() + RETRY_MS
             return False
         return True
@@ -240,10 +242,10 @@ class MemoryLedger:
                 self._journal.append(payload)
         except StorageFailed:
             return
-        self.books.halted = False
+        self.ledger.halted = False
 
 
-def _payloads(memory: Memory) -> Iterator[bytes]:
+def _payloads(memory: LedgerMemory) -> Iterator[bytes]:
     records = snapshot(memory)
     while payload := b"".join(islice(records, SNAPSHOT_RECORDS)):
         yield payload

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from greenroom.admission.records import Memory, remember
+from greenroom.admission.records import LedgerMemory, remember
 from greenroom.ports import Journal
 
 
@@ -27,7 +27,7 @@ class RoomJournal:
             yield self._head + payload
 
 
-def memories(payloads: Iterable[bytes]) -> dict[str, Memory]:
+def memories(payloads: Iterable[bytes]) -> dict[str, LedgerMemory]:
     """Room id -> what all its records add up to. A payload that is not a room's is left out: it costs at most its own visitors."""
     by_room: dict[bytes, list[bytes]] = {}
     for payload in payloads:

@@ -1,11 +1,11 @@
-"""Keeps the books of one data center in step with the coordinator, whichever process that is.
+"""Keeps the ledgers of one data center in step with the coordinator, whichever process that is.
 
-In each data center one process at a time has the turn to sync (`RedisTurn`). It reads the reports of all rooms that are due, brings them
-to the office in one letter, waits for the answer and puts it on the books, and only then reads the next reports: an answer is never
-newer than the report it answers. If nobody holds office, whoever brings a letter takes it, so a coordinator is missed by those who
-need one and looked for by nobody else.
+In each data center one process at a time holds the sync lock. It reads the reports of all rooms that are due, sends them to the leader as
+one batch, waits for the answer and gives it to the ledgers, and only then reads the next reports: an answer is never newer than the
+report it answers. If no process holds the leader lease, the process that sends a batch takes it, so a missing coordinator is noticed by
+those who need one.
 
-A process without the turn passes its visitors' wishes on to the one that has it.
+A process without the sync lock passes its visitors' permit requests on to the one that holds it.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from zlib import crc32
 
 import msgspec
 
-from greenroom.admission.messages import SyncDown
+from greenroom.admission.messages.sync import SyncDown
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
-from greenroom.ports import Books
-from greenroom.stores.redis.office import RedisOffice
-from greenroom.stores.redis.turn import TURN_MS, RedisTurn, Wish
-from greenroom.sync.host import Host
-from greenroom.sync.letters import Report, answer_of, encode
-from greenroom.sync.rota import SLOT_MS, SLOTS_MOST, Rota
+from greenroom.ports import LedgerStore
+from greenroom.stores.redis.leader_lease import RedisLeaderLease
+from greenroom.stores.redis.sync_lock import LOCK_MS, PermitRequest, RedisSyncLock
+from greenroom.sync.batch import ReportBatch, answer_of, encode
+from greenroom.sync.leader_loop import LeaderLoop
+from greenroom.sync.schedule import SLOT_MS, SLOTS_MOST, SyncSchedule
 
 LOOK_S = 0.5
 """How often a process without the turn looks whether it is free, and one with it takes it again."""
@@ -44,11 +44,11 @@ class Contact(msgspec.Struct, frozen=True):
     """How a data center stands with the coordinator, as one process knows it."""
 
     data_center: str
-    turn: bool  # this process syncs
-    office: bool  # this process is the coordinator
-    holder: str  # of the office, as far as known
+    syncing: bool  # this process syncs
+    leader: bool  # this process is the coordinator
+    holder: str  # of the leader lease, as far as known
     answered_age_ms: int | None  # since the newest answer; None: this process has never had one
-    letters: int  # brought, since the start
+    batches: int  # brought, since the start
     unanswered: int  # of those
 
 
@@ -59,19 +59,19 @@ class DataCenterSync:
         self,
         name: str,
         process: str,
-        books: Books,
+        ledgers: LedgerStore,
         rooms: Callable[[], Mapping[str, Room]],
-        office: RedisOffice,
-        turn: RedisTurn,
-        host: Host,
+        leader_lease: RedisLeaderLease,
+        turn: RedisSyncLock,
+        host: LeaderLoop,
         on_error: Callable[[BaseException], None],
     ) -> None:
         """`process` names this process among all of the world; `rooms` gives the rooms that are open here, by id."""
         self.name, self.process = name, process
-        self._books, self._rooms = books, rooms
-        self._office, self._turn, self._host = office, turn, host
+        self._ledgers, self._rooms = ledgers, rooms
+        self._leader_lease, self._turn, self._leader_loop = leader_lease, turn, host
         self._on_error = on_error
-        self._rota = Rota(crc32(name.encode()) % (SLOT_MS * SLOTS_MOST))
+        self._schedule = SyncSchedule(crc32(name.encode()) % (SLOT_MS * SLOTS_MOST))
         self._mine_until = 0.0
         self._holder = ""
         self._answered: float | None = None
@@ -91,7 +91,7 @@ class DataCenterSync:
     def contact(self) -> Contact:
         """For operators."""
         age_ms = None if self._answered is None else int((time.monotonic() - self._answered) * 1000)
-        return Contact(self.name, self.mine, self._host.term is not None, self._holder, age_ms, self._letters, self._unanswered)
+        return Contact(self.name, self.mine, self._leader_loop.term is not None, self._holder, age_ms, self._letters, self._unanswered)
 
     async def run(self) -> None:
         """Until cancelled; then the turn and the office are given to whoever comes next."""
@@ -110,7 +110,7 @@ class DataCenterSync:
             future = self._borrowers.get(room_id)
             if future is None:
                 future = self._borrowers[room_id] = asyncio.get_running_loop().create_future()
-            self._rota.wish(room_id, want)
+            self._schedule.wish(room_id, want)
             self._wished.set()
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(asyncio.shield(future), BORROW_S)
@@ -127,7 +127,7 @@ class DataCenterSync:
             asked = time.monotonic()
             try:
                 mine = await self._turn.take()
-                self._mine_until = asked + TURN_MS / 1000 if mine else 0.0
+                self._mine_until = asked + LOCK_MS / 1000 if mine else 0.0
             except StorageFailed as error:
                 self._on_error(error)
             await asyncio.sleep(LOOK_S)
@@ -138,13 +138,13 @@ class DataCenterSync:
                 await asyncio.sleep(RETRY_S)
                 continue
             room_ids = self._rooms().keys()
-            wants = self._rota.due(_now_ms(), room_ids)
+            wants = self._schedule.due(_now_ms(), room_ids)
             if wants:
                 await self._exchange(wants)
             else:
                 self._wished.clear()
                 with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._wished.wait(), min(self._rota.rest_ms(_now_ms(), room_ids) / 1000, LOOK_S))
+                    await asyncio.wait_for(self._wished.wait(), min(self._schedule.rest_ms(_now_ms(), room_ids) / 1000, LOOK_S))
 
     async def _listen(self) -> None:
         """Wishes of the other processes."""
@@ -159,9 +159,9 @@ class DataCenterSync:
                 self._on_error(error)
                 await asyncio.sleep(RETRY_S)
 
-    def _take(self, wish: Wish) -> None:
+    def _take(self, wish: PermitRequest) -> None:
         self._thankful.add(wish.process)
-        self._rota.wish(wish.room_id, wish.want)
+        self._schedule.wish(wish.room_id, wish.want)
         self._wished.set()
 
     # -- one exchange ----------------------------------------------------------------------------------------------------------------
@@ -183,27 +183,27 @@ class DataCenterSync:
                 await self._turn.fulfil(thankful)
 
     async def _write_and_read(self, wants: Mapping[str, int]) -> None:
-        self._rota.keep(self._rooms())
-        ups = await self._books.sync_up(wants)
+        self._schedule.keep(self._rooms())
+        ups = await self._ledgers.sync_up(wants)
         if not ups:
             return
         for room_id, up in ups.items():
-            self._rota.told(room_id, up, _now_ms())
+            self._schedule.told(room_id, up, _now_ms())
         self._number += 1
         self._letters += 1
-        await self._bring(encode(Report(self._number, ups)))
+        await self._bring(encode(ReportBatch(self._number, ups)))
         downs = await self._answer()
         if downs is None:
             self._unanswered += 1
             return
-        await self._books.sync_down(downs)
+        await self._ledgers.sync_down(downs)
         self._answered = time.monotonic()
 
     async def _answer(self) -> Mapping[str, SyncDown] | None:
         """The answer to the newest letter. One to an earlier letter is of no use any more: counters are absolute."""
         until = time.monotonic() + ANSWER_MS / 1000
         while (left := until - time.monotonic()) > 0:
-            sealed = await self._office.answer(self.name, min(left, KNOCK_S))
+            sealed = await self._leader_lease.answer(self.name, min(left, KNOCK_S))
             if sealed is None:
                 await self._bring(b"")
                 continue
@@ -216,12 +216,12 @@ class DataCenterSync:
                 return answer.rooms
         return None
 
-    async def _bring(self, letter: bytes) -> None:
+    async def _bring(self, batch: bytes) -> None:
         """And takes office if nobody holds it."""
-        brought = await self._office.bring(self.name, letter, self.process)
-        self._holder = brought.holder
-        if brought.term and (self._term is None or self._term.done()):
-            self._term = asyncio.create_task(self._host.serve(brought.term))
+        delivery = await self._leader_lease.bring(self.name, batch, self.process)
+        self._holder = delivery.holder
+        if delivery.term and (self._term is None or self._term.done()):
+            self._term = asyncio.create_task(self._leader_loop.serve(delivery.term))
 
     async def _borrow_far(self, room_id: str, want: int) -> None:
         try:
@@ -232,7 +232,7 @@ class DataCenterSync:
             del self._far_borrowers[room_id]
 
     async def _hand_over(self) -> None:
-        await self._host.resign()
+        await self._leader_loop.resign()
         if self._term:
             self._term.cancel()
             await asyncio.gather(self._term, return_exceptions=True)

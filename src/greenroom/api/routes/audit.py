@@ -3,17 +3,17 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from greenroom.api.asked import AtDesk, Paged
-from greenroom.api.described import told
+from greenroom.api.dependencies import Paged, WithConfig
 from greenroom.api.envelope import answered
+from greenroom.api.openapi import told
 from greenroom.control import audit
 
 router = APIRouter(tags=["audit log"])
 
 
 @router.get("/accounts/{account_id}/audit_logs", **told("[AuditEntry]", may="read", info="Batch"))
-def list_entries(desk: AtDesk, page: Paged, account_id: str) -> Response:
+def list_entries(config_service: WithConfig, page: Paged, account_id: str) -> Response:
     """Look at what was changed, newest first."""
     del account_id  # there is one, and May has looked at it
-    shown = audit.page(desk.store, (page.page - 1) * page.per_page, page.per_page)
+    shown = audit.page(config_service.store, (page.page - 1) * page.per_page, page.per_page)
     return answered(shown, {"page": page.page, "per_page": page.per_page, "count": len(shown)})

@@ -3,9 +3,9 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from greenroom.api.asked import AtDesk, Document, Editor, Paged
-from greenroom.api.described import told
+from greenroom.api.dependencies import Document, Editor, Paged, WithConfig
 from greenroom.api.envelope import answered
+from greenroom.api.openapi import told
 from greenroom.control import events
 from greenroom.control.rooms import room_of
 
@@ -13,45 +13,49 @@ router = APIRouter(tags=["events"], prefix="/zones/{zone_id}/waiting_rooms/{wait
 
 
 @router.get("", **told("[Event]", info="Page", may="read"))
-def list_events(desk: AtDesk, page: Paged, zone_id: str, waiting_room_id: str) -> Response:
+def list_events(config_service: WithConfig, page: Paged, zone_id: str, waiting_room_id: str) -> Response:
     """List the events of a waiting room."""
-    known = desk.look(lambda known: known)
+    known = config_service.look(lambda known: known)
     room_of(known, zone_id, waiting_room_id)
     shown, info = page.cut(known.events.of(waiting_room_id))
     return answered([events.show(entry) for entry in shown], info)
 
 
 @router.post("", **told("Event", body="EventCreate"))
-def create_event(caller: Editor, desk: AtDesk, document: Document, zone_id: str, waiting_room_id: str) -> Response:
+def create_event(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
     """Make an event."""
-    return answered(desk.change(caller.author, events.create(zone_id, waiting_room_id, document)))
+    return answered(config_service.change(caller.author, events.create(zone_id, waiting_room_id, document)))
 
 
 @router.get("/{event_id}", **told("Event", may="read"))
-def get_event(desk: AtDesk, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
+def get_event(config_service: WithConfig, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
     """Look at an event."""
-    return answered(desk.look(lambda known: events.show(events.event_of(known, zone_id, waiting_room_id, event_id))))
+    return answered(config_service.look(lambda known: events.show(events.event_of(known, zone_id, waiting_room_id, event_id))))
 
 
 @router.put("/{event_id}", **told("Event", body="EventCreate"))
-def put_event(caller: Editor, desk: AtDesk, document: Document, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
+def put_event(
+    caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str, event_id: str
+) -> Response:
     """Write an event anew."""
-    return answered(desk.change(caller.author, events.change(zone_id, waiting_room_id, event_id, document, whole=True)))
+    return answered(config_service.change(caller.author, events.change(zone_id, waiting_room_id, event_id, document, whole=True)))
 
 
 @router.patch("/{event_id}", **told("Event", body="EventEdit"))
-def edit_event(caller: Editor, desk: AtDesk, document: Document, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
+def edit_event(
+    caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str, event_id: str
+) -> Response:
     """Change some fields of an event."""
-    return answered(desk.change(caller.author, events.change(zone_id, waiting_room_id, event_id, document, whole=False)))
+    return answered(config_service.change(caller.author, events.change(zone_id, waiting_room_id, event_id, document, whole=False)))
 
 
 @router.delete("/{event_id}", **told("Id", change=True))
-def delete_event(caller: Editor, desk: AtDesk, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
+def delete_event(caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
     """Take an event away."""
-    return answered(desk.change(caller.author, events.delete(zone_id, waiting_room_id, event_id)))
+    return answered(config_service.change(caller.author, events.delete(zone_id, waiting_room_id, event_id)))
 
 
 @router.get("/{event_id}/details", **told("EventDetails", may="read"))
-def get_details(desk: AtDesk, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
+def get_details(config_service: WithConfig, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
     """Look at what an event comes to together with its room."""
-    return answered(desk.look(lambda known: events.details(known, events.event_of(known, zone_id, waiting_room_id, event_id))))
+    return answered(config_service.look(lambda known: events.details(known, events.event_of(known, zone_id, waiting_room_id, event_id))))

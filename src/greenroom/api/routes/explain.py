@@ -6,10 +6,20 @@ from fastapi import APIRouter, Query, Request
 from pydantic import StringConstraints
 from starlette.responses import Response
 
-from greenroom.api.described import told
 from greenroom.api.envelope import answered
-from greenroom.control.explaining import CLIENT, CLIENT_MAX, HEADER_MAX, HEADERS_MAX, METHOD_MAX, URL_MAX, Asked, Explains, as_plain
-from greenroom.control.refusals import Code, Fault, Refused
+from greenroom.api.openapi import told
+from greenroom.control.explain_request import (
+    CLIENT,
+    CLIENT_MAX,
+    HEADER_MAX,
+    HEADERS_MAX,
+    METHOD_MAX,
+    URL_MAX,
+    ExplainRequest,
+    Explains,
+    as_plain,
+)
+from greenroom.control.refusals import ApiFault, Code, Refused
 
 router = APIRouter(tags=["route tester"])
 
@@ -27,7 +37,7 @@ async def explain_request(
     """Explain a request. Which room covers it and why, which rule holds, which settings count, what the visitor would get."""
     explains: Explains | None = request.app.state.explains
     if explains is None:
-        raise Refused(Fault(Code.UNAVAILABLE, "nobody serves visitors here"))
+        raise Refused(ApiFault(Code.UNAVAILABLE, "nobody serves visitors here"))
     pairs = (line.partition(":") for line in header or ())
-    asked = Asked(url, method, tuple((name.strip(), value.strip()) for name, _, value in pairs), client)
+    asked = ExplainRequest(url, method, tuple((name.strip(), value.strip()) for name, _, value in pairs), client)
     return answered(as_plain(explains.explain(asked)))

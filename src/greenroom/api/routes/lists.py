@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from greenroom.api.asked import AtDesk, Document, Editor, Items
-from greenroom.api.described import told
+from greenroom.api.dependencies import Document, Editor, JsonItems, WithConfig
 from greenroom.api.envelope import answered
+from greenroom.api.openapi import told
 from greenroom.control import list_items, lists
 from greenroom.control.list_items import PER_PAGE_MAX, Catalogue, Operations
 
@@ -34,15 +34,15 @@ router = APIRouter(tags=["lists"], prefix="/accounts/{account_id}/rules/lists", 
 
 
 @router.get("", **told("[List]", may="read"))
-def list_lists(desk: AtDesk) -> Response:
+def list_lists(config_service: WithConfig) -> Response:
     """List the lists."""
-    return answered(desk.look(lambda known: [lists.show(known, entry) for entry in known.lists.values()]))
+    return answered(config_service.look(lambda known: [lists.show(known, entry) for entry in known.lists.values()]))
 
 
 @router.post("", **told("List", body="ListCreate"))
-def create_list(caller: Editor, desk: AtDesk, document: Document) -> Response:
+def create_list(caller: Editor, config_service: WithConfig, document: Document) -> Response:
     """Make a list."""
-    return answered(desk.change(caller.author, lists.create(document)))
+    return answered(config_service.change(caller.author, lists.create(document)))
 
 
 @router.get("/bulk_operations/{operation_id}", **told("Operation", may="read"))
@@ -52,36 +52,36 @@ def get_operation(done: Done, operation_id: str) -> Response:
 
 
 @router.get("/{list_id}", **told("List", may="read"))
-def get_list(desk: AtDesk, list_id: str) -> Response:
+def get_list(config_service: WithConfig, list_id: str) -> Response:
     """Look at a list."""
-    return answered(desk.look(lambda known: lists.show(known, lists.list_of(known, list_id))))
+    return answered(config_service.look(lambda known: lists.show(known, lists.list_of(known, list_id))))
 
 
 @router.put("/{list_id}", **told("List", body="ListEdit"))
-def put_list(caller: Editor, desk: AtDesk, document: Document, list_id: str) -> Response:
+def put_list(caller: Editor, config_service: WithConfig, document: Document, list_id: str) -> Response:
     """Describe a list anew."""
-    return answered(desk.change(caller.author, lists.edit(list_id, document)))
+    return answered(config_service.change(caller.author, lists.edit(list_id, document)))
 
 
 @router.delete("/{list_id}", **told("Id", change=True))
-def delete_list(caller: Editor, desk: AtDesk, list_id: str) -> Response:
+def delete_list(caller: Editor, config_service: WithConfig, list_id: str) -> Response:
     """Take a list away that no rule refers to."""
-    return answered(desk.change(caller.author, lists.delete(list_id)))
+    return answered(config_service.change(caller.author, lists.delete(list_id)))
 
 
 @router.get("/{list_id}/items", **told("[ListItem]", info="Cursor", may="read"))
 def get_items(
-    desk: AtDesk,
+    config_service: WithConfig,
     catalogue: Annotated[Catalogue, Depends(_catalogue)],
     list_id: str,
     cursor: Annotated[str, Query(max_length=1_000, description="As the page before said; without: from the first item.")] = "",
-    per_page: Annotated[int, Query(ge=1, le=PER_PAGE_MAX, description="Items on a page.")] = PER_PAGE_MAX,
+    per_page: Annotated[int, Query(ge=1, le=PER_PAGE_MAX, description="JsonItems on a page.")] = PER_PAGE_MAX,
     search: Annotated[
         str, Query(max_length=300, description="Beginning of an address, part of a host name, or exact number of a system.")
     ] = "",
 ) -> Response:
     """List the items of a list in their order."""
-    known = desk.look(lambda known: known)
+    known = config_service.look(lambda known: known)
     found = catalogue.slice(known, list_id, cursor, per_page, search)
     kind = lists.list_of(known, list_id).record.kind
     cursors = {word: value for word, value in (("before", found.before), ("after", found.after)) if value}
@@ -89,24 +89,24 @@ def get_items(
 
 
 @router.post("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
-def add_items(caller: Editor, desk: AtDesk, done: Done, items: Items, list_id: str) -> Response:
+def add_items(caller: Editor, config_service: WithConfig, done: Done, items: JsonItems, list_id: str) -> Response:
     """Add items to a list."""
-    return answered(desk.change(caller.author, list_items.add(list_id, items, done, whole=False)))
+    return answered(config_service.change(caller.author, list_items.add(list_id, items, done, whole=False)))
 
 
 @router.put("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
-def put_items(caller: Editor, desk: AtDesk, done: Done, items: Items, list_id: str) -> Response:
+def put_items(caller: Editor, config_service: WithConfig, done: Done, items: JsonItems, list_id: str) -> Response:
     """Write the items of a list anew."""
-    return answered(desk.change(caller.author, list_items.add(list_id, items, done, whole=True)))
+    return answered(config_service.change(caller.author, list_items.add(list_id, items, done, whole=True)))
 
 
 @router.delete("/{list_id}/items", **told("OperationId", body="ListItemDeletion"))
-def delete_items(caller: Editor, desk: AtDesk, done: Done, items: Items, list_id: str) -> Response:
+def delete_items(caller: Editor, config_service: WithConfig, done: Done, items: JsonItems, list_id: str) -> Response:
     """Take items out of a list."""
-    return answered(desk.change(caller.author, list_items.remove(list_id, items, done)))
+    return answered(config_service.change(caller.author, list_items.remove(list_id, items, done)))
 
 
 @router.get("/{list_id}/items/{item_id}", **told("ListItem", may="read"))
-def get_item(desk: AtDesk, list_id: str, item_id: str) -> Response:
+def get_item(config_service: WithConfig, list_id: str, item_id: str) -> Response:
     """Look at one item."""
-    return answered(desk.look(lambda known: list_items.item_of(known, list_id, item_id)))
+    return answered(config_service.look(lambda known: list_items.item_of(known, list_id, item_id)))

@@ -4,9 +4,9 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from greenroom.api.asked import AtDesk, Document, Editor, FilteredReader, Paged
-from greenroom.api.described import told
+from greenroom.api.dependencies import Document, Editor, FilteredReader, Paged, WithConfig
 from greenroom.api.envelope import answered
+from greenroom.api.openapi import told
 from greenroom.control import room_status, rooms
 from greenroom.control.state import Observed
 from greenroom.control.zones import zone_of
@@ -17,58 +17,58 @@ ROOM = "/zones/{zone_id}/waiting_rooms/{waiting_room_id}"
 
 
 @router.get("/zones/{zone_id}/waiting_rooms", **told("[Room]", info="Page", may="read"))
-def list_zone_rooms(desk: AtDesk, page: Paged, zone_id: str) -> Response:
+def list_zone_rooms(config_service: WithConfig, page: Paged, zone_id: str) -> Response:
     """List the waiting rooms of a zone."""
-    known = desk.look(lambda known: known)
+    known = config_service.look(lambda known: known)
     zone_of(known, zone_id)
     shown, info = page.cut(known.rooms.of(zone_id))
-    return answered([rooms.show(known, entry, desk.clock.now_ms()) for entry in shown], info)
+    return answered([rooms.show(known, entry, config_service.clock.now_ms()) for entry in shown], info)
 
 
 @router.get("/accounts/{account_id}/waiting_rooms", **told("[Room]", info="Page"))
-def list_account_rooms(caller: FilteredReader, desk: AtDesk, page: Paged, account_id: str) -> Response:
+def list_account_rooms(caller: FilteredReader, config_service: WithConfig, page: Paged, account_id: str) -> Response:
     """List the waiting rooms of all zones. Only of the zones that the token is good for."""
     del account_id  # there is one, and May has looked at it
-    known = desk.look(lambda known: known)
+    known = config_service.look(lambda known: known)
     shown, info = page.cut([entry for entry in known.rooms.values() if caller.sees(entry.parent)])
-    return answered([rooms.show(known, entry, desk.clock.now_ms()) for entry in shown], info)
+    return answered([rooms.show(known, entry, config_service.clock.now_ms()) for entry in shown], info)
 
 
 @router.post("/zones/{zone_id}/waiting_rooms", **told("Room", body="RoomCreate"))
-def create_room(caller: Editor, desk: AtDesk, document: Document, zone_id: str) -> Response:
+def create_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str) -> Response:
     """Make a waiting room."""
-    return answered(desk.change(caller.author, rooms.create(zone_id, document)))
+    return answered(config_service.change(caller.author, rooms.create(zone_id, document)))
 
 
 @router.get(ROOM, **told("Room", may="read"))
-def get_room(desk: AtDesk, zone_id: str, waiting_room_id: str) -> Response:
+def get_room(config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
     """Look at a waiting room."""
-    known = desk.look(lambda known: known)
-    return answered(rooms.show(known, rooms.room_of(known, zone_id, waiting_room_id), desk.clock.now_ms()))
+    known = config_service.look(lambda known: known)
+    return answered(rooms.show(known, rooms.room_of(known, zone_id, waiting_room_id), config_service.clock.now_ms()))
 
 
 @router.put(ROOM, **told("Room", body="RoomCreate"))
-def put_room(caller: Editor, desk: AtDesk, document: Document, zone_id: str, waiting_room_id: str) -> Response:
+def put_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
     """Write a waiting room anew."""
-    return answered(desk.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=True)))
+    return answered(config_service.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=True)))
 
 
 @router.patch(ROOM, **told("Room", body="RoomEdit"))
-def edit_room(caller: Editor, desk: AtDesk, document: Document, zone_id: str, waiting_room_id: str) -> Response:
+def edit_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
     """Change some fields of a waiting room."""
-    return answered(desk.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=False)))
+    return answered(config_service.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=False)))
 
 
 @router.delete(ROOM, **told("Id", change=True))
-def delete_room(caller: Editor, desk: AtDesk, zone_id: str, waiting_room_id: str) -> Response:
+def delete_room(caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
     """Take a waiting room away, with its events and rules."""
-    return answered(desk.change(caller.author, rooms.delete(zone_id, waiting_room_id)))
+    return answered(config_service.change(caller.author, rooms.delete(zone_id, waiting_room_id)))
 
 
 @router.get(f"{ROOM}/status", **told("Status", may="read"))
-async def get_status(desk: AtDesk, request: Request, zone_id: str, waiting_room_id: str) -> Response:
+async def get_status(config_service: WithConfig, request: Request, zone_id: str, waiting_room_id: str) -> Response:
     """Ask how a waiting room is doing."""
-    known = await run_in_threadpool(lambda: desk.look(lambda known: known))
+    known = await run_in_threadpool(lambda: config_service.look(lambda known: known))
     entry = rooms.room_of(known, zone_id, waiting_room_id)
     observed: Observed = request.app.state.observed
     state = observed.state()  # in the event loop, where the books are

@@ -3,39 +3,39 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from greenroom.api.asked import AtDesk, Document, Editor
-from greenroom.api.described import told
+from greenroom.api.dependencies import Document, Editor, WithConfig
 from greenroom.api.envelope import answered
+from greenroom.api.openapi import told
 from greenroom.control import rules
 
 router = APIRouter(tags=["rules"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/rules")
 
 
 @router.get("", **told("[Rule]", may="read"))
-def list_rules(desk: AtDesk, zone_id: str, waiting_room_id: str) -> Response:
+def list_rules(config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
     """List the rules of a waiting room."""
-    return answered(desk.look(lambda known: rules.show(rules.rules_of(known, zone_id, waiting_room_id))))
+    return answered(config_service.look(lambda known: rules.show(rules.rules_of(known, zone_id, waiting_room_id))))
 
 
 @router.post("", **told("[Rule]", body="RuleCreate"))
-def create_rule(caller: Editor, desk: AtDesk, document: Document, zone_id: str, waiting_room_id: str) -> Response:
+def create_rule(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
     """Add a rule behind the others."""
-    return answered(desk.change(caller.author, rules.append(zone_id, waiting_room_id, document)))
+    return answered(config_service.change(caller.author, rules.append(zone_id, waiting_room_id, document)))
 
 
 @router.put("", **told("[Rule]", body="[RuleCreate]"))
-def put_rules(caller: Editor, desk: AtDesk, document: Document, zone_id: str, waiting_room_id: str) -> Response:
+def put_rules(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
     """Write the rules of a waiting room anew."""
-    return answered(desk.change(caller.author, rules.replace_all(zone_id, waiting_room_id, document)))
+    return answered(config_service.change(caller.author, rules.replace_all(zone_id, waiting_room_id, document)))
 
 
 @router.patch("/{rule_id}", **told("[Rule]", body="RuleEdit"))
-def edit_rule(caller: Editor, desk: AtDesk, document: Document, zone_id: str, waiting_room_id: str, rule_id: str) -> Response:
+def edit_rule(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str, rule_id: str) -> Response:
     """Change some fields of a rule, or its place."""
-    return answered(desk.change(caller.author, rules.edit(zone_id, waiting_room_id, rule_id, document)))
+    return answered(config_service.change(caller.author, rules.edit(zone_id, waiting_room_id, rule_id, document)))
 
 
 @router.delete("/{rule_id}", **told("[Rule]", change=True))
-def delete_rule(caller: Editor, desk: AtDesk, zone_id: str, waiting_room_id: str, rule_id: str) -> Response:
+def delete_rule(caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str, rule_id: str) -> Response:
     """Take a rule away."""
-    return answered(desk.change(caller.author, rules.delete(zone_id, waiting_room_id, rule_id)))
+    return answered(config_service.change(caller.author, rules.delete(zone_id, waiting_room_id, rule_id)))

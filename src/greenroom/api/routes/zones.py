@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from greenroom.api.asked import AtDesk, Document, Editor, FilteredReader, Paged
-from greenroom.api.described import told
+from greenroom.api.dependencies import Document, Editor, FilteredReader, Paged, WithConfig
 from greenroom.api.envelope import answered
+from greenroom.api.openapi import told
 from greenroom.control import zones
 from greenroom.control.zones import ACCOUNT_NAME, Filter, OriginProblems
 from greenroom.model.zone import ACCOUNT_ID
@@ -25,7 +25,7 @@ def _origins(request: Request) -> OriginProblems:
 @router.get("/zones", **told("[Zone]", info="Page"))
 def list_zones(  # the published filters, each one a query parameter
     caller: FilteredReader,
-    desk: AtDesk,
+    config_service: WithConfig,
     page: Paged,
     name: Annotated[Text, Query(description="A name, or `starts_with:`, `ends_with:`, `contains:`, `not_equal:` and a text.")] = None,
     status: Annotated[Literal["initializing", "pending", "active", "moved"] | None, Query()] = None,
@@ -44,48 +44,48 @@ def list_zones(  # the published filters, each one a query parameter
     fixed = [(status, "active"), (account_id, ACCOUNT_ID), (account_name, ACCOUNT_NAME)]
     alike = [wanted == has for wanted, has in fixed if wanted is not None] + (["full" in type] if type else [])
     filters += [zones.always if same else zones.never for same in alike]
-    found = desk.look(lambda known: zones.selected(known, filters, match == "all", direction == "desc"))
+    found = config_service.look(lambda known: zones.selected(known, filters, match == "all", direction == "desc"))
     shown, info = page.cut([entry for entry in found if caller.sees(entry.id)])
     return answered([zones.show(entry) for entry in shown], info)
 
 
 @router.post("/zones", **told("Zone", body="ZoneCreate"))
-def create_zone(caller: Editor, desk: AtDesk, document: Document, request: Request) -> Response:
+def create_zone(caller: Editor, config_service: WithConfig, document: Document, request: Request) -> Response:
     """Make a zone."""
-    return answered(desk.change(caller.author, zones.create(document, _origins(request))))
+    return answered(config_service.change(caller.author, zones.create(document, _origins(request))))
 
 
 @router.get("/zones/{zone_id}", **told("Zone", may="read"))
-def get_zone(desk: AtDesk, zone_id: str) -> Response:
+def get_zone(config_service: WithConfig, zone_id: str) -> Response:
     """Look at a zone."""
-    return answered(desk.look(lambda known: zones.show(zones.zone_of(known, zone_id))))
+    return answered(config_service.look(lambda known: zones.show(zones.zone_of(known, zone_id))))
 
 
 @router.patch("/zones/{zone_id}", **told("Zone", body="ZoneEdit"))
-def edit_zone(caller: Editor, desk: AtDesk, document: Document, request: Request, zone_id: str) -> Response:
+def edit_zone(caller: Editor, config_service: WithConfig, document: Document, request: Request, zone_id: str) -> Response:
     """Change some fields of a zone."""
-    return answered(desk.change(caller.author, zones.edit(zone_id, document, _origins(request))))
+    return answered(config_service.change(caller.author, zones.edit(zone_id, document, _origins(request))))
 
 
 @router.delete("/zones/{zone_id}", **told("Id", change=True))
-def delete_zone(caller: Editor, desk: AtDesk, zone_id: str) -> Response:
+def delete_zone(caller: Editor, config_service: WithConfig, zone_id: str) -> Response:
     """Take a zone away, with its rooms."""
-    return answered(desk.change(caller.author, zones.delete(zone_id)))
+    return answered(config_service.change(caller.author, zones.delete(zone_id)))
 
 
 @router.get("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", may="read"))
-def get_settings(desk: AtDesk, zone_id: str) -> Response:
+def get_settings(config_service: WithConfig, zone_id: str) -> Response:
     """Look at the settings of a zone."""
-    return answered(desk.look(lambda known: zones.settings(zones.zone_of(known, zone_id))))
+    return answered(config_service.look(lambda known: zones.settings(zones.zone_of(known, zone_id))))
 
 
 @router.put("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsCreate"))
-def put_settings(caller: Editor, desk: AtDesk, document: Document, zone_id: str) -> Response:
+def put_settings(caller: Editor, config_service: WithConfig, document: Document, zone_id: str) -> Response:
     """Write the settings of a zone anew."""
-    return answered(desk.change(caller.author, zones.change_settings(zone_id, document, whole=True)))
+    return answered(config_service.change(caller.author, zones.change_settings(zone_id, document, whole=True)))
 
 
 @router.patch("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsEdit"))
-def edit_settings(caller: Editor, desk: AtDesk, document: Document, zone_id: str) -> Response:
+def edit_settings(caller: Editor, config_service: WithConfig, document: Document, zone_id: str) -> Response:
     """Change some settings of a zone."""
-    return answered(desk.change(caller.author, zones.change_settings(zone_id, document, whole=False)))
+    return answered(config_service.change(caller.author, zones.change_settings(zone_id, document, whole=False)))

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from greenroom.core.rules.compare import Membership
+from greenroom.core.rules.compare import ListMembership
 from greenroom.core.rules.compile import checked
-from greenroom.core.rules.facts import NOTHING_KNOWN, Facts, Lookups, NothingKnown, Place
-from greenroom.core.rules.faults import Refused, draw, line_of
+from greenroom.core.rules.facts import NOTHING_KNOWN, Lookups, NothingKnown, Place, RequestFacts
+from greenroom.core.rules.faults import RuleRefused, draw, line_of
 from greenroom.core.rules.fields import FIELDS
 from greenroom.core.rules.functions import FUNCTIONS
 from greenroom.core.rules.grammar import parse
@@ -21,36 +21,36 @@ __all__ = [
     "NO_LISTS",
     "Bypass",
     "Condition",
-    "Facts",
+    "ListMembership",
     "Lookups",
-    "Membership",
     "NothingKnown",
     "Place",
+    "RequestFacts",
     "compile_bypass",
     "compile_lists",
     "compile_rule",
     "rule_problems",
 ]
 
-Condition = Callable[[Facts], bool | None]
+Condition = Callable[[RequestFacts], bool | None]
 """A compiled expression; None is a missing value and counts as false."""
 
 Bypass = Callable[[Arrival, int, Lookups], Rule | None]
 """(arrival, now_ms, lookups) -> the first enabled rule that lets this arrival by, or None. Never raises."""
 
 
-def compile_rule(source: str, lists: Mapping[str, Membership] = NO_LISTS) -> Condition:
-    """An expression as a function of the request's Facts; raises InvalidConfig with every problem.
+def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> Condition:
+    """An expression as a function of the request's RequestFacts; raises InvalidConfig with every problem.
 
     The function may raise whatever goes wrong while it is evaluated; compile_bypass turns that into "no bypass".
     """
     try:
         return checked(parse(source), lists)
-    except Refused as refused:
+    except RuleRefused as refused:
         raise InvalidConfig([Problem("expression", draw(source, fault), line_of(source, fault)) for fault in refused.faults]) from None
 
 
-def rule_problems(source: str, pointer: str = "expression", lists: Mapping[str, Membership] = NO_LISTS) -> list[Problem]:
+def rule_problems(source: str, pointer: str = "expression", lists: Mapping[str, ListMembership] = NO_LISTS) -> list[Problem]:
     """Everything wrong with an expression, each drawn with a caret under its place, with its line; empty when it can be used."""
     try:
         compile_rule(source, lists)
@@ -61,7 +61,7 @@ def rule_problems(source: str, pointer: str = "expression", lists: Mapping[str, 
 
 def compile_bypass(
     rules: Sequence[Rule],
-    lists: Mapping[str, Membership] = NO_LISTS,
+    lists: Mapping[str, ListMembership] = NO_LISTS,
     failed: Callable[[Rule, Exception], None] = lambda _rule, _error: None,
 ) -> Bypass:
     """All rules of one room as one question. Raises InvalidConfig with the problems of every rule, disabled ones included.
@@ -80,7 +80,7 @@ def compile_bypass(
     conditions = [(rule, holds) for rule, holds in conditions if rule.enabled]
 
     def bypass(arrival: Arrival, now_ms: int, lookups: Lookups = NOTHING_KNOWN) -> Rule | None:
-        facts = Facts(arrival, now_ms, lookups)
+        facts = RequestFacts(arrival, now_ms, lookups)
         for rule, holds in conditions:
             try:
                 if holds(facts):

@@ -7,16 +7,16 @@ needs to convert it. A part with `[*]` reads a list of elements.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from greenroom.core.rules.facts import Read
-from greenroom.core.rules.kinds import BOOLEAN, Kind
+from greenroom.core.rules.facts import ReadFact
+from greenroom.core.rules.kinds import BOOLEAN, ValueKind
 from greenroom.core.rules.syntax import Each, Index
 
 
-class Term(NamedTuple):
+class TermClosure(NamedTuple):
     """A checked part. With `each`, `read` gives a list of values of this kind (elements may be missing), else one value."""
 
-    kind: Kind
-    read: Read
+    kind: ValueKind
+    read: ReadFact
     each: bool = False
 
 
@@ -25,12 +25,12 @@ def itself(value: Any) -> Any:
     return value
 
 
-def every(read: Read, test: Callable[[Any], Any]) -> Read:
+def every(read: ReadFact, test: Callable[[Any], Any]) -> ReadFact:
     """`test` of every element; missing for a missing list."""
     return lambda x: None if (values := read(x)) is None else [test(value) for value in values]
 
 
-def negated(part: Term) -> Read:
+def negated(part: TermClosure) -> ReadFact:
     """`not`, element by element for a list of truths."""
     read = part.read
     if part.kind == BOOLEAN:
@@ -38,7 +38,7 @@ def negated(part: Term) -> Read:
     return every(read, lambda truth: not truth)
 
 
-def _and(reads: Sequence[Read]) -> Read:
+def _and(reads: Sequence[ReadFact]) -> ReadFact:
     if len(reads) == 2:
         first, second = reads
         return lambda x: first(x) and second(x)
@@ -52,7 +52,7 @@ def _and(reads: Sequence[Read]) -> Read:
     return run
 
 
-def _or(reads: Sequence[Read]) -> Read:
+def _or(reads: Sequence[ReadFact]) -> ReadFact:
     if len(reads) == 2:
         first, second = reads
         return lambda x: first(x) or second(x)
@@ -66,15 +66,15 @@ def _or(reads: Sequence[Read]) -> Read:
     return run
 
 
-def _xor(reads: Sequence[Read]) -> Read:
+def _xor(reads: Sequence[ReadFact]) -> ReadFact:
     return lambda x: sum([1 for read in reads if read(x)]) % 2 == 1
 
 
-JOINED: dict[str, Callable[[Sequence[Read]], Read]] = {"and": _and, "or": _or, "xor": _xor}
+JOINED: dict[str, Callable[[Sequence[ReadFact]], ReadFact]] = {"and": _and, "or": _or, "xor": _xor}
 _COMBINED: dict[str, Callable[[Any], bool]] = {"and": all, "or": any, "xor": lambda row: sum(map(bool, row)) % 2 == 1}
 
 
-def joined_lists(op: str, reads: Sequence[Read]) -> Read:
+def joined_lists(op: str, reads: Sequence[ReadFact]) -> ReadFact:
     """Element by element, as far as the shortest list goes; missing when one of them is."""
     combined = _COMBINED[op]
 
@@ -87,7 +87,7 @@ def joined_lists(op: str, reads: Sequence[Read]) -> Read:
     return run
 
 
-def called(run: Callable[..., Any], args: Sequence[Term], literals: Sequence[Any]) -> Read:
+def called(run: Callable[..., Any], args: Sequence[TermClosure], literals: Sequence[Any]) -> ReadFact:
     """A function of its arguments; `literals` holds the value of each literal one, None for the others. The usual shapes are short."""
     read = args[0].read
     rest = literals[1:]
@@ -107,7 +107,7 @@ def called(run: Callable[..., Any], args: Sequence[Term], literals: Sequence[Any
     return lambda x: None if (value := read(x)) is None else run(value, *rest)
 
 
-def called_on_each(run: Callable[..., Any], args: Sequence[Term]) -> Read:
+def called_on_each(run: Callable[..., Any], args: Sequence[TermClosure]) -> ReadFact:
     """A function of every element of its first argument; the others are read once."""
     read = args[0].read
     others = [arg.read for arg in args[1:]]
@@ -122,21 +122,21 @@ def called_on_each(run: Callable[..., Any], args: Sequence[Term]) -> Read:
     return each
 
 
-def indexed(term: Term, index: Index) -> Term | None:
+def indexed(term: TermClosure, index: Index) -> TermClosure | None:
     """What stands at this index, or None when the type has no such index."""
     name, of, read = term.kind.name, term.kind.of, term.read
     if of is None:
         return None
     if isinstance(index, Each):
         inner = read if name == "Array" else _map_values(term)
-        return Term(of, _flattened(read, name) if term.each else inner, each=True)
+        return TermClosure(of, _flattened(read, name) if term.each else inner, each=True)
     wanted = "Map" if isinstance(index, str) else "Array"
     if name != wanted:
         return None
     pick = _entry(index) if isinstance(index, str) else _element(index)
     if term.each:
-        return Term(of, every(read, lambda value: None if value is None else pick(value)), each=True)
-    return Term(of, lambda x: None if (value := read(x)) is None else pick(value))
+        return TermClosure(of, every(read, lambda value: None if value is None else pick(value)), each=True)
+    return TermClosure(of, lambda x: None if (value := read(x)) is None else pick(value))
 
 
 def _element(index: int) -> Callable[[Any], Any]:
@@ -147,12 +147,12 @@ def _entry(key: str) -> Callable[[Any], Any]:
     return lambda values: values.get(key)
 
 
-def _map_values(term: Term) -> Read:
+def _map_values(term: TermClosure) -> ReadFact:
     read = term.read
     return lambda x: None if (value := read(x)) is None else list(value.values())
 
 
-def _flattened(read: Read, name: str) -> Read:
+def _flattened(read: ReadFact, name: str) -> ReadFact:
     def run(x: Any) -> list[Any] | None:
         outer = read(x)
         if outer is None:

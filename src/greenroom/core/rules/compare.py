@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from greenroom.core.rules.addresses import Range, address_key, address_range
-from greenroom.core.rules.facts import Read
-from greenroom.core.rules.kinds import INTEGER, IP, STRING, Kind
+from greenroom.core.rules.facts import ReadFact
+from greenroom.core.rules.kinds import INTEGER, IP, STRING, ValueKind
 from greenroom.core.rules.literals import integer
 from greenroom.core.rules.patterns import Search, search, wildcard
 from greenroom.core.rules.syntax import Bare, Items, Pattern, Text
@@ -23,51 +23,51 @@ Members = frozenset[Any] | Bounds | Callable[[Any], bool]
 class Operator(NamedTuple):
     """One operator: the types of its left side, and what makes the test out of a way to read and the right side's value."""
 
-    kinds: tuple[Kind, ...]
-    test: Callable[[Read, Any], Test]
+    kinds: tuple[ValueKind, ...]
+    test: Callable[[ReadFact, Any], Test]
     help: str
 
 
-class Membership(NamedTuple):
+class ListMembership(NamedTuple):
     """A compiled named list: the type of its members, and the members."""
 
-    kind: Kind
+    kind: ValueKind
     members: Members
 
 
-def _equal(read: Read, right: Any) -> Test:
+def _equal(read: ReadFact, right: Any) -> Test:
     return lambda x: read(x) == right
 
 
-def _unequal(read: Read, right: Any) -> Test:
+def _unequal(read: ReadFact, right: Any) -> Test:
     return lambda x: (value := read(x)) is not None and value != right
 
 
-def _less(read: Read, right: Any) -> Test:
+def _less(read: ReadFact, right: Any) -> Test:
     return lambda x: (value := read(x)) is not None and value < right
 
 
-def _at_most(read: Read, right: Any) -> Test:
+def _at_most(read: ReadFact, right: Any) -> Test:
     return lambda x: (value := read(x)) is not None and value <= right
 
 
-def _greater(read: Read, right: Any) -> Test:
+def _greater(read: ReadFact, right: Any) -> Test:
     return lambda x: (value := read(x)) is not None and value > right
 
 
-def _at_least(read: Read, right: Any) -> Test:
+def _at_least(read: ReadFact, right: Any) -> Test:
     return lambda x: (value := read(x)) is not None and value >= right
 
 
-def _contains(read: Read, right: str) -> Test:
+def _contains(read: ReadFact, right: str) -> Test:
     return lambda x: (value := read(x)) is not None and right in value
 
 
-def _passes(read: Read, passes: Callable[[Any], bool]) -> Test:
+def _passes(read: ReadFact, passes: Callable[[Any], bool]) -> Test:
     return lambda x: (value := read(x)) is not None and passes(value)
 
 
-def _in_set(read: Read, members: Members) -> Test:
+def _in_set(read: ReadFact, members: Members) -> Test:
     if isinstance(members, frozenset):
         return lambda x: read(x) in members
     if isinstance(members, tuple):
@@ -93,7 +93,7 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def right_value(kind: Kind, op: str, right: Text | Bare | Pattern | Items) -> Any:
+def right_value(kind: ValueKind, op: str, right: Text | Bare | Pattern | Items) -> Any:
     """The right side as the operator's closure wants it; raises ValueError with the reason."""
     if isinstance(right, Pattern):
         return search(right.source)
@@ -131,11 +131,11 @@ def _integer_range(text: str) -> Range:
 
 
 _EXPECTED = {STRING: "expected a quoted string", INTEGER: "expected a 64-bit integer", IP: "expected an IP address"}
-_READ: Mapping[Kind, Callable[[str], Any]] = {STRING: _no_string, INTEGER: _integer, IP: address_key}
-_RANGE: Mapping[Kind, Callable[[str], Any]] = {STRING: _no_string, INTEGER: _integer_range, IP: address_range}
+_READ: Mapping[ValueKind, Callable[[str], Any]] = {STRING: _no_string, INTEGER: _integer, IP: address_key}
+_RANGE: Mapping[ValueKind, Callable[[str], Any]] = {STRING: _no_string, INTEGER: _integer_range, IP: address_range}
 
 
-def item_problem(kind: Kind, item: Text | Bare) -> str | None:
+def item_problem(kind: ValueKind, item: Text | Bare) -> str | None:
     """What is wrong with one item of an inline set for a left side of this type."""
     if isinstance(item, Text):
         return None if kind == STRING else _EXPECTED[kind]
@@ -146,14 +146,14 @@ def item_problem(kind: Kind, item: Text | Bare) -> str | None:
     return None
 
 
-def _members(kind: Kind, items: list[str | Bare]) -> Members:
+def _members(kind: ValueKind, items: list[str | Bare]) -> Members:
     if kind == STRING:
         return frozenset(items)
     return in_ranges(_RANGE[kind](item.text) for item in items if isinstance(item, Bare))
 
 
 def in_ranges(ranges: Iterable[Range]) -> frozenset[int] | Bounds:
-    """Membership in a union of integer ranges: a set when all are single, else the bounds of the merged ranges."""
+    """ListMembership in a union of integer ranges: a set when all are single, else the bounds of the merged ranges."""
     merged: list[Range] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:

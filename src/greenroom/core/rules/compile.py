@@ -1,6 +1,6 @@
 """Checks the types of a parsed expression and turns it into closures: what was decided once is never asked again for a request.
 
-One pass over the parts finds every fault. A part that is right becomes a Term (core.rules.closures). A comparison of what stands
+One pass over the parts finds every fault. A part that is right becomes a TermClosure (core.rules.closures). A comparison of what stands
 behind `[*]` is a list of truths, for any() and all().
 """
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, cast
 
-from greenroom.core.rules.closures import JOINED, Term, called, called_on_each, every, indexed, itself, joined_lists, negated
-from greenroom.core.rules.compare import OPERATORS, Members, Membership, item_problem, right_value
-from greenroom.core.rules.facts import Facts
-from greenroom.core.rules.faults import Fault, Refused
+from greenroom.core.rules.closures import JOINED, TermClosure, called, called_on_each, every, indexed, itself, joined_lists, negated
+from greenroom.core.rules.compare import OPERATORS, ListMembership, Members, item_problem, right_value
+from greenroom.core.rules.facts import RequestFacts
+from greenroom.core.rules.faults import RuleFault, RuleRefused
 from greenroom.core.rules.fields import FIELDS, absent
 from greenroom.core.rules.functions import ABSENT_FUNCTIONS, FUNCTIONS, TEXT_OF_ADDRESS, FunctionSpec
-from greenroom.core.rules.kinds import BOOLEAN, BOOLEANS, INTEGER, IP, STRING, Kind, array
+from greenroom.core.rules.kinds import BOOLEAN, BOOLEANS, INTEGER, IP, STRING, ValueKind, array
 from greenroom.core.rules.patterns import REGEXES_MAX
 from greenroom.core.rules.syntax import Call, Compare, Each, Field, Index, Items, ListName, Logic, Node, Not, Number, Pattern, Text, Truth
 
@@ -22,43 +22,43 @@ LIKENESS_MIN = 0.8
 """Share of equal characters from which a mistyped name gets a suggestion."""
 
 
-def checked(node: Node, lists: Mapping[str, Membership]) -> Callable[[Facts], bool | None]:
-    """The condition as one function; raises Refused with every fault of the expression."""
+def checked(node: Node, lists: Mapping[str, ListMembership]) -> Callable[[RequestFacts], bool | None]:
+    """The condition as one function; raises RuleRefused with every fault of the expression."""
     check = _Check(lists)
     term = check.condition(node)
     if term and term.kind != BOOLEAN:
         check.fault(node, f"expected value of type {BOOLEAN}, but got {term.kind}; use any() or all()")
     if check.faults or not term:
-        raise Refused(*sorted(check.faults))
+        raise RuleRefused(*sorted(check.faults))
     return term.read
 
 
 class _Check:
     """One pass over one expression: a method answers None after it has noted a fault, so that one pass finds them all."""
 
-    def __init__(self, lists: Mapping[str, Membership]) -> None:
+    def __init__(self, lists: Mapping[str, ListMembership]) -> None:
         self.lists = lists
-        self.faults: list[Fault] = []
+        self.faults: list[RuleFault] = []
         self.patterns = 0
 
     def fault(self, node: Node, reason: str) -> None:
-        self.faults.append(Fault(*node.span, reason))
+        self.faults.append(RuleFault(*node.span, reason))
 
-    def condition(self, node: Node) -> Term | None:
+    def condition(self, node: Node) -> TermClosure | None:
         """A part that must be true or false: its kind is Boolean or, inside any() and all(), Array<Boolean>."""
         if isinstance(node, Truth):
             value = node.value
-            return Term(BOOLEAN, lambda _: value)
+            return TermClosure(BOOLEAN, lambda _: value)
         if isinstance(node, Not):
             part = self.condition(node.part)
-            return part and Term(part.kind, negated(part))
+            return part and TermClosure(part.kind, negated(part))
         if isinstance(node, Logic):
             return self._logic(node)
         if isinstance(node, Compare):
             return self._comparison(node)
         return self._alone(node)
 
-    def _alone(self, node: Node) -> Term | None:
+    def _alone(self, node: Node) -> TermClosure | None:
         term = self.value(cast("Field | Call", node))
         if term and (term.each or term.kind not in (BOOLEAN, BOOLEANS)):
             shape = f"{array(term.kind)} (by [*])" if term.each else term.kind
@@ -66,7 +66,7 @@ class _Check:
             return None
         return term
 
-    def _logic(self, node: Logic) -> Term | None:
+    def _logic(self, node: Logic) -> TermClosure | None:
         found = [self.condition(part) for part in node.parts]
         terms = [term for term in found if term]
         if len(terms) < len(found):
@@ -77,19 +77,19 @@ class _Check:
                 self.fault(part, f"expected value of type {kind}, but got {term.kind}")
                 return None
         reads = [term.read for term in terms]
-        return Term(kind, JOINED[node.op](reads) if kind == BOOLEAN else joined_lists(node.op, reads))
+        return TermClosure(kind, JOINED[node.op](reads) if kind == BOOLEAN else joined_lists(node.op, reads))
 
-    def _comparison(self, node: Compare) -> Term | None:
+    def _comparison(self, node: Compare) -> TermClosure | None:
         left = self.value(node.left)
         right = self._right(left.kind if left else None, node)
         if not left or right is None:
             return None
         test = OPERATORS[node.op].test
         if not left.each:
-            return Term(BOOLEAN, test(left.read, right))
-        return Term(BOOLEANS, every(left.read, test(itself, right)))
+            return TermClosure(BOOLEAN, test(left.read, right))
+        return TermClosure(BOOLEANS, every(left.read, test(itself, right)))
 
-    def _right(self, kind: Kind | None, node: Compare) -> Any:
+    def _right(self, kind: ValueKind | None, node: Compare) -> Any:
         right = node.right
         if isinstance(right, Pattern):
             self.patterns += 1
@@ -112,14 +112,14 @@ class _Check:
             self.fault(right, str(error))
             return None
 
-    def _bad_items(self, kind: Kind, items: Items) -> bool:
+    def _bad_items(self, kind: ValueKind, items: Items) -> bool:
         reasons = [(item, item_problem(kind, item)) for item in items.items]
         for item, reason in reasons:
             if reason:
                 self.fault(item, reason)
         return any(reason for _, reason in reasons)
 
-    def _list(self, kind: Kind, name: ListName) -> Members | None:
+    def _list(self, kind: ValueKind, name: ListName) -> Members | None:
         found = self.lists.get(name.name)
         if found is None:
             self.fault(name, f"there is no list named {name.name}")
@@ -129,7 +129,7 @@ class _Check:
             return None
         return found.members
 
-    def value(self, node: Field | Call) -> Term | None:
+    def value(self, node: Field | Call) -> TermClosure | None:
         """A field or a call with its indexes."""
         if isinstance(node, Call):
             term, indexes = self._call(node), node.indexes
@@ -145,7 +145,7 @@ class _Check:
             term = found
         return term
 
-    def _field(self, node: Field) -> tuple[Term | None, tuple[Index, ...]]:
+    def _field(self, node: Field) -> tuple[TermClosure | None, tuple[Index, ...]]:
         spec = FIELDS.get(node.name)
         if spec is None:
             reason = absent(node.name)
@@ -154,10 +154,10 @@ class _Check:
             return None, ()
         if spec.entry and node.indexes and isinstance(node.indexes[0], str):
             entry, key = spec.entry, node.indexes[0]
-            return Term(cast("Kind", spec.kind.of), lambda facts: entry(facts, key)), node.indexes[1:]
-        return Term(spec.kind, spec.read), node.indexes
+            return TermClosure(cast("ValueKind", spec.kind.of), lambda facts: entry(facts, key)), node.indexes[1:]
+        return TermClosure(spec.kind, spec.read), node.indexes
 
-    def _call(self, node: Call) -> Term | None:
+    def _call(self, node: Call) -> TermClosure | None:
         spec = FUNCTIONS.get(node.name)
         if spec is None:
             reason = ABSENT_FUNCTIONS.get(node.name)
@@ -171,7 +171,7 @@ class _Check:
         terms = [self._argument(node, spec, place) for place in range(len(node.args))]
         if any(term is None for term in terms) or not self._literals_fit(node, spec):
             return None
-        args = cast("list[Term]", terms)
+        args = cast("list[TermClosure]", terms)
         if spec.gives is None and any(arg.kind != args[0].kind for arg in args):
             self.fault(node, f"all arguments of {node.name} must have the same type")
             return None
@@ -179,8 +179,8 @@ class _Check:
         gives = spec.gives or args[0].kind
         literals = [_literal(part) for part in node.args]
         if args[0].each:
-            return Term(array(gives), called_on_each(run, args))
-        return Term(gives, called(run, args, literals))
+            return TermClosure(array(gives), called_on_each(run, args))
+        return TermClosure(gives, called(run, args, literals))
 
     def _literals_fit(self, node: Call, spec: FunctionSpec) -> bool:
         reason = spec.refuse(*[value for part in node.args if (value := _literal(part)) is not None])
@@ -188,7 +188,7 @@ class _Check:
             self.fault(node, reason)
         return not reason
 
-    def _argument(self, node: Call, spec: FunctionSpec, place: int) -> Term | None:
+    def _argument(self, node: Call, spec: FunctionSpec, place: int) -> TermClosure | None:
         param, part = spec.params[min(place, len(spec.params) - 1)], node.args[place]
         literal = _literal(part)
         which = f"argument {place + 1} ({param.name}) of {node.name}"
@@ -197,7 +197,7 @@ class _Check:
             self.fault(part, f"invalid kind of argument: {which} must be {wanted}")
             return None
         if literal is not None:
-            term: Term | None = Term(STRING if isinstance(part, Text) else INTEGER, lambda _: literal)
+            term: TermClosure | None = TermClosure(STRING if isinstance(part, Text) else INTEGER, lambda _: literal)
         else:
             term = self.value(part) if isinstance(part, (Field, Call)) else self.condition(part)
         if term is None:

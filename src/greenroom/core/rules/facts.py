@@ -57,23 +57,23 @@ class NothingKnown:
 NOTHING_KNOWN = NothingKnown()
 
 
-class Facts(msgspec.Struct):
+class RequestFacts(msgspec.Struct):
     """One request for as long as its rules are evaluated. `memo` keeps what was derived once (arguments, cookies, place)."""
 
     arrival: Arrival
     now_ms: int
     lookups: Lookups = NOTHING_KNOWN
-    memo: dict[str, Any] = {}  # msgspec gives every Facts its own
+    memo: dict[str, Any] = {}  # msgspec gives every RequestFacts its own
 
 
-Read = Callable[[Any], Any]
-"""How one value is read: from Facts for a field, from an element for what stands behind `[*]`. None is the missing value."""
+ReadFact = Callable[[Any], Any]
+"""How one value is read: from RequestFacts for a field, from an element for what stands behind `[*]`. None is the missing value."""
 
 
-def once(name: str, read: Callable[[Facts], Any]) -> Callable[[Facts], Any]:
-    """`read`, at most once for each Facts."""
+def once(name: str, read: Callable[[RequestFacts], Any]) -> Callable[[RequestFacts], Any]:
+    """`read`, at most once for each RequestFacts."""
 
-    def remembered(facts: Facts) -> Any:
+    def remembered(facts: RequestFacts) -> Any:
         memo = facts.memo
         if name in memo:
             return memo[name]

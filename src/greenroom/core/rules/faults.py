@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Fault(NamedTuple):
+class RuleFault(NamedTuple):
     """One thing wrong. `start` and `end` are character offsets into the expression."""
 
     start: int
@@ -11,20 +11,20 @@ class Fault(NamedTuple):
     reason: str
 
 
-class Refused(Exception):
+class RuleRefused(Exception):
     """The expression cannot be used; compile_rule turns this into InvalidConfig. Carries every fault found."""
 
-    def __init__(self, *faults: Fault) -> None:
+    def __init__(self, *faults: RuleFault) -> None:
         super().__init__("; ".join(fault.reason for fault in faults))
         self.faults = faults
 
 
-def line_of(source: str, fault: Fault) -> int:
+def line_of(source: str, fault: RuleFault) -> int:
     """The line of the expression that the fault begins on, from 1."""
     return source.count("\n", 0, min(fault.start, len(source))) + 1
 
 
-def draw(source: str, fault: Fault) -> str:
+def draw(source: str, fault: RuleFault) -> str:
     """The published form: place, the line of the expression, a caret run under the place, the reason.
 
     Lines and columns count from 1; columns count characters.

@@ -4,33 +4,33 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from greenroom.core.rules import reading
-from greenroom.core.rules.facts import Facts, once
-from greenroom.core.rules.kinds import BOOLEAN, INTEGER, IP, STRING, STRINGS, STRINGS_BY_NAME, Kind
+from greenroom.core.rules.facts import RequestFacts, once
+from greenroom.core.rules.kinds import BOOLEAN, INTEGER, IP, STRING, STRINGS, STRINGS_BY_NAME, ValueKind
 from greenroom.core.rules.literals import as_bytes_text
 
 
 class FieldSpec(NamedTuple):
     """One field. `entry` reads the values under one key of a map without building the map; None is the missing value."""
 
-    kind: Kind
-    read: Callable[[Facts], Any]
+    kind: ValueKind
+    read: Callable[[RequestFacts], Any]
     help: str
-    entry: Callable[[Facts, str], Any] | None = None
+    entry: Callable[[RequestFacts, str], Any] | None = None
 
 
-def _place(attribute: str) -> Callable[[Facts], Any]:
+def _place(attribute: str) -> Callable[[RequestFacts], Any]:
     return lambda facts: as_bytes_text(getattr(reading.place(facts), attribute))
 
 
-def _names(pairs: Callable[[Facts], reading.Pairs]) -> Callable[[Facts], list[str]]:
+def _names(pairs: Callable[[RequestFacts], reading.Pairs]) -> Callable[[RequestFacts], list[str]]:
     return lambda facts: [name for name, _ in pairs(facts)]
 
 
-def _values(pairs: Callable[[Facts], reading.Pairs]) -> Callable[[Facts], list[str]]:
+def _values(pairs: Callable[[RequestFacts], reading.Pairs]) -> Callable[[RequestFacts], list[str]]:
     return lambda facts: [value for _, value in pairs(facts)]
 
 
-def _lists(name: str, pairs: Callable[[Facts], reading.Pairs]) -> Callable[[Facts], reading.Lists]:
+def _lists(name: str, pairs: Callable[[RequestFacts], reading.Pairs]) -> Callable[[RequestFacts], reading.Lists]:
     return once(name, lambda facts: reading.lists_by_name(pairs(facts)))
 
 

@@ -14,7 +14,7 @@ from hmac import compare_digest, digest
 from typing import Any, NamedTuple
 
 from greenroom.core.rules.addresses import network, shown
-from greenroom.core.rules.kinds import BOOLEAN, BOOLEANS, INTEGER, IP, STRING, STRINGS, STRINGS_BY_NAME, Kind, array
+from greenroom.core.rules.kinds import BOOLEAN, BOOLEANS, INTEGER, IP, STRING, STRINGS, STRINGS_BY_NAME, ValueKind, array
 from greenroom.core.rules.literals import INTEGER_MAX, INTEGER_MIN, as_bytes_text
 from greenroom.core.rules.patterns import lower, upper
 from greenroom.core.rules.reading import percent_decoded
@@ -30,7 +30,7 @@ class Param(NamedTuple):
     """One parameter. `source` says what may be written there: a "field" (or a call), a "literal", or "any" of them."""
 
     name: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ValueKind, ...]
     source: str = "any"
 
 
@@ -42,7 +42,7 @@ class FunctionSpec(NamedTuple):
     """
 
     params: tuple[Param, ...]
-    gives: Kind | None
+    gives: ValueKind | None
     run: Callable[..., Any]
     help: str
     needed: int = 1

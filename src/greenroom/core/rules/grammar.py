@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from greenroom.core.rules.faults import Fault, Refused
+from greenroom.core.rules.faults import RuleFault, RuleRefused
 from greenroom.core.rules.literals import as_bytes_text, integer, pattern_body, unescaped
 from greenroom.core.rules.syntax import (
     Bare,
@@ -96,19 +96,19 @@ _CLOSERS = {"RPAR": '")"', "RSQB": '"]"', "TEXT": "a quoted string"}
 
 @lru_cache(PARSED_REMEMBERED)
 def parse(source: str) -> Node:
-    """The parts of an expression; raises Refused with one fault when it is too long, too deep or not well formed."""
+    """The parts of an expression; raises RuleRefused with one fault when it is too long, too deep or not well formed."""
     if len(source) > EXPRESSION_MAX:
-        raise Refused(Fault(EXPRESSION_MAX, len(source), f"the expression is longer than {EXPRESSION_MAX} characters"))
+        raise RuleRefused(RuleFault(EXPRESSION_MAX, len(source), f"the expression is longer than {EXPRESSION_MAX} characters"))
     if not source.strip(" \t\r\n"):
-        raise Refused(Fault(0, 0, "the expression is empty"))
+        raise RuleRefused(RuleFault(0, 0, "the expression is empty"))
     try:
         source.encode()
     except UnicodeEncodeError as error:
-        raise Refused(Fault(error.start, error.end, "not a Unicode character")) from None
+        raise RuleRefused(RuleFault(error.start, error.end, "not a Unicode character")) from None
     try:
         return cast("Node", _parser().parse(source))  # the transformer makes nodes of the tree at once
     except UnexpectedInput as error:
-        raise Refused(_syntax_fault(source, error)) from None
+        raise RuleRefused(_syntax_fault(source, error)) from None
 
 
 @cache
@@ -116,18 +116,18 @@ def _parser() -> Lark:
     return Lark(GRAMMAR, start="expression", parser="lalr", lexer="contextual", transformer=_Parts())
 
 
-def _syntax_fault(source: str, error: UnexpectedInput) -> Fault:
+def _syntax_fault(source: str, error: UnexpectedInput) -> RuleFault:
     if isinstance(error, UnexpectedToken):
         wanted = _wanted(error.accepts or error.expected)
         if error.token.type == "$END":
             end = len(source.rstrip(" \t\r\n"))
-            return Fault(end, end, f"the expression ends too early{wanted}")
-        return Fault(error.token.start_pos or 0, error.token.end_pos or 0, f"unrecognised input{wanted}")
+            return RuleFault(end, end, f"the expression ends too early{wanted}")
+        return RuleFault(error.token.start_pos or 0, error.token.end_pos or 0, f"unrecognised input{wanted}")
     start = error.pos_in_stream or 0
     if source[start] == '"':
-        return Fault(start, len(source), "could not find an ending quote")
+        return RuleFault(start, len(source), "could not find an ending quote")
     wanted = _wanted(error.allowed) if isinstance(error, UnexpectedCharacters) else ""
-    return Fault(start, start + 1, f"unrecognised input{wanted}")
+    return RuleFault(start, start + 1, f"unrecognised input{wanted}")
 
 
 def _wanted(names: Any) -> str:
@@ -139,7 +139,7 @@ def _wanted(names: Any) -> str:
 def _deeper(span: tuple[int, int], *parts: Node) -> int:
     depth = 1 + max([part.depth for part in parts], default=0)
     if depth > DEPTH_MAX:
-        raise Refused(Fault(*span, f"maximum nesting depth exceeded (limit: {DEPTH_MAX})"))
+        raise RuleRefused(RuleFault(*span, f"maximum nesting depth exceeded (limit: {DEPTH_MAX})"))
     return depth
 
 
@@ -155,7 +155,7 @@ def _literal(token: Token) -> Text | Bare | Pattern | Number:
         return Text(unescaped(token[1:-1], start + 1), span=span)
     value = integer(token)
     if value is None:
-        raise Refused(Fault(start, end, "expected a 64-bit integer"))
+        raise RuleRefused(RuleFault(start, end, "expected a 64-bit integer"))
     return Number(value, span=span)
 
 
@@ -242,5 +242,5 @@ class _Parts(Transformer[Token, Node]):
             return Each.EACH, token.end_pos
         literal = _literal(token)
         if isinstance(literal, Number) and not 0 <= literal.value <= INDEX_MAX:
-            raise Refused(Fault(token.start_pos, token.end_pos, f"an index must be between 0 and {INDEX_MAX}"))
+            raise RuleRefused(RuleFault(token.start_pos, token.end_pos, f"an index must be between 0 and {INDEX_MAX}"))
         return cast("Text | Number", literal).value, token.end_pos

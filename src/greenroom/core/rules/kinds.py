@@ -4,30 +4,30 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """A type: String, Integer, Boolean, IP address, or an Array or Map `of` another one."""
 
     name: str
-    of: "Kind | None" = None
+    of: "ValueKind | None" = None
 
     def __str__(self) -> str:
         return f"{self.name}<{self.of}>" if self.of else self.name
 
 
-STRING = Kind("String")
-INTEGER = Kind("Integer")
-BOOLEAN = Kind("Boolean")
-IP = Kind("IP address")
+STRING = ValueKind("String")
+INTEGER = ValueKind("Integer")
+BOOLEAN = ValueKind("Boolean")
+IP = ValueKind("IP address")
 
 
-def array(of: Kind) -> Kind:
+def array(of: ValueKind) -> ValueKind:
     """An ordered sequence, reached by `[0]` or `[*]`."""
-    return Kind("Array", of)
+    return ValueKind("Array", of)
 
 
-def mapping(of: Kind) -> Kind:
+def mapping(of: ValueKind) -> ValueKind:
     """Values under string keys, reached by `["key"]` or `[*]`."""
-    return Kind("Map", of)
+    return ValueKind("Map", of)
 
 
 STRINGS = array(STRING)

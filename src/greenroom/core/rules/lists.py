@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from greenroom.core.rules.addresses import address_range
-from greenroom.core.rules.compare import Membership, in_ranges
+from greenroom.core.rules.compare import ListMembership, in_ranges
 from greenroom.core.rules.kinds import INTEGER, IP, STRING
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.rule import RuleList, list_problems
 
-NO_LISTS: Mapping[str, Membership] = {}
+NO_LISTS: Mapping[str, ListMembership] = {}
 
 
-def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str, Membership]:
+def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str, ListMembership]:
     """Name -> membership of every list, to be handed to compile_rule. Raises InvalidConfig with every problem."""
-    compiled: dict[str, Membership] = {}
+    compiled: dict[str, ListMembership] = {}
     problems: list[Problem] = []
     for index, named in enumerate(lists):
         at = f"{pointer}[{index}]"
@@ -55,7 +55,7 @@ def item_problem(kind: str, item: str) -> str | None:
     return f"the network is wider than /{least}" if prefix and int(prefix) < least else None
 
 
-def _hosts(items: Iterable[str]) -> Membership:
+def _hosts(items: Iterable[str]) -> ListMembership:
     exact = frozenset(item for item in items if not item.startswith("*."))
     below = frozenset(item[2:] for item in items if item.startswith("*."))
 
@@ -69,15 +69,15 @@ def _hosts(items: Iterable[str]) -> Membership:
             dot = host.find(".", dot + 1)
         return False
 
-    return Membership(STRING, contains)
+    return ListMembership(STRING, contains)
 
 
-def _addresses(items: Iterable[str]) -> Membership:
-    return Membership(IP, in_ranges(address_range(item) for item in items))
+def _addresses(items: Iterable[str]) -> ListMembership:
+    return ListMembership(IP, in_ranges(address_range(item) for item in items))
 
 
-def _systems(items: Iterable[str]) -> Membership:
-    return Membership(INTEGER, frozenset(int(item) for item in items))
+def _systems(items: Iterable[str]) -> ListMembership:
+    return ListMembership(INTEGER, frozenset(int(item) for item in items))
 
 
-_COMPILERS: Mapping[str, Callable[[Iterable[str]], Membership]] = {"ip": _addresses, "hostname": _hosts, "asn": _systems}
+_COMPILERS: Mapping[str, Callable[[Iterable[str]], ListMembership]] = {"ip": _addresses, "hostname": _hosts, "asn": _systems}

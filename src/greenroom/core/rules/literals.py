@@ -6,7 +6,7 @@ the facts of a request are ASCII strings already: comparing them costs no conver
 
 import re
 
-from greenroom.core.rules.faults import Fault, Refused
+from greenroom.core.rules.faults import RuleFault, RuleRefused
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 RAW_HASHES_MAX = 255
@@ -28,7 +28,7 @@ def unescaped(body: str, offset: int) -> str:
     while (found := body.find("\\", at)) >= 0:
         escape = _ESCAPE.match(body, found)
         if not escape:
-            raise Refused(Fault(offset + found, offset + found + 2, 'expected ", \\, xHH or three octal digits after \\'))
+            raise RuleRefused(RuleFault(offset + found, offset + found + 2, 'expected ", \\, xHH or three octal digits after \\'))
         byte, octal, plain = escape.groups()
         parts += [as_bytes_text(body[at:found]), plain or chr(int(byte, 16) if byte else int(octal, 8))]
         at = escape.end()

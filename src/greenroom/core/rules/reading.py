@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from greenroom.core.rules.addresses import client_key
-from greenroom.core.rules.facts import Facts, once
+from greenroom.core.rules.facts import RequestFacts, once
 
 Pairs = list[tuple[str, str]]
 Lists = dict[str, list[str]]
@@ -45,25 +45,25 @@ def header(name: bytes) -> Any:
     """Reads a whole header: every line of that name joined by `, ` (`; ` for cookies), empty when there is none."""
     joint = b"; " if name == b"cookie" else b", "
 
-    def read(facts: Facts) -> str:
+    def read(facts: RequestFacts) -> str:
         values = [value for key, value in facts.arrival.headers if key == name]
         return (values[0] if len(values) == 1 else joint.join(values)).decode("latin-1")
 
     return read
 
 
-def header_values(facts: Facts, name: str) -> list[str] | None:
+def header_values(facts: RequestFacts, name: str) -> list[str] | None:
     """The values of one header, or missing: without building the whole map."""
     wanted = name.encode("latin-1")
     return [value.decode("latin-1") for key, value in facts.arrival.headers if key == wanted] or None
 
 
-def header_pairs(facts: Facts) -> Pairs:
+def header_pairs(facts: RequestFacts) -> Pairs:
     """Every header line in order."""
     return [(key.decode("latin-1"), value.decode("latin-1")) for key, value in facts.arrival.headers]
 
 
-def cookies(facts: Facts) -> Lists:
+def cookies(facts: RequestFacts) -> Lists:
     """Cookies by name. Names are percent-decoded and those that become equal are merged; values stay as they are."""
     pairs = []
     for part in cookie_header(facts).split(";"):
@@ -73,7 +73,7 @@ def cookies(facts: Facts) -> Lists:
     return lists_by_name(pairs)
 
 
-def languages(facts: Facts) -> list[str]:
+def languages(facts: RequestFacts) -> list[str]:
     """Accepted languages, best first; those of equal weight in the order they were sent; `*` and refused ones (q=0) left out."""
     weighed: list[tuple[float, int, str]] = []
     for part in accept_language(facts).split(","):
@@ -88,18 +88,18 @@ def _weight(text: str) -> float:
     return float(text) if re.fullmatch(r"[01](\.[0-9]{0,3})?", text) else 0.0
 
 
-def uri(facts: Facts) -> str:
+def uri(facts: RequestFacts) -> str:
     """Path and query."""
     arrival = facts.arrival
     return f"{arrival.path}?{arrival.query}" if arrival.query else arrival.path
 
 
-def full_uri(facts: Facts) -> str:
+def full_uri(facts: RequestFacts) -> str:
     """Scheme, host, path and query."""
     return f"{facts.arrival.scheme}://{facts.arrival.host}{uri(facts)}"
 
 
-def raw_uri(facts: Facts) -> str:
+def raw_uri(facts: RequestFacts) -> str:
     """Path and query as they were sent, before they were made canonical (the canonical ones when the gateway kept no others)."""
     target = facts.arrival.target.decode("latin-1")
     if target.startswith("/") or not target:
@@ -108,32 +108,32 @@ def raw_uri(facts: Facts) -> str:
     return target[slash:] if slash >= 0 else uri(facts)
 
 
-def raw_full_uri(facts: Facts) -> str:
+def raw_full_uri(facts: RequestFacts) -> str:
     """Scheme and host, with path and query as they were sent."""
     return f"{facts.arrival.scheme}://{facts.arrival.host}{raw_uri(facts)}"
 
 
-def raw_path(facts: Facts) -> str:
+def raw_path(facts: RequestFacts) -> str:
     """The path as it was sent."""
     return raw_uri(facts).partition("?")[0]
 
 
-def raw_query(facts: Facts) -> str:
+def raw_query(facts: RequestFacts) -> str:
     """The query as it was sent."""
     return raw_uri(facts).partition("?")[2]
 
 
-def client(facts: Facts) -> int | None:
+def client(facts: RequestFacts) -> int | None:
     """The visitor's address."""
     return client_key(facts.arrival.client)
 
 
-def listener_address(facts: Facts) -> int | None:
+def listener_address(facts: RequestFacts) -> int | None:
     """The address the request came in on, or missing."""
     return client_key(facts.arrival.server[0])
 
 
-def listener_port(facts: Facts) -> int | None:
+def listener_port(facts: RequestFacts) -> int | None:
     """The port the request came in on, or missing."""
     return facts.arrival.server[1] or None
 

@@ -9,8 +9,8 @@ from struct import Struct
 
 from msgspec import msgpack
 
-from greenroom.admission.sketch import Outlook, Sketch
-from greenroom.admission.waits import LINE_OVER_S, cut_off, not_before
+from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before
+from greenroom.admission.messages.wait_table import Outlook, WaitTable
 from greenroom.core.estimate import AT_ONCE, random_estimate
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
@@ -26,7 +26,7 @@ _HEAD = Struct("<dddddd")
 _ANSWER = Struct("<BBddIIId")
 _IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF = 1, 2, 4, 8
 
-_SKETCHES = msgpack.Decoder(Sketch)
+_SKETCHES = msgpack.Decoder(WaitTable)
 _STANDINGS = (Standing.GONE, *Standing)
 _WAITING, _GONE = Standing.WAITING, Outcome(Standing.GONE)
 _HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
@@ -91,7 +91,7 @@ class Reader:
                 yield Outcome(_STANDINGS[standing], int(first) + shift_ms, int(second) + shift_ms), False
 
     def _estimate(self, position: int, waiting: int, key: int, wait_s: float, alone: bool) -> Estimate | None:
-        """As `admission.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""
+        """As `admission.ledger.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""
         if not self._open:
             return None
         outlook = self._outlook

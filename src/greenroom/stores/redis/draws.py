@@ -29,7 +29,7 @@ KEPT_MS = 30 * 86_400_000
 
 
 class RedisDraws:
-    """See `ports.Draws`. Make it inside the event loop."""
+    """See `ports.DrawStore`. Make it inside the event loop."""
 
     def __init__(
         self, client: Client, files: DrawFiles, data_center: str, data_centers: Callable[[], Collection[str]], absent_s: float = ABSENT_S
@@ -53,13 +53,13 @@ class RedisDraws:
             raise StorageFailed(f"the machines cannot agree on the secret of draws: {type(error).__name__}") from None
 
     def seed(self, draw_id: str) -> bytes:
-        """See `ports.Draws`."""
+        """See `ports.DrawStore`."""
         return self._files.seed(draw_id)
 
     def settle(
         self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
     ) -> None:
-        """See `ports.Draws`."""
+        """See `ports.DrawStore`."""
 
         async def ask() -> None:
             try:

@@ -1,4 +1,4 @@
-"""The ledger of one room in Redis, as `ports.Ledger`: many processes share it, and whatever Redis does, nobody is let in unasked."""
+"""The ledger of one room in Redis, as `ports.LedgerPort`: many processes share it, and whatever Redis does, nobody is let in unasked."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -7,7 +7,7 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
 from greenroom.ports import Clock
 from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
-from greenroom.stores.redis.desk import GATHERED_MAX, Desk
+from greenroom.stores.redis.batcher import GATHERED_MAX, RequestBatcher
 from greenroom.stores.redis.library import Library
 from greenroom.stores.redis.wire import Command, Unreachable
 
@@ -32,13 +32,13 @@ class Errands(Protocol):
         """Asks the coordinator for permits; `then` is called once when that is over. False: there is nobody to ask."""
 
     def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """See `ports.Ledger.before`."""
+        """See `ports.LedgerPort.before`."""
 
     def rekey(self, room_id: str, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        """See `ports.Ledger.rekey`."""
+        """See `ports.LedgerPort.rekey`."""
 
 
-Asked = tuple[bytes, Then, bool]
+LedgerRequest = tuple[bytes, Then, bool]
 """A question, who wants the answer, and whether it is asked for the second time."""
 
 
@@ -51,7 +51,7 @@ class RedisLedger:
         place: bytes,
         data_center: str,
         library: Library,
-        desk: Desk,
+        batcher: RequestBatcher,
         clock: Clock,
         getrandbits: Callable[[int], int],
         errands: Errands,
@@ -64,48 +64,48 @@ class RedisLedger:
         self._settings = settings_of(room)
         self._said = False  # whether Redis knows these settings
         self._turn, self._configure = library.function("turn"), library.function("configure")
-        self._desk = desk
+        self._batcher = batcher
         self._now_ms = clock.now_ms
         self._getrandbits = getrandbits
         self._errands = errands
-        self._asked: list[Asked] = []
-        self._dry: list[Asked] = []
+        self._asked: list[LedgerRequest] = []
+        self._dry: list[LedgerRequest] = []
 
     # -- the Ledger port ------------------------------------------------------------------------------------------------------
 
     def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(ARRIVE, ticket_id, key, self._getrandbits(64)), then)
 
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(POLL, ticket_id, key, self._getrandbits(64)), then)
 
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(PEEK, ticket_id, key, self._getrandbits(64)), then)
 
     def view(self, ticket_id: bytes, then: Then) -> None:
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)
 
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         name = home.encode()
         more = VISIT_MORE.pack(renewed_ms - self.reader.line_ahead_ms, home == self._data_center, len(name)) + name
         self._ask(QUESTION.pack(VISIT, ticket_id, key, self._getrandbits(64)) + more, then)
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
-        """See `ports.Ledger`. Lost when Redis does not answer: the place or session then ends by itself."""
+        """See `ports.LedgerPort`. Lost when Redis does not answer: the place or session then ends by itself."""
         self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), _nobody)
 
     def configure(self, room: Room) -> None:
-        """See `ports.Ledger`. Said to Redis until it has been heard; of two processes that say different things the later one counts."""
+        """See `ports.LedgerPort`. Sent until Redis has taken it; when two processes send different settings, the later ones count."""
         self._room = room
         self._settings = settings_of(room)
         self._said = False
         self.reader.configure(room)
-        self._desk.call(self)
+        self._batcher.call(self)
 
     # -- for the books around it ------------------------------------------------------------------------------------------------
 
@@ -125,11 +125,11 @@ class RedisLedger:
 
     @property
     def idle(self) -> bool:
-        """See `desk.Counter`."""
+        """See `batcher.BatchSource`."""
         return not self._asked and self._said
 
     def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
-        """See `desk.Counter`."""
+        """See `batcher.BatchSource`."""
         asked, self._asked = self._asked[:limit], self._asked[limit:]
         found = [] if self._said else [self._saying()]
         for part in _calls(asked):
@@ -139,16 +139,16 @@ class RedisLedger:
         return found
 
     def give_up(self, error: Exception) -> None:  # noqa: ARG002 - whatever the reason is, they are held
-        """See `desk.Counter`."""
+        """See `batcher.BatchSource`."""
         asked, self._asked = self._asked, []
         self._hold(asked)
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """See `ports.Ledger`. Asked until there is an answer: a draw without those who are there would be none."""
+        """See `ports.LedgerPort`. LedgerRequest until there is an answer: a draw without those who are there would be none."""
         self._errands.before(self._room.id, key, then)
 
     def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        """See `ports.Ledger`."""
+        """See `ports.LedgerPort`."""
         self._errands.rekey(self._room.id, keys, then)
 
     # -- inside -----------------------------------------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ class RedisLedger:
         if len(self._asked) >= GATHERED_MAX:
             self._hold([(question, then, again)])
             return
-        self._desk.questions += 1
+        self._batcher.questions += 1
         self._asked.append((question, then, again))
-        self._desk.call(self)
+        self._batcher.call(self)
 
     def _saying(self) -> tuple[Command, Callable[[Any], None]]:
         settings = self._settings
@@ -171,7 +171,7 @@ class RedisLedger:
 
         return ("FCALL", self._configure, 1, self.place, settings), heard
 
-    def _answer(self, asked: list[Asked], reply: Any) -> None:
+    def _answer(self, asked: list[LedgerRequest], reply: Any) -> None:
         if isinstance(reply, Exception):
             self._hold(asked)
             return
@@ -180,7 +180,7 @@ class RedisLedger:
         except Exception as error:  # not an answer of ours: whoever asked is held, and somebody is told
             self._hold(asked)
             raise Unreachable(f"not an answer: {error}") from error
-        dry: list[tuple[Asked, Outcome]] = []
+        dry: list[tuple[LedgerRequest, Outcome]] = []
         for one, (outcome, could_borrow) in answers:
             if could_borrow and not one[2]:
                 dry.append((one, outcome))
@@ -190,7 +190,7 @@ class RedisLedger:
         if dry:
             self._wait_for_permits(dry)
 
-    def _wait_for_permits(self, dry: list[tuple[Asked, Outcome]]) -> None:
+    def _wait_for_permits(self, dry: list[tuple[LedgerRequest, Outcome]]) -> None:
         """Newcomers who would be let in if the coordinator had a permit to spare: they are asked about once more when it has been asked."""
         asking = bool(self._dry)
         self._dry += [one for one, _ in dry]
@@ -204,14 +204,14 @@ class RedisLedger:
         for question, then, _ in dry:
             self._ask(question, then, True)
 
-    def _hold(self, asked: Iterable[Asked]) -> None:
+    def _hold(self, asked: Iterable[LedgerRequest]) -> None:
         now_ms = self._now_ms()
         for _, then, _ in asked:
             refresh_ms = HELD_REFRESH_MS * (768 + self._getrandbits(9)) >> 10
             then(Outcome(Standing.WAITING, attempted_ms=now_ms, refresh_ms=refresh_ms, storage_failed=True))
 
 
-def _calls(asked: list[Asked]) -> Iterator[list[Asked]]:
+def _calls(asked: list[LedgerRequest]) -> Iterator[list[LedgerRequest]]:
     """In order, in parts of CALL_WORK at most."""
     work = start = 0
     for place, one in enumerate(asked):

@@ -1,6 +1,6 @@
 -- The books of one room in one data center, as a Redis function library: how they are kept, opened and closed.
 --
--- Theory. This is admission/ledger.py once more, with the same words and the same results (tests compare every answer), because what
+-- Theory. This is admission/ledger/ledger.py once more, with the same words and the same results (tests compare every answer), because what
 -- must be atomic has to run where the books are. One call takes many operations of one room. The rules:
 --
 -- * Everything of a room has one hash tag, so a call touches one shard. A call either happened as a whole or did not.
@@ -30,7 +30,7 @@ local SWEEP_SYNC = 1600 -- the same in a report, which nobody waits for: 4 ms
 local FIELDS = {
   'format', 'life', 'serial', 'settings', 'epoch', 'latest_ms',
   'permits', 'freed', 'granted_seen', 'returned_permits', 'returned_freed', 'used', 'over', 'settled', 'admitted', 'acknowledged',
-  'rho', 'recall', 'queueing', 'horizon_ms', 'pool', 'alone', 'applied', 'answered_ms', 'line_ahead_ms', 'round_trip_ms',
+  'disconnected_rate', 'recall', 'queueing', 'horizon_ms', 'pool', 'alone', 'applied', 'answered_ms', 'line_ahead_ms', 'round_trip_ms',
   'inside', 'inside_rows', 'spent_rows', 'ended_to', 'minute_rows', 'waiting', 'drawn', 'everybody',
   'swept', 'pardoned_ms', 'opened_ms',
   'look', 'pace', 'gap_ms', 'entered', 'newcomers', 'looked_ms', 'arrivals_per_s',
@@ -119,7 +119,7 @@ local function new_epoch()
   b.permits, b.freed, b.returned_permits, b.returned_freed, b.over, b.settled = 0, 0, 0, 0, 0, 0
   b.granted_seen, b.used = b.inside, b.inside
   b.admitted, b.acknowledged = b.minute_rows, 0
-  b.rho, b.recall, b.queueing, b.horizon_ms, b.pool, b.alone = 0, 0, false, false, 0, false
+  b.disconnected_rate, b.recall, b.queueing, b.horizon_ms, b.pool, b.alone = 0, 0, false, false, 0, false
   b.applied, b.answered_ms, b.reports, b.borrowed, b.borrow_ms, b.forecast = 0, false, 0, 0, 0, 0
   b.joined, b.lost, b.strays = 0, 0, 0
   b.born_ms, b.moving, b.given, b.arrived, b.unconfirmed = now, false, 0, 0, 0

@@ -1,6 +1,6 @@
 -- What can be called, each with the name of the room's books as its only key.
 
--- ARGV: settings for new books, operations as `<B c12 d I4 I4` (what, ticket id, key, luck: low half, high half), number of the forecast known.
+-- ARGV: settings for new books, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half), number of the forecast known.
 -- Answers `<dddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast), then one answer an
 -- operation; and the forecast, if another one is known.
 local function turn(keys, argv)
@@ -82,7 +82,7 @@ local function report(keys, argv)
   end
   local up = cmsgpack.pack({
     argv[2], b.epoch, b.reports, now, b.granted_seen, b.returned_permits, b.returned_freed, b.used, b.over, b.settled, b.admitted,
-    ages(), b.applied, b.permits, b.waiting, seconds, b.arrivals_per_s, want, cells, b.joined, b.lost, b.strays, b.front_s, b.whole, b.rho,
+    ages(), b.applied, b.permits, b.waiting, seconds, b.arrivals_per_s, want, cells, b.joined, b.lost, b.strays, b.front_s, b.whole, b.disconnected_rate,
   })
   local moves = report_moves()
   close_books(room)

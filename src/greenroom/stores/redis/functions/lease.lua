@@ -18,7 +18,7 @@ end
 local function spendable()
   if b.permits > 0 or b.freed == 0 or connected() then return b.permits end
   trim_minute()
-  return max(0, min(b.freed, b.rho - b.minute_rows))
+  return max(0, min(b.freed, b.disconnected_rate - b.minute_rows))
 end
 
 local function source_of(overdraws)
@@ -26,7 +26,7 @@ local function source_of(overdraws)
   if overdraws then return b.freed > 0 and 2 or 3 end
   if b.freed > 0 and not connected() then
     trim_minute()
-    if b.minute_rows + b.permits < b.rho then return 2 end
+    if b.minute_rows + b.permits < b.disconnected_rate then return 2 end
   end
   return nil
 end
@@ -78,7 +78,7 @@ local function apply_lease(down)
   if down.number <= b.applied then return end
   b.applied = down.number
   b.acknowledged = max(b.acknowledged, down.acknowledged)
-  b.rho, b.recall, b.queueing, b.horizon_ms = down.rho, down.recall, down.queueing, down.horizon_ms or false
+  b.disconnected_rate, b.recall, b.queueing, b.horizon_ms = down.disconnected_rate, down.recall, down.queueing, down.horizon_ms or false
   b.pool, b.alone = down.pool, down.alone
   local round_trip_ms = now - down.sent_ms
   if not b.answered_ms or round_trip_ms <= b.round_trip_ms then

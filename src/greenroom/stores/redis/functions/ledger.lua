@@ -1,4 +1,4 @@
--- What visitors ask, and what time changes: admission/ledger.py and calling.py once more.
+-- What visitors ask, and what time changes: admission/ledger/ledger.py and calling.py once more.
 
 local PACE_MS = 10000
 local HORIZON_SLACK_MS = 1000
@@ -8,7 +8,7 @@ local SOON_MS = 10000
 local SLOT_MS, SLOTS_MAX, ENOUGH, BELIEVED, BELIEVED_MS = 15000, 120, 30, 5, 60000
 local LONGEST_S = 30 * 24 * 3600
 
--- How fast the line moves (admission/tempo.py): the newest slot is in the books, older ones stand under `tempo`, newest first.
+-- How fast the line moves (admission/ledger/tempo.py): the newest slot is in the books, older ones stand under `tempo`, newest first.
 local function mark_tempo()
   if b.tempo_queueing and now > b.tempo_ms then
     b.slot_ms = b.slot_ms + now - b.tempo_ms
@@ -100,11 +100,11 @@ end
 -- Lives on its own units: nobody has answered lately.
 local function cut_off() return not connected() end
 
--- People a minute; nil or 0: not known. Cut off, as many as in the last one (admission/waits.py).
+-- People a minute; nil or 0: not known. Cut off, as many as in the last one (admission/ledger/waits.py).
 local function pace_a_minute()
   if not cut_off() then return b.per_minute end
   trim_minute()
-  return b.rho > 0 and b.minute_rows or 0
+  return b.disconnected_rate > 0 and b.minute_rows or 0
 end
 
 -- How long it takes by the limits and the measured pace alone, in seconds (core/estimate.py; fifo); nil: not known.
@@ -203,7 +203,7 @@ local function newcomer_source()
   return source_of(false)
 end
 
--- How many permits to ask for while a newcomer waits (admission/borrowing.py).
+-- How many permits to ask for while a newcomer waits (admission/ledger/borrowing.py).
 local function borrows()
   if b.permits > 0 or b.queueing or b.waiting > 0 or not s.open or s.confirm then return 0 end
   if not connected() or now < b.borrow_ms then return 0 end

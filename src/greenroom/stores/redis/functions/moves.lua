@@ -1,4 +1,4 @@
--- Sessions that follow their visitors from one data center to another: admission/moves.py and visiting.py once more.
+-- Sessions that follow their visitors from one data center to another: admission/messages/moves.py and visiting.py once more.
 
 local HELD_MS = 1000
 local CLAIMS_MAX = 1000

@@ -1,0 +1,415 @@
+"""Leases permits to the ledgers of all data centers, and is the only one that knows the whole line.
+
+Theory. Of capacity, what is not in the pool is held by somebody: `pool + sum(held + orphans) == total_active_users`. Of rate, every
+data center counts with what it has admitted within 60 s plus what it may still admit:
+`value = max(admitted + outstanding, rho + permits on the way)`, because one that was cut off may have used up rho when they arrive. A
+permit is granted only out of `min(pool, new_users_per_minute - sum(value))`. An unused permit keeps counting until its use is
+reported, and an admission counts from its own age on, so neither a late nor a lost message can free a unit too early, and no two
+clocks are compared.
+
+QUEUE (somebody waits without a permit): permits are paced inside the minute and go to the oldest uncovered waiters of all reachable
+data centers, or, for the random method, to data centers in proportion to theirs. FREE: they are leased ahead of need, so newcomers
+are let in without asking; a lone data center is leased everything. Limits that were lowered call permits back and expel nobody.
+
+A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing is granted before every data
+center has been heard once, because what the silent one holds is not known; at the latest when every session must have ended that
+it had. A ledger that comes back without its memory begins a new epoch; what it held is orphaned until every session of it must have
+ended.
+
+Sums over all data centers are kept, not made: each data center has a weight in them, which moves when it reports, is granted
+something, falls silent, or when time takes admissions out of its minute (an alarm). So a report costs the same in any company.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from math import ceil, sqrt
+
+from greenroom.admission.coordinator.data_center import DataCenter, Weight
+from greenroom.admission.coordinator.whole_line import WholeLine
+from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
+from greenroom.admission.lease import CUT_OFF_MS, WINDOW_MS
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.messages.wait_table import WaitTable
+from greenroom.admission.transfers.session_transfers import SessionTransfers
+from greenroom.model.room import Room
+
+ORPHAN_SLACK_MS = 5_000
+LEASE_AHEAD_S = 2.0
+LEASE_SHARE = 0.5
+"""At most this part of what is free is leased ahead, by share of arrivals: the rest can still go where a crowd appears."""
+RHO_SHARE = 0.95
+RHO_FREE_SHARE = 0.05
+"""Cut off, a data center may repeat nearly what it admitted in the last minute, or a little of what was free then."""
+NO_RECALL = 1 << 62
+NO_ARRIVALS_PER_S = 1e-6
+"""Below this the sum of rates is nothing but what adding and taking away has left over."""
+
+
+class Coordinator:
+    """All operations of one room. Times are the coordinator's own milliseconds; `random_bits` is 64 random bits."""
+
+    def __init__(self, data_centers: Sequence[str], room: Room, now_ms: int) -> None:
+        self.data_centers: dict[str, DataCenter] = {}
+        self.total = room.total_active_users
+        self.pool = self.total
+        self.sums = Weight()
+        self._alarms: list[tuple[int, str]] = []  # heap
+        self._contacts: OrderedDict[str, None] = OrderedDict()  # reachable data centers, the one heard of longest ago first
+        self._line = WholeLine()
+        self._ranked = self._alone = self._random = False
+        self._pace = 1.0
+        self._paced_ms = now_ms
+        self._horizon_s: int | None = None
+        self.doubted: set[str] = set()
+        """Data centers that may hold more than is known: nothing is granted until each has been heard."""
+        self.movers = SessionTransfers(self.data_centers.get)
+        self.forecaster = Forecaster(room, now_ms)
+        self.configure(room)
+        self.doubted_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
+        self.enlist(data_centers, now_ms)
+        self.doubted.update(self.data_centers)
+
+    def configure(self, room: Room) -> None:
+        """New limits, from the next message on. The pool may become negative; nothing is granted until it is not."""
+        self.pool += room.total_active_users - self.total
+        self.total = room.total_active_users
+        self.per_minute = room.new_users_per_minute
+        self._random = room.queueing_method == "random"
+        self._life_ms = room.session_ms + room.renewal_age_ms
+        self.forecaster.configure(room)
+        self._rank()
+
+    def enlist(self, names: Iterable[str], now_ms: int) -> None:
+        """These are the data centers from now on. What others hold is nobody's until every session of it must have ended."""
+        wanted = dict.fromkeys(names)
+        for name in wanted:
+            center = self.data_centers.setdefault(name, DataCenter(name))
+            center.retired = False
+        for center in self.data_centers.values():
+            if center.name not in wanted and not center.retired:
+                center.retired = True
+                self._begin_epoch(center, center.epoch, now_ms)
+                self.doubted.discard(center.name)
+                self._fall_silent(center)
+        self._alone = len(wanted) == 1
+        self._company = max(1, len(wanted))
+        self._rank()
+
+    def reckon(self, total: int, doubted: Iterable[str]) -> None:
+        """The books of the data centers have been filled in, and add up to this limit; the doubted ones may hold more than they say."""
+        self.total = total
+        self.pool = total - sum(center.held + center.orphans for center in self.data_centers.values())
+        self.doubted = set(doubted)
+        for center in self.data_centers.values():
+            self._weigh(center)
+
+    def _rank(self) -> None:
+        """The whole line is kept only where it is asked: fifo, and several data centers."""
+        if self._ranked == (not self._alone and not self._random):
+            return
+        self._ranked = not self._ranked
+        self._line = WholeLine()
+        if self._ranked:
+            for name in self._contacts:
+                self._show(self.data_centers[name])
+
+    @property
+    def doubting(self) -> bool:
+        """Whether nothing is granted because some data center may hold more than is known."""
+        return bool(self.doubted) and self._paced_ms < self.doubted_until_ms
+
+    @property
+    def ranked_seconds(self) -> dict[int, int] | None:
+        """Everybody who waits without a permit by arrival second; None where that is not kept."""
+        return self._line.seconds if self._ranked else None
+
+    def sync(self, up: SyncUp, now_ms: int, random_bits: int) -> SyncDown:
+        """Takes in a ledger's books and answers with what it may have. A message that is late or comes twice is granted nothing."""
+        center = self.data_centers[up.data_center]
+        recall = NO_RECALL
+        self._pass_time(now_ms)
+        if up.epoch > center.epoch:
+            self._begin_epoch(center, up.epoch, now_ms)
+        if up.epoch == center.epoch:
+            newest = up.number > center.heard
+            news = not (newest and center.reachable and center.newest and up.repeats(center.newest))
+            if news:
+                self._absorb(center, up, now_ms)
+                if newest:
+                    self._note(center, up, now_ms)
+            if newest:
+                self._meet(center, up, now_ms)
+                if news:
+                    self._weigh(center)
+                recall = self._allot(center, up.want, now_ms, random_bits)
+        center.answered = max(center.answered, up.applied) + 1
+        disconnected_rate = self._rho(center)
+        center.allow_rho(center.answered, disconnected_rate)
+        self._weigh(center)
+        return SyncDown(
+            center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, disconnected_rate,
+            self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
+            max(0, self.pool), self._alone, not center.whole, self._sketch(center, now_ms), self.movers.answer(center, now_ms),
+        )  # fmt: skip
+
+    # -- what a message says ------------------------------------------------------------------------------------------------
+
+    def _begin_epoch(self, center: DataCenter, epoch: int, now_ms: int) -> None:
+        """The ledger lost its memory (or this is the first message): what it held is nobody's until its sessions have ended.
+
+        Whatever it may have admitted without saying so counts as admitted just now.
+        """
+        if center.held:
+            center.orphans += center.held
+            center.orphans_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
+        if center.value > center.minute:
+            center.admit(now_ms + WINDOW_MS, center.value - center.minute)
+        center.granted = center.returned_permits = center.returned_freed = center.used = center.over = center.settled = 0
+        center.acknowledged = center.heard = center.waiting = center.seen = center.moved_in = center.moved_out = center.arrived = 0
+        self.movers.begin_epoch(center.name)
+        center.whole, center.newest = False, None
+        center.seconds.clear()
+        if center.reachable:
+            self._show(center)
+        center.disconnected_rates.clear()
+        center.epoch = epoch
+        self._weigh(center)
+
+    def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
+        """Absolute counters: whatever the order of messages, the largest count is the newest."""
+        adopted = max(0, up.granted_seen - center.granted)  # a ledger that kept its sessions, a coordinator that did not keep its books
+        returned = max(0, up.returned_permits - center.returned_permits) + max(0, up.returned_freed - center.returned_freed)
+        remembered = min(adopted, center.orphans)  # sessions that a ledger remembers are among those that it had
+        center.orphans -= remembered
+        self.pool += returned - adopted + remembered
+        center.granted += adopted
+        center.seen = max(center.seen, up.granted_seen)
+        center.returned_permits = max(center.returned_permits, up.returned_permits)
+        center.returned_freed = max(center.returned_freed, up.returned_freed)
+        center.used, center.over, center.settled = max(center.used, up.used), max(center.over, up.over), max(center.settled, up.settled)
+        new = min(len(up.ages_ms), max(0, up.admitted - center.acknowledged))
+        if up.whole or center.name not in self.doubted:  # else: the ages are those that a coordinator before this one had not confirmed
+            for age_ms in up.ages_ms[len(up.ages_ms) - new :]:
+                center.admit(now_ms - age_ms + WINDOW_MS)
+            center.acknowledged = max(center.acknowledged, up.admitted)
+        if up.moves:
+            self.pool += self.movers.book(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
+        self.forecaster.admitted(up.ages_ms[len(up.ages_ms) - new :], now_ms)
+
+    def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
+        """What only the newest message may say."""
+        center.waiting = up.waiting
+        self._see(center, up)
+        if up.moves:
+            self.movers.hear(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
+        self.forecaster.hear(up, now_ms)
+
+    def _meet(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
+        """What even a report without news says."""
+        center.newest, center.heard, center.contact_ms = up, up.number, now_ms
+        center.arrivals_per_s = up.arrivals_per_s
+        self._contacts[center.name] = None
+        self._contacts.move_to_end(center.name)
+        center.confirm_rho(up.applied, up.disconnected_rate)
+
+    def _see(self, center: DataCenter, up: SyncUp) -> None:
+        """Its waiters, by arrival second."""
+        anew = up.whole or not center.reachable
+        center.whole, center.reachable = center.whole or up.whole, True
+        if center.whole:
+            self.doubted.discard(center.name)
+        if up.whole:
+            center.seconds.clear()
+        seconds = center.seconds
+        for second, count in up.seconds:
+            if self._ranked and not anew:
+                self._line.move(center.name, second, count - seconds.get(second, 0))
+            if count:
+                seconds[second] = count
+            else:
+                seconds.pop(second, None)
+        if anew:
+            self._show(center)
+        elif self._ranked:
+            self._line.cover(center.name, max(0, center.outstanding))
+
+    def _show(self, center: DataCenter) -> None:
+        if self._ranked:
+            self._line.show(center.name, center.seconds)
+            self._line.cover(center.name, max(0, center.outstanding))
+
+    def _sketch(self, center: DataCenter, now_ms: int) -> WaitTable | None:
+        """The forecast, when this data center has not got it yet."""
+        if now_ms >= self.forecaster.due_ms:
+            self.forecaster.think(self._facts(), now_ms)
+        wait_table = self.forecaster.wait_table
+        if wait_table is None or wait_table.made_ms == center.wait_table_ms:
+            return None
+        center.wait_table_ms = wait_table.made_ms
+        return wait_table if self._alone else self.forecaster.wait_table_for(center.uncovered_seconds())
+
+    def _facts(self) -> ForecastInput:
+        """All books together; people in data centers that are silent cannot be let in from here, so they are not in the line."""
+        centers, seconds = self.data_centers.values(), self._uncovered_seconds()
+        ended = sum(center.returned_freed + center.settled for center in centers)
+        sessions = sum(center.used + center.over for center in centers) - ended
+        return ForecastInput(max(0, sessions), self.sums.outstanding, max(0, self.pool), sum(seconds.values()), ended, seconds)
+
+    def _uncovered_seconds(self) -> dict[int, int]:
+        """Waiters without a permit in reachable data centers, by arrival second; random: everybody, because nobody is covered first."""
+        if self._ranked:
+            return self._line.seconds
+        seconds = Counter[int]()
+        for name in self._contacts:
+            center = self.data_centers[name]
+            seconds.update(center.seconds if self._random else center.uncovered_seconds())
+        return seconds
+
+    # -- what a data center may have ------------------------------------------------------------------------------------------
+
+    def _allot(self, center: DataCenter, want: int, now_ms: int, random_bits: int) -> int:
+        """Grants what is due to this data center now; the level above which it shall give permits back."""
+        spare = self._spare(now_ms)
+        if spare < 0:
+            return self._recalled(center, -spare)
+        if self.doubting:
+            return NO_RECALL
+        debts = self.sums.owed
+        spare -= self._grant(center, min(spare, center.owed))
+        spare = min(spare, self.pool - debts + center.owed) if debts else spare
+        waiting = self.sums.uncovered
+        if waiting:
+            share = self._share(center, min(spare, int(self._pace)), waiting, random_bits)
+            self._pace -= self._grant(center, share)
+            if share < waiting:
+                return NO_RECALL if self._alone else self._in_reach(center)
+            spare -= share
+        self._horizon_s = None
+        if self._alone:
+            self._grant(center, spare)
+            return NO_RECALL
+        return self._lease_ahead(center, spare, want)
+
+    def _spare(self, now_ms: int) -> int:
+        """Permits that could be granted; negative: so many too many are out. The pace goes on."""
+        left = self.per_minute - self.sums.value
+        rate = (self.per_minute + max(0, left)) / 60
+        self._pace = min(1 + rate, self._pace + rate * (now_ms - self._paced_ms) / 1000)
+        self._paced_ms = now_ms
+        return min(self.pool, left)
+
+    def _grant(self, center: DataCenter, count: int) -> int:
+        if count <= 0:
+            return 0
+        center.granted += count
+        self.pool -= count
+        self._weigh(center)
+        return count
+
+    def _recalled(self, center: DataCenter, missing: int) -> int:
+        out, mine = self.sums.outstanding, max(0, center.outstanding)
+        return max(0, mine - ceil(missing * mine / out)) if out else 0
+
+    def _lease_ahead(self, center: DataCenter, spare: int, want: int) -> int:
+        """FREE with several data centers: what arrivals will need before the next sync."""
+        arrivals = self.sums.arrivals_per_s
+        share = center.arrivals_per_s / arrivals if arrivals > NO_ARRIVALS_PER_S else 1 / self._company
+        expected = LEASE_AHEAD_S * center.arrivals_per_s
+        target = max(ceil(expected + 2 * sqrt(expected)), int(LEASE_SHARE * spare * share))
+        if want:
+            target = max(target, center.outstanding + max(want, int(LEASE_SHARE / 2 * spare * share)))
+        self._grant(center, min(spare, target - center.outstanding))
+        return int(1.5 * target) + 2
+
+    def _rho(self, center: DataCenter) -> int:
+        """What it may admit per minute while cut off; never raises the sum of values above the limit."""
+        if self._alone or self.pool < 0:  # more is held than there is: a ledger may remember sessions whose units went back long ago
+            return 0
+        left = max(0, min(self.pool, self.per_minute - self.sums.value))
+        own = int(RHO_SHARE * center.minute)
+        return max(own, min(int(RHO_FREE_SHARE * left), left + center.minute + center.outstanding))
+
+    def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
+        """How many of `count` permits are this data center's while somebody waits."""
+        uncovered = center.uncovered
+        if uncovered == waiting:
+            return min(count, waiting)
+        if self._random:
+            return rounded(count * uncovered, waiting, random_bits) if count < waiting else uncovered
+        reach = self._line.reach(center.name, count)
+        if reach.edge_s is None:
+            return reach.sure
+        self._horizon_s = max(reach.edge_s, self._horizon_s or 0)
+        return reach.sure + rounded(reach.edge_permits * reach.edge_mine, reach.edge_all, random_bits)
+
+    def _in_reach(self, center: DataCenter) -> int:
+        """How many of its waiters permits reach: one that was meant for a ghost goes on to whoever is next anywhere."""
+        if self._random or self._horizon_s is None or center.outstanding <= 0:
+            return center.waiting
+        return sum(count for second, count in center.seconds.items() if second <= self._horizon_s)
+
+    # -- sums and time ----------------------------------------------------------------------------------------------------------
+
+    def _weigh(self, center: DataCenter) -> None:
+        """Something about this data center has changed: so do the sums."""
+        weight, total = center.weight, self.sums
+        outstanding = max(0, center.outstanding)
+        if outstanding != weight.outstanding:
+            total.outstanding += outstanding - weight.outstanding
+            weight.outstanding = outstanding
+            if center.reachable and self._ranked:
+                self._line.cover(center.name, outstanding)
+        value = center.value
+        if value != weight.value:
+            total.value += value - weight.value
+            weight.value = value
+        uncovered = max(0, center.waiting - outstanding) if center.waiting and center.reachable else 0
+        if uncovered != weight.uncovered:
+            total.uncovered += uncovered - weight.uncovered
+            weight.uncovered = uncovered
+        owed = center.owed if center.over else 0
+        if owed != weight.owed:
+            total.owed += owed - weight.owed
+            weight.owed = owed
+        if center.arrivals_per_s != weight.arrivals_per_s:
+            total.arrivals_per_s += center.arrivals_per_s - weight.arrivals_per_s
+            weight.arrivals_per_s = center.arrivals_per_s
+        alarm_ms = center.next_alarm_ms() if center.leaving or center.orphans else 0
+        if alarm_ms and (not center.alarm_ms or alarm_ms < center.alarm_ms):
+            center.alarm_ms = alarm_ms
+            heappush(self._alarms, (alarm_ms, center.name))
+
+    def _pass_time(self, now_ms: int) -> None:
+        """Admissions leave the minute, orphans become free, data centers fall silent."""
+        while self._alarms and self._alarms[0][0] <= now_ms:
+            alarm_ms, name = heappop(self._alarms)
+            center = self.data_centers.get(name)
+            if center is None or center.alarm_ms != alarm_ms:
+                continue
+            center.alarm_ms = 0
+            center.trim(now_ms)
+            if center.orphans and now_ms >= center.orphans_until_ms:
+                self.pool += center.orphans
+                center.orphans = 0
+            self._weigh(center)
+            if center.retired and not center.orphans and not center.minute:
+                del self.data_centers[name]
+        while self._contacts:
+            center = self.data_centers[next(iter(self._contacts))]
+            if center.contact_ms is not None and now_ms - center.contact_ms < CUT_OFF_MS:
+                break
+            self._fall_silent(center)
+
+    def _fall_silent(self, center: DataCenter) -> None:
+        """Its waiters are left out of the line until it is heard again."""
+        center.reachable = False
+        self._contacts.pop(center.name, None)
+        self._line.hide(center.name)
+        self._weigh(center)
+
+
+def rounded(part: int, whole: int, random_bits: int) -> int:
+    """`part / whole`, rounded up or down at random so that the mean is exact."""
+    quotient, rest = divmod(part, whole)
+    return quotient + (random_bits % whole < rest)

@@ -1,0 +1,153 @@
+"""What the coordinator knows of one data center, and what that counts for."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from greenroom.admission.messages.sync import SyncUp
+
+LEAVE_CELL_MS = 100
+"""Admissions are counted in cells of this width, by when they leave the minute; rounded up, so none leaves early."""
+
+
+@dataclass(slots=True)
+class Weight:
+    """What one data center adds to the sums over all of them."""
+
+    value: int = 0  # rate units
+    owed: int = 0  # admissions without a permit that no permit on the way will pay for
+    outstanding: int = 0  # permits
+    uncovered: int = 0  # waiters without a permit; 0 while it is silent
+    arrivals_per_s: float = 0.0
+
+
+@dataclass(slots=True)
+class DataCenter:
+    """Counters are those of its messages. `retired`: taken off the list; counts until nothing of it can be left, and is then forgotten."""
+
+    name: str
+    epoch: int = -1
+    heard: int = 0
+    answered: int = 0
+    contact_ms: int | None = None
+    granted: int = 0
+    seen: int = 0
+    """Of all granted, how many have arrived there for certain."""
+    returned_permits: int = 0
+    returned_freed: int = 0
+    used: int = 0
+    over: int = 0
+    settled: int = 0
+    acknowledged: int = 0
+    moved_in: int = 0
+    """Sessions booked to it, because their visitors are there."""
+    moved_out: int = 0
+    arrived: int = 0
+    """Of those that moved in, how many it has taken over."""
+    orphans: int = 0
+    orphans_until_ms: int = 0
+    leaving: deque[list[int]] = field(default_factory=deque)
+    """[when, how many] of the admissions of the last 60 s leave the minute, soonest first."""
+    minute: int = 0
+    """All of them."""
+    disconnected_rates: deque[tuple[int, int]] = field(default_factory=deque)
+    """(number of the answer, rho) of all that may be in force there, without those that a later one outweighs: the first is the largest."""
+    waiting: int = 0
+    seconds: dict[int, int] = field(default_factory=dict)
+    """Waiters by arrival second."""
+    whole: bool = False
+    """Whether `seconds` began with a whole report."""
+    reachable: bool = False
+    retired: bool = False
+    arrivals_per_s: float = 0.0
+    newest: SyncUp | None = None
+    """The newest report, while it is of this epoch."""
+    marked: tuple[int, ...] = ()
+    """What of it was written down last, see `remembering`."""
+    wait_table_ms: int = -1
+    """When the newest forecast was made that it was told."""
+    weight: Weight = field(default_factory=Weight)
+    """As the sums have it."""
+    alarm_ms: int = 0
+    """When time is going to change something here, as the coordinator has noted it; 0: not noted."""
+
+    @property
+    def held(self) -> int:
+        """Capacity units there: permits, sessions, freed units, and what is on the way."""
+        return self.granted - self.returned_permits - self.returned_freed + self.moved_in - self.moved_out
+
+    @property
+    def outstanding(self) -> int:
+        """Permits there or on the way that are not known to be spent."""
+        return self.granted - self.returned_permits - self.used
+
+    @property
+    def value(self) -> int:
+        """Rate units it counts with: all it admitted and may admit with permits; or, cut off, rho and the permits on the way to it."""
+        return max(
+            self.minute + self.outstanding, self.disconnected_rates[0][1] + self.granted - self.seen if self.disconnected_rates else 0
+        )
+
+    @property
+    def uncovered(self) -> int:
+        """Waiters without a permit."""
+        return max(0, self.waiting - max(0, self.outstanding))
+
+    @property
+    def owed(self) -> int:
+        """Admissions without a permit that no permit on the way will pay for."""
+        return max(0, self.over - self.settled - max(0, self.outstanding))
+
+    def uncovered_seconds(self) -> dict[int, int]:
+        """Waiters without a permit by arrival second; permits cover the oldest."""
+        covered = max(0, self.outstanding)
+        left = {}
+        for second in sorted(self.seconds):
+            count = self.seconds[second]
+            if count > covered:
+                left[second] = count - covered
+            covered = max(0, covered - count)
+        return left
+
+    def admit(self, leaves_ms: int, count: int = 1) -> None:
+        """Admissions that leave the minute at this time."""
+        cell_ms = -(-leaves_ms // LEAVE_CELL_MS) * LEAVE_CELL_MS
+        self.minute += count
+        leaving = self.leaving
+        if not leaving or leaving[-1][0] < cell_ms:
+            leaving.append([cell_ms, count])
+            return
+        for cell in reversed(leaving):  # nearly always the newest
+            if cell[0] == cell_ms:
+                cell[1] += count
+                return
+            if cell[0] < cell_ms:
+                break
+        self.leaving = deque(sorted([*leaving, [cell_ms, count]]))
+
+    def allow_rho(self, number: int, disconnected_rate: int) -> None:
+        """The answer of this number allows it so much."""
+        disconnected_rates = self.disconnected_rates
+        while disconnected_rates and disconnected_rates[-1][1] <= disconnected_rate:
+            disconnected_rates.pop()
+        disconnected_rates.append((number, disconnected_rate))
+
+    def confirm_rho(self, number: int, disconnected_rate: int) -> None:
+        """The answer of this number is in force there: those before it are not any more."""
+        disconnected_rates = self.disconnected_rates
+        while disconnected_rates and disconnected_rates[0][0] <= number:
+            disconnected_rates.popleft()
+        if not disconnected_rates or disconnected_rates[0][1] < disconnected_rate:
+            disconnected_rates.appendleft((number, disconnected_rate))
+
+    def trim(self, now_ms: int) -> None:
+        """Admissions that are more than 60 s old leave the minute."""
+        leaving = self.leaving
+        while leaving and leaving[0][0] < now_ms:
+            self.minute -= leaving.popleft()[1]
+
+    def next_alarm_ms(self) -> int:
+        """When time is going to change something here; 0: never."""
+        moments = [self.leaving[0][0] + 1] if self.leaving else []
+        if self.orphans:
+            moments.append(self.orphans_until_ms)
+        return min(moments, default=0)

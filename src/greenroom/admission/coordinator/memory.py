@@ -1,0 +1,125 @@
+"""What must be remembered of a coordinator, as rows, and how another process goes on from them.
+
+A row is written before any answer goes out that rests on it. So whoever goes on knows of every permit that was ever granted, and that is
+all that safety needs: counters that ledgers report are theirs to repeat, and a row that is older counts more as held, not less. The
+line is not remembered; ledgers tell it again (`SyncDown.afresh`).
+
+Times in rows are the writer's. Whoever goes on moves them by the time that passed since the newest row, so what is to leave the minute
+in ten seconds leaves it ten seconds from now, whatever the clocks of two machines say.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.model.room import Room
+
+ROW_CELL_MS = 1_000
+"""Admissions of the last minute are remembered by the second in which they leave it; rounded up."""
+
+
+class RoomRow(msgspec.Struct, frozen=True, array_like=True):
+    """What is remembered of a room."""
+
+    total: int  # the limit that the books add up to
+    doubted: tuple[str, ...]  # data centers that may hold more than their rows say
+    doubted_until_ms: int
+
+
+class CenterRow(msgspec.Struct, frozen=True, array_like=True):
+    """What is remembered of one data center in one room."""
+
+    epoch: int
+    heard: int
+    answered: int
+    granted: int
+    returned_permits: int
+    returned_freed: int
+    used: int
+    over: int
+    settled: int
+    acknowledged: int
+    orphans: int
+    orphans_until_ms: int
+    disconnected_rate: int  # the largest that may be in force
+    leaving: tuple[tuple[int, int], ...]  # (second in which they leave the minute, admissions)
+    retired: bool = False
+    moved_in: int = 0
+    moved_out: int = 0
+    on_the_way: tuple[tuple[bytes, int], ...] = ()  # (id, last renewal) of sessions booked to it and not known to be taken over
+    seen: int = 0  # of all granted, how many have arrived there for certain
+
+
+RHO_MARGIN = 1.25
+"""What may be in force is remembered with a margin, so that the row need not be written again whenever it grows a little."""
+
+Mark = tuple[int, ...]
+"""What makes a row worth writing again; all else in it is as good when it is older: it counts more, not less. Rho comes last."""
+
+
+def mark_of(center: DataCenter) -> Mark:
+    """Of the row that would be written now."""
+    return (
+        center.granted, center.acknowledged, center.epoch, center.returned_permits, center.returned_freed, center.used, center.over,
+        center.settled, center.orphans, center.retired, center.moved_in, center.moved_out,
+        center.disconnected_rates[0][1] if center.disconnected_rates else 0,
+    )  # fmt: skip
+
+
+def worth_writing(now: Mark, before: Mark) -> bool:
+    """Whether the row that was written before would not do."""
+    return not before or now[:-1] != before[:-1] or now[-1] > int(before[-1] * RHO_MARGIN) + 1
+
+
+def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
+    """To be written down before the answer of which it speaks goes out."""
+    leaving: dict[int, int] = {}
+    for when_ms, count in center.leaving:
+        second = -(-when_ms // ROW_CELL_MS)
+        leaving[second] = leaving.get(second, 0) + count
+    return CenterRow(
+        center.epoch, center.heard, center.answered, center.granted, center.returned_permits, center.returned_freed, center.used,
+        center.over, center.settled, center.acknowledged, center.orphans, center.orphans_until_ms,
+        int(center.disconnected_rates[0][1] * RHO_MARGIN) + 1 if center.disconnected_rates else 0,
+        tuple(leaving.items()), center.retired, center.moved_in, center.moved_out, on_the_way, center.seen,
+    )  # fmt: skip
+
+
+def room_row(coordinator: Coordinator) -> RoomRow:
+    """To be written down whenever it has changed."""
+    return RoomRow(coordinator.total, tuple(sorted(coordinator.doubted)), coordinator.doubted_until_ms)
+
+
+def recalled(
+    room: Room, names: Sequence[str], known: RoomRow, rows: Mapping[str, CenterRow], passed_ms: int, now_ms: int, complete: bool
+) -> Coordinator:
+    """A coordinator that goes on from rows, with the data centers that there are now.
+
+    `passed_ms` is how long ago the newest row was written: 0 or more. Not `complete`: newer rows may have been lost, so nothing is
+    granted before every data center has said what it holds.
+    """
+    coordinator = Coordinator((), room, now_ms)
+    for name, row in rows.items():
+        center = coordinator.data_centers[name] = DataCenter(name)
+        _fill(center, row, passed_ms)
+        if row.on_the_way:
+            coordinator.movers.recall(name, [(ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way])
+    if complete:
+        coordinator.doubted_until_ms = known.doubted_until_ms + passed_ms
+    coordinator.reckon(known.total, set(known.doubted) & set(names) if complete else names)
+    coordinator.configure(room)
+    coordinator.enlist(names, now_ms)
+    return coordinator
+
+
+def _fill(center: DataCenter, row: CenterRow, passed_ms: int) -> None:
+    center.epoch, center.heard, center.answered, center.granted = row.epoch, row.heard, row.answered, row.granted
+    center.returned_permits, center.returned_freed = row.returned_permits, row.returned_freed
+    center.used, center.over, center.settled, center.acknowledged = row.used, row.over, row.settled, row.acknowledged
+    center.orphans, center.orphans_until_ms = row.orphans, row.orphans_until_ms + passed_ms
+    center.retired, center.moved_in, center.moved_out, center.seen = row.retired, row.moved_in, row.moved_out, row.seen
+    center.allow_rho(row.answered, row.disconnected_rate)
+    for second, count in row.leaving:
+        center.admit(second * ROW_CELL_MS + passed_ms, count)

@@ -1,0 +1,273 @@
+"""What will come of the line: learns from reports, plays the room forward, and makes the sketch that data centers read.
+
+Every two seconds while somebody waits without a permit:
+
+1. how old sessions get is known from those that ended and those that have not yet (`endings`);
+2. the room is played forward, five seconds at a time, for up to half an hour (`fluid`); what came true of earlier forecasts scales it
+   (`track`); beyond half an hour the last pace goes on, up to a day, and further than that nothing is believed;
+3. people give up, at a rate per second of waiting, and a share is never seen again after joining (`patience`);
+4. so the number of people before somebody becomes a wait, in a table (`wait_table`);
+5. and how far waits stray from it is learnt from what came of earlier forecasts (`intervals`).
+
+Until ten sessions have ended nothing is known of how soon units come back, so only those are given a number who are reached by units
+that are free already. Everything is a function of the reports and the time: the same reports make the same forecast.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from math import exp, log1p
+
+import msgspec
+
+from greenroom.admission.forecast.drift import AFTER_MS as DRIFT_AFTER_MS
+from greenroom.admission.forecast.drift import OLDEST_MS as DRIFT_OLDEST_MS
+from greenroom.admission.forecast.drift import drifted
+from greenroom.admission.forecast.endings import Endings
+from greenroom.admission.forecast.fluid import STEP_S, STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
+from greenroom.admission.forecast.intervals import Intervals
+from greenroom.admission.forecast.lottery import LotteryForecast, drift_of_draws, hazards
+from greenroom.admission.forecast.patience import Patience
+from greenroom.admission.forecast.track import AFTER_MS, Track
+from greenroom.admission.messages.census import AGE_CELL_MS
+from greenroom.admission.messages.sync import SyncUp
+from greenroom.admission.messages.wait_table import BELIEVED_S, TAIL_GROWTH, UNDECIDED_S, WaitTable, between, next_knot
+from greenroom.model.room import Room
+
+THINK_MS = 2_000
+PROBE_MS = 10_000
+PROBED = (0.1, 0.25, 0.5, 0.75, 1.0)
+"""How far down the line probes stand."""
+BELIEVED_ENDS = 10
+"""Fewer ended sessions say nothing about how soon units come back."""
+LATELY_MS, WHOLE_MS = 60_000, 600_000
+TAIL_STEPS = 120
+MARGIN = 1.5
+"""Played forward until so many times those waiting are in: some join before the next forecast."""
+AHEAD_FINER = 1.1
+"""How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth more to wait."""
+PATIENT_S = 900.0
+"""The impatient give up first, so the rate of giving up among those who stay halves about every so often."""
+
+
+class ForecastInput(msgspec.Struct, frozen=True):
+    """The coordinator's books at one moment, summed over all data centers."""
+
+    sessions: int
+    permits: int  # granted and not known to be used
+    free: int  # units in the pool
+    waiting: int  # without a permit; random: everybody
+    ended: int  # sessions, ever
+    seconds: Mapping[int, int]  # the same by arrival second
+
+
+class Forecaster:
+    """All that is learnt about one room. Times are the coordinator's milliseconds."""
+
+    def __init__(self, room: Room, now_ms: int) -> None:
+        self._endings = Endings(room.session_ms, now_ms // AGE_CELL_MS)
+        self._patience = Patience(now_ms)
+        self._track = Track()
+        self._intervals = Intervals()
+        self._draws = LotteryForecast()
+        self._change = ""
+        self._heard: dict[str, SyncUp] = {}
+        self._ended: dict[str, dict[int, int]] = {}
+        self._recent: dict[int, int] = {}  # admissions of the last minute by second
+        self._admitted = 0
+        self._waiting = 0
+        self._random = False
+        self._knots: list[tuple[int, int]] = []  # (arrival second, how many have come by its end and wait), from the first on
+        self._probe_ms = 0
+        self.due_ms = now_ms
+        self.wait_table: WaitTable | None = None
+        self.configure(room)
+
+    def configure(self, room: Room) -> None:
+        """New settings; what was learnt of sessions holds unless their duration is another one."""
+        self._total = room.total_active_users
+        self._per_minute = room.new_users_per_minute
+        random = room.queueing_method == "random"
+        if random != self._random:
+            self._random = random
+            self._forget()
+        self._endings.configure(room.session_ms)
+
+    # -- what reports say -----------------------------------------------------------------------------------------------------
+
+    def admitted(self, ages_ms: Sequence[int], now_ms: int) -> None:
+        """Admissions reported for the first time."""
+        self._admitted += len(ages_ms)
+        self._endings.step(now_ms // AGE_CELL_MS)
+        for cell, count in Counter([(now_ms - age_ms) // AGE_CELL_MS for age_ms in ages_ms]).items():
+            self._endings.begin(cell, count)
+        for second, count in Counter([(now_ms - age_ms) // 1000 for age_ms in ages_ms]).items():
+            self._recent[second] = self._recent.get(second, 0) + count
+
+    def hear(self, up: SyncUp, now_ms: int) -> None:
+        """The newest report of a data center."""
+        before = self._heard.get(up.data_center)
+        if before is None or before.epoch != up.epoch:
+            self._ended[up.data_center] = {}
+            joined = lost = strays = 0
+        else:
+            joined, lost, strays = before.joined, before.lost, before.strays
+        self._endings.step(now_ms // AGE_CELL_MS)
+        known = self._ended[up.data_center]
+        for age, count in up.ended:
+            self._endings.end(age, max(0, count - known.get(age, 0)))
+            known[age] = count
+        self._patience.pass_time(self._waiting, now_ms)
+        self._patience.count(max(0, up.joined - joined), up.lost - lost, max(0, up.strays - strays))
+        self._heard[up.data_center] = up
+        if before is not None and up.front_s != before.front_s:
+            self._intervals.front_at(up.front_s, now_ms)
+
+    # -- what follows from them -----------------------------------------------------------------------------------------------
+
+    def think(self, facts: ForecastInput, now_ms: int) -> None:
+        """Makes a new sketch, or none when nobody waits."""
+        self.due_ms = now_ms + THINK_MS
+        self._waiting = facts.waiting
+        self._endings.step(now_ms // AGE_CELL_MS)
+        self._endings.reconcile(facts.sessions)
+        self._patience.pass_time(facts.waiting, now_ms)
+        if not facts.waiting:
+            self._forget()
+            return
+        self._track.check(now_ms, self._admitted)
+        learnt = self._endings.seen >= BELIEVED_ENDS
+        entered = self._play(facts, learnt, now_ms)
+        probing = now_ms >= self._probe_ms
+        if probing:
+            self._probe_ms = now_ms + PROBE_MS
+            self._track.expect(now_ms, self._admitted, facts.permits + sum(entered[: AFTER_MS // 1000 // STEP_S]))
+        make = self._draw if self._random else self._line_up
+        self.wait_table = make(facts, entered, learnt, probing, now_ms)
+
+    def _line_up(self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> WaitTable:
+        """Fifo: people before somebody become a wait."""
+        intervals, patience = self._intervals, self._patience
+        intervals.overdue(now_ms)
+        self._knots = knots_of(facts.seconds)
+        people, seconds = table(entered, self._track.scale, patience.giving_up_per_s, learnt)
+        strays_per_s = patience.stray_share * patience.joining_per_s(int(UNDECIDED_S * 1000))
+
+        def wait_s(second: int, before: float) -> float | None:
+            undecided_s = min(UNDECIDED_S, max(0.0, UNDECIDED_S - now_ms / 1000 + second))
+            return between(people, seconds, max(0.0, before - strays_per_s * undecided_s))
+
+        if probing:
+            self._change = self._drift_of_the_line(wait_s, now_ms)
+            ahead = 0
+            for share in PROBED:
+                second, before = next(knot for knot in self._knots if knot[1] >= share * facts.waiting)
+                expected_s = wait_s(second, before)
+                if expected_s is not None and before > ahead:
+                    intervals.expect(second, now_ms, expected_s)
+                ahead = before
+        known = learnt or facts.ended < BELIEVED_ENDS
+        return WaitTable(now_ms, people, seconds, intervals.widths, False, known, strays_per_s, self._change, now_ms - DRIFT_AFTER_MS)
+
+    def _drift_of_the_line(self, wait_s: Callable[[int, float], float | None], now_ms: int) -> str:
+        """Those in the middle of what was forecast a minute or more ago: when they should get in now, and should have then."""
+        old = [probe for probe in self._intervals.open() if DRIFT_AFTER_MS <= now_ms - probe.made_ms <= DRIFT_OLDEST_MS]
+        if not old:
+            return ""
+        old.sort(key=lambda probe: probe.second)
+        probe = old[len(old) // 2]
+        before = between([second for second, _ in self._knots], [count for _, count in self._knots], probe.second)
+        now_s = None if before is None else wait_s(probe.second, before)
+        return "" if now_s is None else drifted(probe.wait_s - (now_ms - probe.made_ms) / 1000, now_s)
+
+    def _draw(self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> WaitTable:
+        """Random: admissions become a chance, the same for all who are present."""
+        draws, patience, scale = self._draws, self._patience, self._track.scale
+        drawn = [facts.permits + entered[0] * scale, *[count * scale for count in entered[1:]]]
+        joining_per_s = (patience.joining_per_s(LATELY_MS), patience.joining_per_s(WHOLE_MS))
+        found = hazards(drawn, facts.waiting, joining_per_s, patience.giving_up_per_s, learnt)
+        draws.judge(facts.seconds, patience.giving_up_per_s, now_ms)
+        if probing:
+            then = draws.before(now_ms - DRIFT_AFTER_MS)
+            self._change = drift_of_draws(then, found, now_ms) if then else ""
+            draws.expect(now_ms, facts.waiting, found)
+        known = learnt or facts.ended < BELIEVED_ENDS
+        return WaitTable(now_ms, *found, draws.widths, True, known, 0.0, self._change, now_ms - DRIFT_AFTER_MS)
+
+    def _forget(self) -> None:
+        """Nobody waits: what was expected does not come any more."""
+        self.wait_table = None
+        self._change = ""
+        self._intervals.forget()
+        self._draws.forget()
+        self._track.forget()
+
+    def wait_table_for(self, mine: Mapping[int, int]) -> WaitTable | None:
+        """The newest sketch for a data center where these wait without a permit, by arrival second: with those before them elsewhere."""
+        if self.wait_table is None or self._random:
+            return self.wait_table
+        ahead, count, own = [(second, count) for second, count in self._knots], 0, sorted(mine.items())
+        index = 0
+        for place, (second, everybody) in enumerate(self._knots):
+            while index < len(own) and own[index][0] <= second:
+                count += own[index][1]
+                index += 1
+            ahead[place] = (second, max(0, everybody - count))
+        return msgspec.structs.replace(self.wait_table, ahead=tuple(ahead))
+
+    def _play(self, facts: ForecastInput, learnt: bool, now_ms: int) -> list[float]:
+        """Admissions in each of the next steps, before scaling."""
+        second = now_ms // 1000
+        recent = [0.0] * WINDOW_STEPS
+        self._recent = {then: count for then, count in self._recent.items() if then > second - STEP_S * WINDOW_STEPS}
+        for then, count in self._recent.items():
+            recent[-1 - max(0, second - then) // STEP_S] += count
+        enough = float("inf") if self._random else MARGIN * facts.waiting + 10
+        if not learnt:
+            return admissions([0.0] * STEPS_MAX, (1.0,) * STEPS_MAX, facts.free, facts.permits, self._per_minute, recent, enough)
+        survival = self._endings.survival()
+        living = self._endings.living(facts.sessions, survival)
+        ends = ends_of_the_living(living, survival, now_ms % AGE_CELL_MS / AGE_CELL_MS, STEPS_MAX)
+        return admissions(ends, survival, facts.free, facts.permits, self._per_minute, recent, enough)
+
+
+def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:
+    """How many came by the end of a second, finer towards the front."""
+    knots: list[tuple[int, int]] = []
+    passed, next_at = 0, 0.0
+    ordered = sorted(seconds)
+    for second in ordered:
+        if not knots:
+            knots.append((second - 1, 0))
+        passed += seconds[second]
+        if passed >= next_at or second == ordered[-1]:
+            knots.append((second, passed))
+            next_at = passed * AHEAD_FINER + 1
+    return knots
+
+
+def table(entered: Sequence[float], scale: float, giving_up_per_s: float, learnt: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """People in front who are gone by then, and when: knots, ascending in both. Beyond what was played the pace of the last goes on.
+
+    From the permit to the try that takes it costs nothing: calling ahead makes up for it.
+    """
+    people, seconds = [0.0], [0.0]
+    count, knot = 0.0, 0.0
+    for step, now in enumerate(entered, 1):
+        before = count
+        count += now * scale * exp(giving_up_per_s * PATIENT_S * log1p(STEP_S * (step - 0.5) / PATIENT_S))
+        if before == people[-1] < count and seconds[-1] < STEP_S * (step - 1):
+            people.append(before + 1e-6)  # nobody was let in for a while: the table is flat up to here
+            seconds.append(STEP_S * (step - 1.0))
+        if count > people[-1] and (step >= knot or step == len(entered)):
+            people.append(count)
+            seconds.append(STEP_S * float(step))
+            knot = next_knot(step)
+    if learnt:
+        last = entered[-TAIL_STEPS:]
+        pace = sum(last) / len(last) / STEP_S * scale
+        while pace > 0 and seconds[-1] < BELIEVED_S:
+            begun_s, ends_s = seconds[-1], min(BELIEVED_S, max(seconds[-1], STEP_S) * TAIL_GROWTH)
+            gone = exp(giving_up_per_s * PATIENT_S * log1p((begun_s + ends_s) / 2 / PATIENT_S))
+            people.append(people[-1] + pace * (ends_s - begun_s) * gone)
+            seconds.append(ends_s)
+    return tuple(people), tuple(seconds)

@@ -1,0 +1,147 @@
+"""Waits under the random method: the chance of being drawn, added up over time, and how far it was off before.
+
+Theory. With a(t) let in per second out of n(t) who are present, everybody's hazard is a(t) / n(t), so whoever is there now is in by t with
+probability 1 - exp(-H(t)), H being the hazard added up. How many are present follows from who joins, gets in and gives up:
+n' = joining - a - giving up * n. Newcomers keep coming as in the last minute; what of it is more than in the last ten fades, because a
+crowd that has come does not come again.
+
+Everybody present at one moment is alike, so one forecast is judged by all of them at once: when the time has come by which a quarter
+should be in, the share that really is moves the width of that quantile (a width is a factor on the hazard).
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from math import exp, log1p
+
+from greenroom.admission.forecast.drift import drifted
+from greenroom.admission.forecast.fluid import STEP_S
+from greenroom.admission.messages.wait_table import BELIEVED_S, HAZARDS, SHARES, TAIL_GROWTH, Widths, between, next_knot
+
+ALMOST = 0.999
+"""Of those present at most this part is drawn in one step: the sum stays finite."""
+NOTHING = 1e-9
+"""A hazard that is none: smaller ones would be lost when they are added up, and the table has to ascend."""
+ENOUGH = 6.0
+"""Where one in four hundred is left nobody needs to know more."""
+SOON_S = 120.0
+"""Over how long the newest rate of joining gives way to the long one."""
+TAIL_STEPS = 12
+STEP = 0.1
+WIDEST = 0.3
+"""Quantiles keep their order: their hazards are a factor of two apart, and e to the 0.6 is less."""
+COHORTS_MAX = 400
+"""An hour of them, one every ten seconds."""
+
+Table = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def hazards(drawn: Sequence[float], present: float, joining_per_s: tuple[float, float], giving_up_per_s: float, learnt: bool) -> Table:
+    """Added-up hazard and seconds, both ascending; `drawn`: let in during each step, those who have a permit now in the first.
+
+    `joining_per_s`: lately, and on the whole.
+    """
+    lately = joining_per_s[0]
+    whole = min(joining_per_s)
+    total, count, knot = 0.0, max(1.0, present), 0.0
+    people, seconds = [0.0], [0.0]
+    for step, entering in enumerate(drawn, 1):
+        joining = (whole + (lately - whole) * exp(-STEP_S * step / SOON_S)) * STEP_S
+        count += joining / 2
+        part = min(ALMOST, entering / count)
+        count = max(1.0, (count - count * part) * (1 - giving_up_per_s * STEP_S) + joining / 2)
+        hazard = -log1p(-part)
+        if hazard > NOTHING:
+            if total == people[-1] and seconds[-1] < STEP_S * (step - 1):
+                total += NOTHING  # nobody was drawn for a while: the table is flat up to here
+                people.append(total)
+                seconds.append(STEP_S * (step - 1.0))
+            total += hazard
+            if step >= knot:
+                people.append(total)
+                seconds.append(STEP_S * float(step))
+                knot = next_knot(step)
+        if total >= ENOUGH:
+            break
+    if total > people[-1]:
+        people.append(total)
+        seconds.append(STEP_S * float(step))
+    last = drawn[-TAIL_STEPS:]
+    pace = sum(last) / len(last) / STEP_S / count
+    while learnt and pace > NOTHING and total < ENOUGH and seconds[-1] < BELIEVED_S:
+        ends_s = min(BELIEVED_S, max(seconds[-1], STEP_S) * TAIL_GROWTH)
+        total += pace * (ends_s - seconds[-1])
+        people.append(total)
+        seconds.append(ends_s)
+    return tuple(people), tuple(seconds)
+
+
+class Cohort:
+    """Everybody who was present at one moment, and the table that was made for them."""
+
+    __slots__ = ("count", "judged", "made_ms", "table")
+
+    def __init__(self, made_ms: int, count: int, table: Table) -> None:
+        self.made_ms = made_ms
+        self.count = count
+        self.table = table
+        self.judged = 0
+        """How many of SHARES have been judged."""
+
+
+class LotteryForecast:
+    """Widths of the quantiles, and the cohorts that teach them."""
+
+    __slots__ = ("_cohorts", "_widths")
+
+    def __init__(self) -> None:
+        self._widths = [0.0] * len(SHARES)
+        self._cohorts: deque[Cohort] = deque(maxlen=COHORTS_MAX)
+
+    @property
+    def widths(self) -> tuple[Widths, ...]:
+        """One, of hazards."""
+        p25, p50, p75, p95 = self._widths
+        return ((p25, p50, p75, p95),)
+
+    def expect(self, made_ms: int, count: int, table: Table) -> None:
+        """Remembers a forecast for all who are present."""
+        self._cohorts.append(Cohort(made_ms, count, table))
+
+    def judge(self, seconds: Mapping[int, int], giving_up_per_s: float, now_ms: int) -> None:
+        """Compares what was expected by now with who is still there."""
+        for cohort in self._cohorts:
+            passed_s = (now_ms - cohort.made_ms) / 1000
+            while cohort.judged < len(SHARES):
+                which = cohort.judged
+                at_s = between(*cohort.table, HAZARDS[which] * exp(self._widths[which]))
+                if at_s is None or at_s > passed_s:
+                    break
+                cohort.judged += 1
+                there = sum([count for second, count in seconds.items() if second * 1000 < cohort.made_ms])
+                left = min(1.0, there / (cohort.count * exp(-giving_up_per_s * passed_s)))
+                width = self._widths[which] + STEP * (SHARES[which] - (1 - left))
+                self._widths[which] = max(-WIDEST, min(WIDEST, width))
+        while self._cohorts and self._cohorts[0].judged == len(SHARES):
+            self._cohorts.popleft()
+
+    def before(self, made_ms: int) -> Cohort | None:
+        """The newest forecast made by then."""
+        found = None
+        for cohort in self._cohorts:
+            if cohort.made_ms > made_ms:
+                break
+            found = cohort
+        return found
+
+    def forget(self) -> None:
+        """The line is over, or follows other rules now."""
+        self._cohorts.clear()
+
+
+def drift_of_draws(then: Cohort, table: Table, now_ms: int) -> str:
+    """The median wait of those still there, as it should be by the forecast of then, and as it is by the one of now."""
+    passed_s = (now_ms - then.made_ms) / 1000
+    gone = between(then.table[1], then.table[0], passed_s)
+    expected_s = None if gone is None else between(*then.table, gone + HAZARDS[1])
+    now_s = between(*table, HAZARDS[1])
+    return "" if expected_s is None or now_s is None else drifted(expected_s - passed_s, now_s)

@@ -1,0 +1,1 @@
+"""The ledger: permits, sessions and waiting visitors of one room in one data center."""

@@ -1,0 +1,410 @@
+"""The books of one room in one data center: who is inside, who waits, and whose turn it is.
+
+Theory. Two kinds of units are conserved: capacity (`total_active_users`) and rate (`new_users_per_minute`). A permit is one of each.
+The coordinator leases permits; the ledger lets somebody in by spending one that it holds, in one step, asking nobody (`lease`). So
+no number that can be stale takes part in the decision, and delay or loss of messages costs utilisation, never a limit.
+
+- A place is real when its ticket comes back. `arrive` lets a newcomer in or changes nothing at all, so requests without cookies
+  cost nobody anything. `poll` takes the place, by the key in the ticket.
+- A newcomer gets a permit only when every waiter here has one: `permits > len(line)`.
+- The line is sorted by key and a turn is a matter of rank (`line`, `calling`). Whoever misses a check-in (a ghost) leaves the line, but
+  not the cookie: on return the place by the old key is taken again.
+- A waiter checks in before ghosts are swept, or a late visitor would be swept by the very poll that proves presence.
+- A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting ticket of that id can be valid.
+
+Times and random numbers (`random_bits`, 64 bits) are arguments. `log` collects records of what happened (`records`); whoever runs the
+ledger writes them down before anybody hears of it, and calls `undo` when that fails. Several data centers: see `coordinator`.
+"""
+
+from collections.abc import Mapping
+
+from greenroom.admission.lease import Lease, PermitSource
+from greenroom.admission.ledger.borrowing import Borrowing
+from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, by_rank, later, soon
+from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.ledger.waits import Waits, not_before
+from greenroom.admission.messages.census import Census
+from greenroom.admission.messages.moves import Moves
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.queueing.line import GRACE_MS, Line
+from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
+from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack
+from greenroom.admission.timer_wheel import CELL_BITS
+from greenroom.admission.transfers.transfers import hear
+from greenroom.model.room import Room
+from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing, arrival_ms_of
+
+SWEEP_LIMIT = 20_000
+"""Entries looked at in one sweep, about 10 ms; the rest comes a quarter of a second later."""
+PACE_MS = 10_000
+"""Over how long the pace of admissions is averaged: long enough for a steady figure, short against a minute's changes."""
+HORIZON_SLACK_MS = 1_000
+GAP_WEIGHT = 0.1
+"""Weight of the newest gap between two tries in the average that look-ahead rests on."""
+
+GONE = Outcome(Standing.GONE)
+ADMITTED, ACTIVE, WAITING = Standing.ADMITTED, Standing.ACTIVE, Standing.WAITING
+
+
+class Ledger:
+    """All operations of one room in one data center; ADMISSION's P and F are `lease.permits` and `lease.freed`."""
+
+    def __init__(self, room: Room, data_center: str, epoch: int, now_ms: int) -> None:
+        self.data_center = data_center
+        self.epoch = epoch
+        self.lease = Lease()
+        self.line = Line()
+        self.sessions = Sessions(room.session_ms)
+        self.waits = Waits(room, now_ms)
+        self.census = Census()
+        self.moves = Moves()
+        self.born_ms = now_ms
+        self.log: list[bytes] = []
+        self.halted = False
+        """Nothing can be written down: nobody is let in until it can."""
+        self._calling: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
+        self._method = room.queueing_method
+        self._swept = 0
+        self._looked_ms = now_ms
+        self._lookahead = self._pace = 0.0
+        self._gap_ms = float(CALLED_REFRESH_MS)
+        self._entered = 0  # from the line, since the last look
+        self._newcomers = 0  # new places and admissions, since the last report
+        self._reported_ms = now_ms
+        self._reports = 0
+        self._borrowing = Borrowing()
+        self._untold: set[int] = set()  # arrival seconds whose count the coordinator may not know
+        self._whole = True  # it may not know any
+        self.arrivals_per_s = 0.0
+        self._last: tuple[bytes, PermitSource, tuple[int, int] | None] | None = None
+        self._rejecting = False
+        self._opened_ms = 0
+        self.configure(room, now_ms)
+
+    # -- what visitors ask ------------------------------------------------------------------------------------------------
+
+    def arrive(self, ticket_id: bytes, now_ms: int, random_bits: int) -> Outcome:
+        """A newcomer without a ticket: let in, or held outside the line with nothing written down."""
+        if now_ms >> CELL_BITS != self._swept:
+            self.sweep(now_ms)
+        if self._open and not self.halted and not self._confirm:
+            source = self._newcomer_source(now_ms)
+            if source:
+                return self._admit(ticket_id, source, now_ms, None)
+        return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms))
+
+    def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
+        """A waiting ticket came back in time: the place is taken, and a try is made."""
+        known = self._settled(ticket_id, now_ms)
+        if known:
+            return self.view(ticket_id, now_ms)
+        line = self.line
+        slot = line.slots.get(ticket_id, -1)
+        before: tuple[int, int] | None = None
+        if slot >= 0:
+            before = (line.keys[slot], line.attempted[slot])
+            line.attempted[slot] = now_ms
+        if now_ms >> CELL_BITS != self._swept:
+            self.sweep(now_ms)
+        if slot < 0:
+            if self._rejecting:
+                return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
+            slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
+            self.census.place_taken(key, now_ms)
+            self.sessions.spent.pop(ticket_id, None)
+            self._newcomers += 1
+        key = line.keys[slot]
+        rank = line.rank(key)
+        lease = self.lease
+        if self._open and not self.halted:
+            self._calling.call(line, lease.permits, self._lookahead, random_bits)
+            if self._calling.turn(slot, rank, key, lease.spendable(now_ms), self._lookahead, self._horizon_ms(now_ms)):
+                source = lease.source(now_ms, self._calling.overdraws)
+                if source:
+                    return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
+        if before is None:
+            self.log.append(pack(PLACE, ticket_id, key))
+        return self._hold(slot, rank, now_ms, random_bits)
+
+    def peek(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
+        """A waiting ticket came back too early: the answer is what is on the books, and nothing changes."""
+        known = self._settled(ticket_id, now_ms)
+        if known:
+            return known
+        line = self.line
+        slot = line.slots.get(ticket_id, -1)
+        if slot < 0:
+            return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
+        key = line.keys[slot]
+        rank = line.rank(key)
+        attempted_ms, refresh_ms = line.attempted[slot], line.refresh[slot]
+        estimate = not_before(attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, arrival_ms_of(key), now_ms))
+        return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line.slots), estimate, self.halted)
+
+    def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """An accepted ticket: a living session is renewed when the last renewal is older than q."""
+        renewed_ms = self.sessions.renewed(ticket_id)
+        if renewed_ms is None:
+            return GONE
+        ends_ms = renewed_ms + self._life_ms
+        if now_ms >= ends_ms:
+            return GONE
+        if now_ms - renewed_ms > self._renewal_age_ms and self._renews:
+            self.sessions.renew(ticket_id, now_ms)
+            self.log.append(pack(SESSION, ticket_id, now_ms))
+            return Outcome(ACTIVE, now_ms + self._life_ms, now_ms)
+        return Outcome(ACTIVE, ends_ms, renewed_ms)
+
+    def leave(self, ticket_id: bytes, now_ms: int) -> None:
+        """Ends the session or gives up the place, for good: the id is spent."""
+        sessions = self.sessions
+        if ticket_id in sessions.inside:
+            until_ms = sessions.end(ticket_id, now_ms)
+            self.lease.free()
+        elif self.leave_line(ticket_id):
+            self.census.lost += 1
+            until_ms = sessions.spend(ticket_id, now_ms, now_ms)
+        else:
+            return
+        self.log.append(pack(END, ticket_id, until_ms))
+
+    def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
+        """Somebody whose session elsewhere cannot be reached is let in here, before everybody, if there is a permit."""
+        able = self._open and not self.halted and self.lease.permits > 0
+        return self._admit(ticket_id, PermitSource.PERMIT, now_ms, None) if able else None
+
+    def leave_line(self, ticket_id: bytes) -> bool:
+        """Whoever has a place does not have it any more; whether there was one."""
+        slot = self.line.slots.get(ticket_id, -1)
+        if slot >= 0:
+            self._calling.forget(self.line.remove(ticket_id))
+        return slot >= 0
+
+    # -- what operators and time change -----------------------------------------------------------------------------------
+
+    def configure(self, room: Room, now_ms: int) -> None:
+        """New settings, from the next operation on. Sessions end at their last renewal plus the new duration."""
+        self.sweep(now_ms)  # ghosts under the old settings do not come back
+        was_rejecting = self._rejecting
+        if room.queueing_method != self._method:
+            self._method = room.queueing_method
+            self._calling = QUEUEING_METHODS[self._method]()
+        self._open = self._calling.open and not room.queue_all
+        self._rejecting = not self._calling.open and not room.queue_all
+        self._confirm = room.confirm_newcomers
+        self.strong = room.strong_sessions
+        self._renews = not room.disable_session_renewal
+        self._renewal_age_ms = room.renewal_age_ms
+        # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
+        self._life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
+        self._refresh_max_ms = room.refresh_max_seconds * 1000
+        self.waits.configure(room)
+        self.sessions.change_life(self._life_ms, now_ms, self._expired)
+        if was_rejecting and not self._rejecting:
+            self._opened_ms = now_ms
+            self.line.pardon(now_ms + self.longest_refresh_ms + GRACE_MS)
+
+    def rekey(self, keys: Mapping[bytes, int]) -> None:
+        """Those of these ids who are in line stand by these keys from now on (a draw); everybody else keeps theirs."""
+        self.log.extend(pack(PLACE, ticket_id, keys[ticket_id]) for ticket_id in self.line.rekey(keys))
+
+    def sweep(self, now_ms: int) -> None:
+        """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace. At most SWEEP_LIMIT at a time."""
+        self._swept = now_ms >> CELL_BITS
+        self.sessions.expire(now_ms, SWEEP_LIMIT, self._expired)
+        patience_ms = PLACE_KEPT_MS if self._rejecting else 0
+        for ticket_id, slot in self.line.sweep(now_ms, patience_ms, SWEEP_LIMIT):
+            self._calling.forget(slot)
+            self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
+            self.log.append(pack(END, ticket_id, 0))
+        self.lease.trim(now_ms)
+        self.waits.lookahead(now_ms, len(self.line) > 0)
+        passed_ms = now_ms - self._looked_ms
+        if passed_ms > 0:
+            self._pace += (self._entered * 1000 / passed_ms - self._pace) * passed_ms / (passed_ms + PACE_MS)
+            self._entered, self._looked_ms = 0, now_ms
+        self._lookahead = self._pace * self._gap_ms / 1000
+
+    def undo(self, now_ms: int, random_bits: int) -> Outcome:
+        """The newest operation let somebody in, but it could not be written down: it did not happen. The answer instead."""
+        if self._last is None:
+            raise ValueError("the newest operation let nobody in")
+        ticket_id, source, place = self._last
+        self._last = None
+        self.halted = True
+        self.sessions.forget(ticket_id)
+        self.lease.unspend(source)
+        if place is None:
+            return self._outside(now_ms, random_bits, len(self.line), self.line_ms(now_ms))
+        slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
+        if place[1] != now_ms:
+            self.waits.tempo.count(-1)
+            self._entered -= 1
+        return self._hold(slot, self.line.rank(place[0]), now_ms, random_bits)
+
+    def restore(self, memory: LedgerMemory, now_ms: int) -> None:
+        """Takes over the books of an earlier life, while these are still empty: sessions as granted units, places, the minute.
+
+        Every waiter is given a whole refresh to come back, so nobody is overtaken because of the restart.
+        """
+        sessions, lease = self.sessions, self.lease
+        for ticket_id, renewed_ms in memory.sessions.items():
+            if renewed_ms + self._life_ms > now_ms:
+                sessions.resume(ticket_id, renewed_ms)
+            else:  # written down, or a longer session duration would bring it back at the restart after this one
+                self.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
+        for ticket_id, until_ms in memory.spent.items():
+            if until_ms > now_ms:
+                sessions.remember(ticket_id, until_ms)
+        lease.window.extend(sorted(memory.window))
+        lease.trim(now_ms)
+        lease.unacknowledged.extend(lease.window)
+        lease.admitted = len(lease.window)
+        lease.granted_seen = lease.used = len(sessions.inside)
+        self.line.fill(memory.places.items(), now_ms, self.longest_refresh_ms)
+
+    def memory(self, now_ms: int) -> LedgerMemory:
+        """What `restore` needs. Overdue sessions are in it; their end is found again."""
+        self.lease.trim(now_ms)
+        return LedgerMemory(self.sessions.renewals(), dict(self.line.in_order()), self.sessions.spent, list(self.lease.window), now_ms)
+
+    # -- sync ---------------------------------------------------------------------------------------------------------------
+
+    def report(self, now_ms: int, want: int = 0) -> SyncUp:
+        """The message for the coordinator; gives back what is to be given back."""
+        lease, line = self.lease, self.line
+        lease.give_back(now_ms)
+        passed_ms = now_ms - self._reported_ms
+        if passed_ms > 0:
+            rate = self._newcomers * 1000 / passed_ms
+            self.arrivals_per_s += (rate - self.arrivals_per_s) * passed_ms / (passed_ms + PACE_MS)
+            self._newcomers, self._reported_ms = 0, now_ms
+        self._reports += 1
+        self._borrowing.asks(self._reports, want)
+        self._untold |= line.changed
+        line.changed.clear()
+        return SyncUp(
+            self.data_center, self.epoch, self._reports, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
+            lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms, self._whole), lease.applied, lease.permits, len(line),
+            tuple(line.seconds.items()) if self._whole else tuple([(second, line.seconds.get(second, 0)) for second in self._untold]),
+            self.arrivals_per_s, want,
+            self.sessions.ended.report(self._whole), self.census.joined, self.census.lost, self.census.strays, self.census.front_s,
+            self._whole, lease.disconnected_rate, self.moves.report(self._life_ms, now_ms),
+        )  # fmt: skip
+
+    def apply(self, down: SyncDown, now_ms: int) -> None:
+        """Takes in the coordinator's answer, in whatever order and however often it comes."""
+        if down.epoch != self.epoch:
+            return
+        if down.answers == self._reports:
+            self._untold.clear()
+            self._whole = down.afresh
+            self.sessions.ended.acknowledge()
+        if down.moves:
+            hear(self, down.moves, now_ms, down.number > self.lease.applied, down.answers == self._reports)
+        self.lease.apply(down, now_ms)
+        if down.wait_table:
+            self.waits.outlook.take(down.wait_table, down.time_ms, now_ms)
+        self._borrowing.answered(down.answers, self.lease.permits, now_ms)
+
+    def line_ms(self, now_ms: int) -> int:
+        """Now on the coordinator's clock: what keys are made of, so that those of all data centers compare."""
+        return now_ms + self.lease.line_ahead_ms
+
+    def borrows(self, now_ms: int) -> int:
+        """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking would not help."""
+        lease = self.lease
+        if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted or self._confirm:
+            return 0
+        return self._borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
+
+    def wants_permits(self) -> bool:
+        """Whether somebody could be let in now if the coordinator had a permit to spare."""
+        lease = self.lease
+        return self._open and not self.halted and (lease.permits <= 0 or (lease.queueing and not self.line.slots))
+
+    @property
+    def longest_refresh_ms(self) -> int:
+        """The longest interval that is ever assigned."""
+        return self._refresh_max_ms * 11 // 10
+
+    @property
+    def called(self) -> int:
+        """How many waiters are asked to try every two seconds."""
+        return self._calling.count(len(self.line), self.lease.permits, self._lookahead) if self._open else 0
+
+    # -- inside -------------------------------------------------------------------------------------------------------------
+
+    def _settled(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
+        """The answer for a waiting ticket whose id has or had its session."""
+        renewed_ms = self.sessions.renewed(ticket_id)
+        if renewed_ms is not None:
+            ends_ms = renewed_ms + self._life_ms
+            return Outcome(ACTIVE, ends_ms, renewed_ms) if now_ms < ends_ms else GONE
+        return GONE if self.sessions.spent.get(ticket_id, 0) > now_ms else None
+
+    def _newcomer_source(self, now_ms: int) -> PermitSource | None:
+        """What a newcomer may be let in with: people here come first, and while QUEUE people anywhere."""
+        lease = self.lease
+        if self._calling.overdraws:
+            return lease.source(now_ms, True)
+        if lease.permits > len(self.line.slots) and not lease.queueing:
+            return PermitSource.PERMIT
+        return None if self.line.slots or lease.connected(now_ms) else lease.source(now_ms, False)
+
+    def _admit(self, ticket_id: bytes, source: PermitSource, now_ms: int, place: tuple[int, int] | None) -> Outcome:
+        """Lets somebody in; `place` is (key, previous check-in) of somebody in line."""
+        if place is None:
+            self._newcomers += 1
+        else:
+            self.leave_line(ticket_id)
+            self.census.front_s = arrival_ms_of(place[0]) // 1000
+            if place[1] != now_ms:
+                self._entered += 1
+                self.waits.tempo.count()
+                gap_ms = min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS)
+                self._gap_ms += (gap_ms - self._gap_ms) * GAP_WEIGHT
+        self.lease.spend(source, now_ms)
+        self.sessions.begin(ticket_id, now_ms)
+        self.log.append(pack(ADMIT, ticket_id, now_ms))
+        self._last = (ticket_id, source, place)
+        return Outcome(ADMITTED, now_ms + self._life_ms, now_ms)
+
+    def _expired(self, ticket_id: bytes, until_ms: int) -> None:
+        self.lease.free()
+        self.log.append(pack(END, ticket_id, until_ms))
+
+    def _outside(self, now_ms: int, random_bits: int, ahead: int, arrival_ms: int) -> Outcome:
+        """Held without a place; the next try is soon, so the place gets real soon."""
+        refresh_ms = 0 if self._rejecting else soon(random_bits)
+        estimate = not_before(refresh_ms, self._estimate(ahead + 1, arrival_ms, now_ms))
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
+
+    def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int) -> Outcome:
+        """Held in line until the next try."""
+        estimate = self._estimate(rank + 1, arrival_ms_of(self.line.keys[slot]), now_ms)
+        refresh_ms = self._refresh(slot, rank, estimate, random_bits)
+        self.line.expect(slot, now_ms, refresh_ms)
+        estimate = not_before(refresh_ms, estimate)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line.slots), estimate, self.halted)
+
+    def _refresh(self, slot: int, rank: int, estimate: Estimate | None, random_bits: int) -> int:
+        """Milliseconds until the next try; 0 where pages do not refresh."""
+        if self._rejecting:
+            return 0
+        if self._open and self._calling.called(slot, rank, self.lease.permits, self._lookahead):
+            return soon(random_bits)
+        if self._open and self._method == "fifo":
+            return by_rank(rank, estimate, self._refresh_max_ms, random_bits)
+        return later(self._refresh_max_ms, random_bits)
+
+    def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """None is unknown: nobody is let in, or nothing is believed."""
+        known = self._open and not self.halted
+        return self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms) if known else None
+
+    def _horizon_ms(self, now_ms: int) -> int | None:
+        horizon_ms, answered_ms = self.lease.horizon_ms, self.lease.answered_ms
+        if horizon_ms is None or answered_ms is None:
+            return None
+        return horizon_ms + now_ms - answered_ms + HORIZON_SLACK_MS + int(self._gap_ms)

@@ -1,0 +1,31 @@
+"""When a waiter tries again: soon for whoever is called, else the sooner the nearer, and never a crowd in step."""
+
+from greenroom.model.visit import Estimate
+
+CALLED_REFRESH_MS = 2_000
+
+
+def soon(random_bits: int) -> int:
+    """For whoever is called, or has no place yet."""
+    return spread(CALLED_REFRESH_MS, 25, random_bits)
+
+
+def later(longest_ms: int, random_bits: int) -> int:
+    """For everybody else where rank says nothing."""
+    return spread(longest_ms, 10, random_bits)
+
+
+def by_rank(rank: int, estimate: Estimate | None, longest_ms: int, random_bits: int) -> int:
+    """For somebody who stands in line: a third of the wait, at most `longest_ms`.
+
+    The first few try often however slow the line is: should the head be a ghost, the next is there.
+    """
+    wait_ms = min(longest_ms, CALLED_REFRESH_MS * (rank + 1))
+    if estimate:
+        wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, int(estimate.p50_s * 333)))
+    return later(wait_ms, random_bits)
+
+
+def spread(value_ms: int, percent: int, random_bits: int) -> int:
+    """`value_ms` give or take up to this many percent, so that a crowd does not come back in step."""
+    return value_ms + value_ms * percent * ((random_bits & 0xFFFF) - 0x8000) // (100 << 15)

@@ -1,0 +1,121 @@
+"""Who is inside: living sessions by ticket id, and the ids that have had theirs.
+
+A session is one number, its last renewal: its end is that plus what the room grants now, so a changed session length counts
+from the last renewal on. How old it was at its end is counted for the forecast. Memory: one dict entry and one wheel entry.
+"""
+
+from collections.abc import Callable
+
+from greenroom.admission.messages.census import AGE_CELL_MS, Ages
+from greenroom.admission.timer_wheel import CELL_BITS, Wheel
+from greenroom.model.visit import PLACE_KEPT_MS
+
+SPENT_SLACK_MS = 30_000
+"""Clocks of two machines that stamp a ticket may differ by this much; spent ids are remembered that much longer."""
+
+
+STEP_BITS = 32
+"""Below the last renewal, in one number, stands the step of 5 s in which the session began: 0 where that is not known."""
+
+STEP_MASK = (1 << STEP_BITS) - 1
+
+
+class Sessions:
+    """The living and the spent ticket ids of one room."""
+
+    __slots__ = ("_spent_wheel", "_wheel", "ended", "inside", "life_ms", "spent")
+
+    def __init__(self, life_ms: int) -> None:
+        self.life_ms = life_ms
+        self.inside: dict[bytes, int] = {}
+        """Living (or not yet swept) sessions: id -> last renewal << STEP_BITS | step in which it began."""
+        self.spent: dict[bytes, int] = {}
+        """Ids that never get a place or a session again: id -> until when that must be remembered."""
+        self.ended = Ages()
+        self._wheel: Wheel[bytes] = Wheel()
+        self._spent_wheel: Wheel[bytes] = Wheel()
+
+    def renewed(self, ticket_id: bytes) -> int | None:
+        """The last renewal of a session; None when there is none."""
+        session = self.inside.get(ticket_id)
+        return None if session is None else session >> STEP_BITS
+
+    def begin(self, ticket_id: bytes, now_ms: int) -> None:
+        """A session that begins."""
+        self._enter(ticket_id, now_ms, now_ms // AGE_CELL_MS)
+
+    def resume(self, ticket_id: bytes, renewed_ms: int) -> None:
+        """A session that was renewed then and began nobody knows when."""
+        self._enter(ticket_id, renewed_ms, self.inside.get(ticket_id, 0) & STEP_MASK)
+
+    def _enter(self, ticket_id: bytes, renewed_ms: int, step: int) -> None:
+        self.inside[ticket_id] = renewed_ms << STEP_BITS | step
+        self._wheel.file(renewed_ms + self.life_ms, ticket_id)
+
+    def renew(self, ticket_id: bytes, now_ms: int) -> None:
+        """A session goes on from now."""
+        self.inside[ticket_id] = now_ms << STEP_BITS | self.inside[ticket_id] & STEP_MASK
+
+    def forget(self, ticket_id: bytes) -> None:
+        """A session that never was, after all."""
+        del self.inside[ticket_id]
+
+    def renewals(self) -> dict[bytes, int]:
+        """Every session with its last renewal."""
+        return {ticket_id: session >> STEP_BITS for ticket_id, session in self.inside.items()}
+
+    def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
+        """Remembers an id for as long as a waiting ticket of that name may be valid; until when, 0 when that has passed.
+
+        A waiting ticket is good for five minutes after its last check-in, and the last one was before the session began, hence
+        before its last renewal.
+        """
+        until_ms = last_seen_ms + PLACE_KEPT_MS + SPENT_SLACK_MS
+        if until_ms <= now_ms:
+            return 0
+        self.remember(ticket_id, until_ms)
+        return until_ms
+
+    def remember(self, ticket_id: bytes, until_ms: int) -> None:
+        """As `spend`, when the time is known."""
+        self.spent[ticket_id] = until_ms
+        self._spent_wheel.file(until_ms, ticket_id)
+
+    def end(self, ticket_id: bytes, now_ms: int) -> int:
+        """Ends a session; until when its id stays spent (0: needs no memory)."""
+        session = self.inside.pop(ticket_id)
+        step = session & STEP_MASK
+        if step:
+            self.ended.count(now_ms // AGE_CELL_MS - step)
+        return self.spend(ticket_id, session >> STEP_BITS, now_ms)
+
+    def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:
+        """Ends at most `limit` sessions whose time is over: `ended(id, spent until)` for each. Forgets old spent ids."""
+        life_ms = self.life_ms
+        for ticket_id in self._wheel.due(now_ms, limit):
+            last_ms = self.renewed(ticket_id)
+            if last_ms is None:
+                continue
+            if last_ms + life_ms >> CELL_BITS >= now_ms >> CELL_BITS:
+                self._wheel.file(last_ms + life_ms, ticket_id)
+            else:
+                ended(ticket_id, self.end(ticket_id, now_ms))
+        for ticket_id in self._spent_wheel.due(now_ms, limit):
+            until_ms = self.spent.get(ticket_id)
+            if until_ms is None or until_ms <= now_ms:
+                self.spent.pop(ticket_id, None)
+            else:
+                self._spent_wheel.file(until_ms, ticket_id)
+
+    def change_life(self, life_ms: int, now_ms: int, ended: Callable[[bytes, int], None]) -> None:
+        """From now on every session ends at its last renewal plus this; those that were over before do not come back."""
+        if life_ms == self.life_ms:
+            return
+        for ticket_id in [one for one, last_ms in self.renewals().items() if last_ms + self.life_ms <= now_ms]:
+            ended(ticket_id, self.end(ticket_id, now_ms))
+        shorter = life_ms < self.life_ms
+        self.life_ms = life_ms
+        if shorter:  # longer ones are found by themselves when their old cell comes up
+            self._wheel = Wheel()
+            for ticket_id, last_ms in self.renewals().items():
+                self._wheel.file(last_ms + life_ms, ticket_id)

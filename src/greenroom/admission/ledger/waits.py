@@ -1,0 +1,82 @@
+"""What a visitor is told about the wait: the forecast, and the published formulas while there is none.
+
+Whoever has a permit waits for the next try only, and nobody is told to get in before the next try. A data center that is cut off lives on
+its own units: it lets in about as many a minute as in the last one, whoever waits elsewhere.
+"""
+
+from greenroom.admission.lease import Lease
+from greenroom.admission.ledger.tempo import Tempo
+from greenroom.admission.messages.wait_table import Outlook
+from greenroom.core.estimate import AT_ONCE, LONGEST_S, fifo_estimate, minute_estimate, random_estimate
+from greenroom.model.room import Room
+from greenroom.model.visit import Estimate
+
+LESS_WHEN_CUT_OFF, MORE_WHEN_CUT_OFF = 0.7, 1.4
+"""Quartiles of the waits behind a cut against what its own pace says, as simulated partitions have shown; and once more for the most."""
+
+LINE_OVER_S = 10.0
+"""While answers come a sketch older than this was made for a line that is over."""
+
+
+class Waits:
+    """What one ledger knows of waits in its room."""
+
+    __slots__ = ("_minute_limit", "_per_minute", "_random", "outlook", "tempo")
+
+    def __init__(self, room: Room, now_ms: int) -> None:
+        self.tempo = Tempo(now_ms)
+        self.outlook = Outlook()
+        self._per_minute: float | None = None
+        self.configure(room)
+
+    def configure(self, room: Room) -> None:
+        """New settings. A forecast made for another method is none for this one."""
+        self._minute_limit = room.new_users_per_minute
+        self._random = room.queueing_method == "random"
+        self.outlook.expect(self._random)
+
+    def lookahead(self, now_ms: int, waiting: bool) -> None:
+        """Time has passed; from now on somebody waits, or nobody does."""
+        self.tempo.mark(now_ms, waiting)
+        self._per_minute = self.tempo.per_minute()
+
+    def estimate(self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """For whoever is (or would be) at `position` of `waiting`, counted from 1, and came at that moment of the line's clock."""
+        without = (max(position, waiting) if self._random else position) - lease.permits
+        if without <= 0 and not self._random:
+            return AT_ONCE
+        outlook = self.outlook
+        found = outlook.random(arrival_ms, now_ms) if self._random else outlook.fifo(without, arrival_ms, now_ms)
+        if not lease.connected(now_ms):
+            lease.trim(now_ms)
+            return cut_off(self._formula(without, len(lease.window) if lease.disconnected_rate else 0), found, outlook.age_s)
+        if (found or outlook.decides) and outlook.age_s < LINE_OVER_S:
+            return found
+        if without <= lease.pool and lease.alone and not self._random:
+            return minute_estimate(without, self._minute_limit, lease.window, now_ms)
+        return self._formula(without, self._per_minute)
+
+    def _formula(self, without: int, per_minute: float | None) -> Estimate | None:
+        return random_estimate(without, per_minute) if self._random else fifo_estimate(without, per_minute)
+
+
+def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> Estimate | None:
+    """Behind a cut of so many seconds: by the own pace, or, when that is sooner, by what was forecast, from when the cut is over.
+
+    A cut is taken to last as long again as it has lasted. Nobody knows, so the interval is wide and said to be old.
+    """
+    over_s = cut_s + forecast.p50_s if forecast else LONGEST_S
+    wait_s = min(alone.p50_s if alone else LONGEST_S, over_s)
+    if wait_s >= LONGEST_S:
+        return None
+    p75_s = wait_s * MORE_WHEN_CUT_OFF
+    return Estimate(wait_s * LESS_WHEN_CUT_OFF, wait_s, p75_s, p75_s * MORE_WHEN_CUT_OFF, "stale")
+
+
+def not_before(next_try_ms: int, estimate: Estimate | None) -> Estimate | None:
+    """Nobody gets in before the next try, which is so far away."""
+    next_s = next_try_ms / 1000
+    if estimate is None or estimate.p25_s >= next_s:
+        return estimate
+    p25_s, p50_s, p75_s = max(next_s, estimate.p25_s), max(next_s, estimate.p50_s), max(next_s, estimate.p75_s)
+    return Estimate(p25_s, p50_s, p75_s, max(next_s, estimate.most_s) if estimate.most_s else 0.0, estimate.change)

@@ -1,0 +1,70 @@
+"""What ledgers and coordinator tell each other. Counters are absolute since the epoch began, so a message that is lost, late or
+comes twice has nothing to repair; times travel as ages, because clocks differ.
+"""
+
+import msgspec
+
+from greenroom.admission.messages.moves import MovesDown, MovesUp
+from greenroom.admission.messages.wait_table import WaitTable
+
+
+class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A ledger's books, as the coordinator needs them."""
+
+    data_center: str
+    epoch: int  # begins anew whenever a ledger starts without its memory; larger is later
+    number: int  # of this message within the epoch
+    sent_ms: int  # the sender's clock; comes back in the answer
+    granted_seen: int  # of all permits granted, how many arrived
+    returned_permits: int
+    returned_freed: int  # capacity units of ended sessions given back
+    used: int  # permits spent
+    over: int  # admissions without a permit (passthrough)
+    settled: int  # of those, how many a freed unit or a permit has paid for since
+    admitted: int  # all admissions
+    ages_ms: tuple[int, ...]  # of the newest admissions, oldest first; at least all that are not acknowledged and under 60 s
+    applied: int  # number of the last SyncDown applied
+    permits: int  # unused, here
+    waiting: int
+    seconds: tuple[tuple[int, int], ...]  # (arrival second, waiters now) of all that changed since an acknowledged message
+    arrivals_per_s: float
+    want: int = 0  # permits asked for because the lease ran dry (0: an ordinary report)
+    ended: tuple[tuple[int, int], ...] = ()  # (age in steps of 5 s, sessions that ended at it) of all that changed, as in `seconds`
+    joined: int = 0  # places taken for the first time
+    lost: int = 0  # places given up without getting in, less those taken again
+    strays: int = 0  # of the lost, those that never tried again after joining
+    front_s: int = 0  # arrival second of whoever got in from the line last (0: nobody)
+    whole: bool = False  # `seconds`, `ended` and `ages_ms` are all there are, not only what changed or is not acknowledged
+    disconnected_rate: int = 0  # in force: admissions per 60 s while cut off
+    moves: MovesUp | None = None  # sessions whose visitors are in another data center
+
+    def repeats(self, other: "SyncUp") -> bool:
+        """Whether there is nothing in this report that a coordinator has not taken in with the other one, a little earlier."""
+        return not (
+            self.ages_ms or self.seconds or self.ended or self.moves or self.whole
+            or self.used != other.used or self.returned_freed != other.returned_freed or self.granted_seen != other.granted_seen
+            or self.returned_permits != other.returned_permits or self.waiting != other.waiting or self.admitted != other.admitted
+            or self.over != other.over or self.settled != other.settled or self.joined != other.joined or self.lost != other.lost
+            or self.strays != other.strays or self.front_s != other.front_s
+        )  # fmt: skip
+
+
+class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The coordinator's answer."""
+
+    epoch: int  # of the books this is about; a ledger ignores an answer to another one
+    number: int  # grows with every answer to this data center
+    answers: int  # number of the SyncUp
+    sent_ms: int  # of the SyncUp
+    time_ms: int  # the coordinator's clock: the time line on which keys are compared
+    granted: int
+    acknowledged: int  # admissions known to the coordinator
+    disconnected_rate: int  # admissions per 60 s allowed while cut off
+    queueing: bool  # QUEUE, else FREE
+    recall: int  # give back permits above this
+    horizon_ms: int | None = None  # permits reach visitors who arrived before; None: everybody
+    pool: int = 0  # capacity units that nobody holds
+    alone: bool = True  # the only data center
+    afresh: bool = False  # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole last minute
+    wait_table: WaitTable | None = None  # the forecast, when it is newer than what this data center was told before
+    moves: MovesDown | None = None  # sessions whose visitors are in another data center

@@ -1,0 +1,232 @@
+"""The forecast as it travels: a small table that every data center reads by itself, for each visitor in a microsecond or two.
+
+Fifo: `people[i]` of those without a permit are let in (or have given up) within `seconds[i]`; the wait of whoever is the n-th of them is
+read backwards. Random: `people[i]` is the hazard added up until then, and a share 1 - exp(-people) of all who are present is in. Seconds
+count from the making of the table. Until the next one comes it is read further along: those let in since are gone from the line as well.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from math import exp, log
+
+import msgspec
+
+from greenroom.admission.timer_wheel import CELL_BITS
+from greenroom.model.visit import Estimate
+
+STALE_MS = 4_000
+"""A table older than this is still used, said to be old, and believed less: a minute later its interval is twice as wide."""
+STALE_WIDENS_MS = 60_000
+OFFSET_S = 3.0
+"""Waits are compared as (wait + 3 s): with a try every two seconds the shortest are uncertain by that much."""
+LEADS_S = (30.0, 120.0, 480.0, 1_920.0)
+"""Widths are learnt for waits of about this long, and read in between. Four times each: see WIDEST."""
+WIDEST = 1.2
+"""The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by
+less than log 4, and nobody is told less than whoever stands in front."""
+REPORT_AGE_S = 0.7
+"""How old the reports are that a table is made of, on average: half of the time between two syncs."""
+UNDECIDED_S = 25.0
+"""Whoever joined and was never seen again is known to be lost so much later: one refresh and the grace."""
+SHARES = (0.25, 0.5, 0.75, 0.95)
+SPREAD = (-1, 0, 1, 1)
+"""Where each of SHARES goes when less is known."""
+HAZARDS = tuple(-log(1 - share) for share in SHARES)
+
+BELIEVED_S = 86_400.0
+"""Beyond a day nothing is believed."""
+TAIL_GROWTH = 1.2
+"""Behind what was played forward each knot is so much later than the one before."""
+FINE_STEPS = 12
+COARSENING = 1.06
+"""Knots stand a step apart for the first twelve steps, and then 6 per cent: about seventy for half an hour, ninety for a day."""
+
+Widths = tuple[float, float, float, float]
+"""Logarithms of what the wait that was worked out has to be multiplied by, for each of SHARES."""
+
+
+class WaitTable(msgspec.Struct, frozen=True, array_like=True):
+    """What a coordinator believes about one room."""
+
+    made_ms: int  # on the coordinator's clock
+    people: tuple[float, ...]  # ascending, as long as `seconds`
+    seconds: tuple[float, ...]
+    widths: tuple[Widths, ...]  # fifo: one for each of LEADS_S; random: one, of hazards
+    random: bool = False
+    learnt: bool = True  # behind the table nothing is known; False: nothing was learnt yet, and a measured pace may know more
+    strays_per_s: float = 0.0  # people who join and are never seen again
+    change: str = ""  # one of model.visit.CHANGES
+    since_ms: int = 0  # whoever joined before then is told of the change
+    ahead: tuple[tuple[int, int], ...] = ()  # (arrival second, people elsewhere without a permit who came before its end), ascending
+
+
+class Outlook:
+    """Reads the newest sketch in one data center. Arrivals are on the coordinator's clock, as keys are; `now_ms` is on ours."""
+
+    __slots__ = (
+        "_columns",
+        "_gone",
+        "_gone_elsewhere",
+        "_line_ahead_ms",
+        "_made_ms",
+        "_passed_s",
+        "_random",
+        "_read",
+        "_seconds",
+        "_stale",
+        "wait_table",
+    )
+
+    def __init__(self) -> None:
+        self.wait_table: WaitTable | None = None
+        self._made_ms = self._line_ahead_ms = 0
+        self._read = -1
+        self._gone = self._gone_elsewhere = self._passed_s = 0.0
+        self._stale = 0
+        self._columns: tuple[list[float], ...] = ()
+        self._seconds: list[int] = []
+        self._random: Estimate | None = None
+
+    def take(self, wait_table: WaitTable, line_ms: int, now_ms: int) -> None:
+        """A sketch arrived now, sent at `line_ms` of the coordinator's clock."""
+        self.wait_table = wait_table
+        self._line_ahead_ms = line_ms - now_ms
+        self._made_ms = min(now_ms, wait_table.made_ms - self._line_ahead_ms)
+        self._seconds = [second for second, _ in wait_table.ahead]
+        self._stale = 0
+        self._columns = _columns(wait_table, 0.0)
+        self._read = -1
+        self._passed_s = 0.0
+
+    def expect(self, random: bool) -> None:
+        """From now on sketches are of this kind; another one is no use."""
+        if self.wait_table and self.wait_table.random != random:
+            self.wait_table = None
+
+    @property
+    def age_s(self) -> float:
+        """How old the sketch was when it was last read."""
+        return self._passed_s
+
+    @property
+    def decides(self) -> bool:
+        """Whether what is behind the table is unknown, whatever else has been measured."""
+        return self.wait_table is not None and self.wait_table.learnt
+
+    def fifo(self, before: float, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """For whoever is the `before`-th here without a permit. None: not known."""
+        wait_table = self.wait_table
+        if wait_table is None:
+            return None
+        if now_ms >> CELL_BITS != self._read:
+            self._advance(wait_table, now_ms)
+        if self._seconds and (elsewhere := self._elsewhere(wait_table, arrival_ms)):
+            # `before` is of now, `elsewhere` of the reports that the table was made of: of those gone since, their part was there
+            before += max(0.0, elsewhere - self._gone_elsewhere * elsewhere / (elsewhere + before))
+        undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
+        if undecided_s > 0:
+            before -= wait_table.strays_per_s * min(undecided_s, UNDECIDED_S)
+        count = self._gone + max(0.0, before)
+        people = wait_table.people
+        index = bisect_left(people, count, 1)
+        if index == len(people):
+            return None
+        low, middle, high, top = self._columns
+        below, passed_s = index - 1, self._passed_s
+        part = (count - people[below]) / (people[index] - people[below])
+        p25_s = low[below] + part * (low[index] - low[below]) - passed_s
+        p50_s = middle[below] + part * (middle[index] - middle[below]) - passed_s
+        p75_s = high[below] + part * (high[index] - high[below]) - passed_s
+        most_s = top[below] + part * (top[index] - top[below]) - passed_s
+        change = self._change(wait_table, arrival_ms)
+        return Estimate(max(0.0, p25_s), max(0.0, p50_s), max(0.0, p75_s), max(0.0, most_s), change)
+
+    def random(self, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """For anybody who is present. None: not known."""
+        wait_table = self.wait_table
+        if wait_table is None:
+            return None
+        if now_ms >> CELL_BITS != self._read:
+            self._advance(wait_table, now_ms)
+            self._random = self._quantiles(wait_table)
+        found, change = self._random, self._change(wait_table, arrival_ms)
+        return found if found is None or not change else msgspec.structs.replace(found, change=change)
+
+    def _change(self, wait_table: WaitTable, arrival_ms: int) -> str:
+        if self._stale:
+            return "stale"
+        return wait_table.change if arrival_ms <= wait_table.since_ms else ""
+
+    def _elsewhere(self, wait_table: WaitTable, arrival_ms: int) -> float:
+        """People in other data centers who came before, read between the seconds that are known."""
+        ahead, second = wait_table.ahead, arrival_ms / 1000 - 1
+        index = bisect_right(self._seconds, second)
+        if index == 0:
+            return 0.0
+        start, count = ahead[index - 1]
+        if index == len(ahead):
+            return float(count)
+        end, more = ahead[index]
+        return count + (more - count) * (second - start) / (end - start)
+
+    def _advance(self, wait_table: WaitTable, now_ms: int) -> None:
+        """Time has passed: the table is read from further along, and what is old is believed less, in steps of six seconds."""
+        self._read = now_ms >> CELL_BITS
+        age_ms = max(0, now_ms - self._made_ms)
+        self._passed_s = age_ms / 1000
+        gone = between(wait_table.seconds, wait_table.people, self._passed_s)
+        self._gone = wait_table.people[-1] if gone is None else gone
+        reported = between(wait_table.seconds, wait_table.people, self._passed_s + REPORT_AGE_S)
+        self._gone_elsewhere = wait_table.people[-1] if reported is None else reported
+        stale = -(-max(0, age_ms - STALE_MS) * 10 // STALE_WIDENS_MS)
+        if stale != self._stale:
+            self._stale = stale
+            self._columns = _columns(wait_table, stale / 10 * log(2))
+
+    def _quantiles(self, wait_table: WaitTable) -> Estimate | None:
+        waits: list[float] = []
+        wider = self._stale / 10 * log(2)
+        for hazard, width, sign in zip(HAZARDS, wait_table.widths[0], SPREAD, strict=True):
+            wait_s = between(wait_table.people, wait_table.seconds, self._gone + hazard * exp(width + sign * wider))
+            if wait_s is None and len(waits) < len(HAZARDS) - 1:
+                return None
+            waits.append(0.0 if wait_s is None else max(0.0, wait_s - self._passed_s))
+        p25_s, p50_s, p75_s, most_s = waits
+        return Estimate(p25_s, p50_s, p75_s, max(p75_s, most_s))
+
+
+def between(knots: Sequence[float], values: Sequence[float], at: float) -> float | None:
+    """The value at a point between ascending knots, on a straight line; None behind the last, the first value before the first."""
+    index = bisect_left(knots, at, 1)
+    if index >= len(knots):
+        return None
+    part = (max(at, knots[0]) - knots[index - 1]) / (knots[index] - knots[index - 1])
+    return values[index - 1] + part * (values[index] - values[index - 1])
+
+
+def next_knot(step: int) -> float:
+    """The least step that the knot after this one may stand at."""
+    return step * COARSENING if step >= FINE_STEPS else step + 1
+
+
+def _columns(wait_table: WaitTable, wider: float) -> tuple[list[float], ...]:
+    """Seconds for each knot, for each of SHARES."""
+    widths = [width_at(wait_table.widths, seconds) for seconds in wait_table.seconds]
+    return tuple(
+        [
+            (seconds + OFFSET_S) * exp(width[which] + sign * wider) - OFFSET_S
+            for seconds, width in zip(wait_table.seconds, widths, strict=True)
+        ]
+        for which, sign in enumerate(SPREAD)
+    )
+
+
+def width_at(widths: Sequence[Widths], seconds: float) -> Widths:
+    """The widths for a wait, between LEADS_S by its logarithm."""
+    if len(widths) == 1:
+        return widths[0]
+    at = min(max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(widths) - 1.0)
+    index = min(int(at), len(widths) - 2)
+    part = at - index
+    p25, p50, p75, p95 = [less + part * (more - less) for less, more in zip(widths[index], widths[index + 1], strict=True)]
+    return p25, p50, p75, p95

@@ -1,0 +1,1 @@
+"""The line of one ledger, and the queueing methods that say who is next."""

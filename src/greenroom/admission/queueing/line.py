@@ -1,0 +1,236 @@
+"""The line: everybody present, in order of key, with exact ranks.
+
+Keys stand in sorted stretches of about a thousand, so a rank is a sum over the stretches before and one binary search.
+Everything else about a waiter lives in columns indexed by a slot. The wheel may hold stale entries for a slot (its hour moved to an
+earlier one, or somebody else has it now); the column `_filed` tells the one that counts. Memory per waiter: an id, a dict
+entry, one number and about 50 bytes.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+
+from greenroom.admission.timer_wheel import CELL_BITS, Wheel
+from greenroom.model.visit import TIE_BITS
+
+GRACE_MS = 3_000
+"""A waiter who is this much late for the assigned refresh is a ghost: a slow network is not, an abandoned tab is."""
+
+FOREVER_MS = 1 << 62
+"""Filed for no time at all: the slot is free."""
+
+STRETCH_MAX = 2_000
+"""Keys in one stretch: inserting moves 16 KB at most, and a line of a million has a thousand stretches."""
+
+
+class Line:
+    """Who waits. Ranks count from 0; times are milliseconds."""
+
+    __slots__ = (
+        "_filed",
+        "_free",
+        "_lows",
+        "_pardoned_ms",
+        "_sizes",
+        "_stretches",
+        "_wheel",
+        "attempted",
+        "changed",
+        "ids",
+        "keys",
+        "refresh",
+        "seconds",
+        "slots",
+    )
+
+    def __init__(self) -> None:
+        self.slots: dict[bytes, int] = {}
+        self.ids: list[bytes | None] = []
+        self.keys = array("Q")
+        self.attempted = array("q")
+        self.refresh = array("l")
+        self.seconds: dict[int, int] = {}
+        """Waiters by arrival second."""
+        self.changed: set[int] = set()
+        """Seconds whose count moved since somebody cleared this."""
+        self._filed = array("q")
+        self._free: list[int] = []
+        self._pardoned_ms = 0
+        self._wheel: Wheel[int] = Wheel()
+        self._stretches: list[tuple[array[int], array[int]]] = []  # keys in order, and whose they are
+        self._lows: list[int] = []
+        self._sizes: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def join(self, ticket_id: bytes, key: int, now_ms: int, refresh_ms: int) -> int:
+        """Takes a place by `key`; the id must not be here. Its slot."""
+        slot = self._settle(ticket_id, key)
+        self.expect(slot, now_ms, refresh_ms)
+        self._insert(key, slot)
+        self._count(key, 1)
+        return slot
+
+    def expect(self, slot: int, now_ms: int, refresh_ms: int) -> None:
+        """A check-in at `now_ms`, after which this refresh was assigned: no ghost before that and the grace have passed."""
+        self.attempted[slot] = now_ms
+        self.refresh[slot] = refresh_ms
+        due_ms = now_ms + refresh_ms + GRACE_MS
+        if due_ms < self._filed[slot]:
+            self._file(slot, due_ms)
+
+    def fill(self, places: Iterable[tuple[bytes, int]], now_ms: int, refresh_ms: int) -> None:
+        """Many (id, key) at once into an empty line."""
+        for ticket_id, key in places:
+            self.expect(self._settle(ticket_id, key), now_ms, refresh_ms)
+            self._count(key, 1)
+        self._arrange()
+
+    def rekey(self, keys: Mapping[bytes, int]) -> list[bytes]:
+        """Those of these ids who are here stand by these keys from now on; the ids whose key was another one."""
+        moved = [(ticket_id, self.slots[ticket_id], key) for ticket_id, key in keys.items() if ticket_id in self.slots]
+        moved = [(ticket_id, slot, key) for ticket_id, slot, key in moved if self.keys[slot] != key]
+        for _, slot, key in moved:
+            self._count(self.keys[slot], -1)
+            self.keys[slot] = key
+            self._count(key, 1)
+        if moved:
+            self._arrange()
+        return [ticket_id for ticket_id, _, _ in moved]
+
+    def remove(self, ticket_id: bytes) -> int:
+        """Gives up a place; the slot it had."""
+        slot = self.slots.pop(ticket_id)
+        self.ids[slot] = None
+        self._filed[slot] = FOREVER_MS
+        self._free.append(slot)
+        key = self.keys[slot]
+        self._count(key, -1)
+        index, place = self._find(key, slot)
+        keys, slots = self._stretches[index]
+        del keys[place], slots[place]
+        if not keys:
+            del self._stretches[index], self._lows[index], self._sizes[index]
+        else:
+            self._lows[index] = keys[0]
+            self._sizes[index] -= 1
+        return slot
+
+    def rank(self, key: int) -> int:
+        """How many stand before this key."""
+        index = bisect_left(self._lows, key) - 1
+        if index < 0:
+            return 0
+        return sum(self._sizes[:index]) + bisect_left(self._stretches[index][0], key)
+
+    def at(self, rank: int) -> int:
+        """The slot of whoever has this rank."""
+        for index, size in enumerate(self._sizes):
+            if rank < size:
+                return self._stretches[index][1][rank]
+            rank -= size
+        raise IndexError("rank behind the end of the line")
+
+    def in_order(self) -> Iterable[tuple[bytes, int]]:
+        """Every (id, key), first in line first."""
+        for keys, slots in self._stretches:
+            for key, slot in zip(keys, slots, strict=True):
+                ticket_id = self.ids[slot]
+                if ticket_id is not None:
+                    yield ticket_id, key
+
+    def sweep(self, now_ms: int, patience_ms: int, limit: int) -> list[tuple[bytes, int]]:
+        """Removes the ghosts among at most `limit` waiters looked at, those refresh + grace + patience late; their (id, slot)."""
+        gone: list[tuple[bytes, int]] = []
+        cell = now_ms >> CELL_BITS
+        if self._pardoned_ms >> CELL_BITS >= cell:
+            return gone
+        for slot in self._wheel.due(now_ms, limit):
+            ticket_id = self.ids[slot]
+            if ticket_id is None or self._filed[slot] >> CELL_BITS >= cell:
+                continue
+            due_ms = self.attempted[slot] + self.refresh[slot] + GRACE_MS + patience_ms
+            if due_ms >> CELL_BITS >= cell:
+                self._file(slot, due_ms)
+            else:
+                gone.append((ticket_id, self.remove(ticket_id)))
+        return gone
+
+    def pardon(self, until_ms: int) -> None:
+        """Nobody is a ghost before this; then whoever has not checked in by their own hour is."""
+        self._pardoned_ms = until_ms
+        for slot in self.slots.values():
+            if self._filed[slot] > until_ms:
+                self._file(slot, until_ms)
+
+    def _file(self, slot: int, due_ms: int) -> None:
+        self._filed[slot] = due_ms
+        self._wheel.file(due_ms, slot)
+
+    def _settle(self, ticket_id: bytes, key: int) -> int:
+        if self._free:
+            slot = self._free.pop()
+            self.ids[slot], self.keys[slot] = ticket_id, key
+        else:
+            slot = len(self.ids)
+            self.ids.append(ticket_id)
+            self.keys.append(key)
+            self.attempted.append(0)
+            self.refresh.append(0)
+            self._filed.append(FOREVER_MS)
+        self.slots[ticket_id] = slot
+        return slot
+
+    def _arrange(self) -> None:
+        """Everybody by key, from the columns."""
+        slots = array("I", sorted(self.slots.values(), key=self.keys.__getitem__))
+        keys = array("Q", [self.keys[slot] for slot in slots])
+        size = STRETCH_MAX // 2
+        self._stretches = [(keys[start : start + size], slots[start : start + size]) for start in range(0, len(slots), size)]
+        self._lows = [stretch[0][0] for stretch in self._stretches]
+        self._sizes = [len(stretch[0]) for stretch in self._stretches]
+
+    def _insert(self, key: int, slot: int) -> None:
+        index = max(0, bisect_right(self._lows, key) - 1)
+        last = index == len(self._lows) - 1
+        if not self._lows or (last and self._sizes[index] >= STRETCH_MAX and key >= self._stretches[index][0][-1]):
+            self._place(len(self._lows), array("Q", (key,)), array("I", (slot,)))
+            return
+        keys, slots = self._stretches[index]
+        place = bisect_right(keys, key)
+        keys.insert(place, key)
+        slots.insert(place, slot)
+        self._lows[index] = keys[0]
+        self._sizes[index] += 1
+        if self._sizes[index] > STRETCH_MAX:
+            half = self._sizes[index] // 2
+            self._place(index + 1, keys[half:], slots[half:])
+            del keys[half:], slots[half:]
+            self._sizes[index] = half
+
+    def _place(self, index: int, keys: "array[int]", slots: "array[int]") -> None:
+        self._stretches.insert(index, (keys, slots))
+        self._lows.insert(index, keys[0])
+        self._sizes.insert(index, len(keys))
+
+    def _find(self, key: int, slot: int) -> tuple[int, int]:
+        """Stretch and place of a slot; equal keys may go on into the next stretch."""
+        index = max(0, bisect_left(self._lows, key) - 1)
+        place = bisect_left(self._stretches[index][0], key)
+        while True:
+            slots = self._stretches[index][1]
+            while place < len(slots):
+                if slots[place] == slot:
+                    return index, place
+                place += 1
+            index, place = index + 1, 0
+
+    def _count(self, key: int, change: int) -> None:
+        second = (key >> TIE_BITS) // 1000
+        count = self.seconds.get(second, 0) + change
+        if count:
+            self.seconds[second] = count
+        else:
+            del self.seconds[second]
+        self.changed.add(second)

@@ -1,0 +1,158 @@
+"""The coordinator's side of sessions that follow their visitors (see `moves`): who claims what of whom, and what is on its way."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.messages.moves import MovesDown, MovesUp
+
+Known = Callable[[str], DataCenter | None]
+
+
+@dataclass(slots=True)
+class PendingTransfers:
+    """What is pending for one data center."""
+
+    arrivals: deque[tuple[bytes, int]] = field(default_factory=deque)
+    """(id, last renewal) booked to it, and not known to be taken over."""
+    wanted: dict[bytes, str] = field(default_factory=dict)
+    """Its sessions whose visitors are elsewhere."""
+    claims: dict[bytes, str] = field(default_factory=dict)
+    """id -> whom it was asked of."""
+    denied: set[bytes] = field(default_factory=set)
+
+
+class SessionTransfers:
+    """All moves of one room. Times are the coordinator's."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._by_data_center: dict[str, PendingTransfers] = {}
+        self._whereabouts: dict[bytes, tuple[str, int]] = {}
+        """id -> whom its unit was last booked to, and until when that must be remembered; soonest first."""
+
+    def begin_epoch(self, name: str) -> None:
+        """The ledger lost its books: what was on its way to it is among its orphans."""
+        pending = self._by_data_center.get(name)
+        if pending:
+            pending.arrivals.clear()
+
+    def book(self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int) -> int:
+        """Takes in counts, in any order. Returns by how many units the pool changes: only for what is not known of earlier times."""
+        new = min(len(up.gifts), max(0, up.given - center.moved_out))
+        older = max(0, up.given - center.moved_out - new)
+        center.moved_out += older
+        change = older
+        for ticket_id, to, age_ms in up.gifts[len(up.gifts) - new :]:
+            center.moved_out += 1
+            change += self._bring(ticket_id, to, now_ms - age_ms, until_ms)
+        strangers = max(0, up.arrived - center.moved_in)
+        if strangers:  # booked by a coordinator before this one
+            center.moved_in += strangers
+            orphans = min(strangers, center.orphans)
+            center.orphans -= orphans
+            change -= strangers - orphans
+        center.arrived = max(center.arrived, up.arrived)
+        pending = self._by_data_center.get(center.name)
+        while pending and len(pending.arrivals) > center.moved_in - center.arrived:
+            pending.arrivals.popleft()
+        return change
+
+    def hear(self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int) -> None:
+        """Claims and denials, of the newest report only."""
+        self._forget(now_ms)
+        pending = self._pending(center.name)
+        self._lost_on_the_way(center, pending, until_ms)
+        asked = {ticket_id for ticket_id, _, _ in up.claims}
+        for ticket_id in [one for one in pending.claims if one not in asked]:
+            self._withdraw(pending, ticket_id, center.name)
+        pending.denied &= asked
+        for ticket_id in up.unknown:
+            to = pending.wanted.pop(ticket_id, None)
+            if to is not None and not self._orphan(center, ticket_id, to, now_ms, until_ms):
+                self._pending(to).denied.add(ticket_id)
+        for ticket_id, home, age_ms in up.claims:
+            self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
+
+    def answer(self, center: DataCenter, now_ms: int) -> MovesDown | None:
+        """What to tell this data center; None while nobody ever moved."""
+        pending = self._by_data_center.get(center.name)
+        if not (pending or center.moved_in or center.moved_out):
+            return None
+        pending = pending or PendingTransfers()
+        arrivals = tuple([(one, now_ms - renewed_ms) for one, renewed_ms in pending.arrivals])
+        return MovesDown(center.moved_out, center.moved_in, arrivals, tuple(pending.wanted.items()), tuple(pending.denied))
+
+    def on_the_way(self, name: str) -> tuple[tuple[bytes, int], ...]:
+        """(id, last renewal) of sessions booked to a data center and not known to be taken over: what has to be remembered."""
+        pending = self._by_data_center.get(name)
+        return tuple(pending.arrivals) if pending else ()
+
+    def recall(self, name: str, arrivals: Iterable[tuple[bytes, int]]) -> None:
+        """Takes `on_the_way` of a coordinator before this one over."""
+        self._pending(name).arrivals.extend(arrivals)
+
+    # -- inside --------------------------------------------------------------------------------------------------------------
+
+    def _pending(self, name: str) -> PendingTransfers:
+        return self._by_data_center.setdefault(name, PendingTransfers())
+
+    def _claim(
+        self, center: DataCenter, pending: PendingTransfers, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int, until_ms: int
+    ) -> None:
+        owner_name = self._whereabouts.get(ticket_id, (home, 0))[0]
+        if any(ticket_id == one for one, _ in pending.arrivals) or ticket_id in pending.denied:
+            return
+        owner = self._known(owner_name)
+        if owner is None or owner is center or owner.retired:
+            if owner is None or not self._orphan(owner, ticket_id, center.name, now_ms, until_ms, renewed_ms):
+                pending.denied.add(ticket_id)
+            return
+        if pending.claims.get(ticket_id) != owner_name:
+            self._withdraw(pending, ticket_id, center.name)
+            pending.claims[ticket_id] = owner_name
+        self._pending(owner_name).wanted[ticket_id] = center.name
+
+    def _withdraw(self, pending: PendingTransfers, ticket_id: bytes, claimant: str) -> None:
+        owner_name = pending.claims.pop(ticket_id, None)
+        if owner_name is not None:
+            wanted = self._pending(owner_name).wanted
+            if wanted.get(ticket_id) == claimant:
+                del wanted[ticket_id]
+
+    def _bring(self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int) -> int:
+        """Books one unit to a data center; 1 when there is no such one, so the unit is free."""
+        center = self._known(to)
+        if center is None or center.retired:
+            return 1
+        center.moved_in += 1
+        pending = self._pending(to)
+        pending.arrivals.append((ticket_id, renewed_ms))
+        self._withdraw(pending, ticket_id, to)
+        self._whereabouts.pop(ticket_id, None)
+        self._whereabouts[ticket_id] = (to, until_ms)
+        return 0
+
+    def _orphan(self, owner: DataCenter, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None) -> bool:
+        """A unit of a ledger that lost its books goes to one of its visitors; one to one, because each is booked once."""
+        if not owner.orphans:
+            return False
+        owner.orphans -= 1
+        owner.orphans += self._bring(ticket_id, to, now_ms if renewed_ms is None else renewed_ms, until_ms)
+        return True
+
+    def _lost_on_the_way(self, center: DataCenter, pending: PendingTransfers, until_ms: int) -> None:
+        """Booked by a coordinator before this one, but nobody remembers for whom: nobody's until any such session must have ended."""
+        lost = center.moved_in - center.arrived - len(pending.arrivals)
+        if lost > 0:
+            center.moved_in -= lost
+            center.orphans += lost
+            center.orphans_until_ms = until_ms
+
+    def _forget(self, now_ms: int) -> None:
+        while self._whereabouts:
+            ticket_id = next(iter(self._whereabouts))
+            if self._whereabouts[ticket_id][1] > now_ms:
+                break
+            del self._whereabouts[ticket_id]

@@ -1,0 +1,90 @@
+"""What a ledger does about visitors who were let in elsewhere, and about sessions whose visitors went elsewhere (see `moves`).
+
+These are operations of `Ledger`, in a room of their own.
+"""
+
+from typing import TYPE_CHECKING
+
+from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.admission.messages.moves import MovesDown
+from greenroom.admission.records import END, SESSION, pack
+from greenroom.model.visit import Outcome, Standing
+
+if TYPE_CHECKING:
+    from greenroom.admission.ledger.ledger import Ledger
+
+HELD_MS = 1_000
+"""A visitor who is held while a session is on its way asks again after this: two syncs take about as long."""
+GONE = Outcome(Standing.GONE)
+
+
+def visit(ledger: "Ledger", ticket_id: bytes, key: int, home: str, renewed_ms: int, now_ms: int, random_bits: int) -> Outcome:
+    """An accepted ticket that says another data center (`home`), or this one before it lost its books.
+
+    `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE when the session is here by now, or when the
+    visitor is served on trust: then the ticket keeps the home it has. ADMITTED when a permit was spent; the home is here then.
+    WAITING when held; GONE when there is no such session, or not any more.
+    """
+    moves = ledger.moves
+    if ticket_id in ledger.sessions.inside:
+        return ledger.view(ticket_id, now_ms)
+    until_ms = renewed_ms + ledger.sessions.life_ms
+    ended_here = home == ledger.data_center and renewed_ms >= ledger.born_ms and ticket_id not in moves.elsewhere
+    if now_ms >= until_ms or ended_here:
+        moves.claims.pop(ticket_id, None)
+        return GONE
+    if ticket_id in ledger.line.slots:
+        return ledger.poll(ticket_id, key, now_ms, random_bits)
+    claim = moves.claim(ticket_id, home, renewed_ms, now_ms)
+    if claim.denied:
+        del moves.claims[ticket_id]
+        return ledger.poll(ticket_id, key, now_ms, random_bits)
+    hopeful = ledger.lease.connected(now_ms) and now_ms - claim.since_ms < CUT_OFF_MS
+    if not hopeful:
+        outcome = ledger.admit_mover(ticket_id, now_ms)
+        if outcome:
+            return outcome
+    if ledger.strong:
+        if hopeful:
+            return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line))
+        return ledger.poll(ticket_id, key, now_ms, random_bits)
+    claim.served_ms = now_ms
+    moves.unconfirmed += 1
+    return Outcome(Standing.ACTIVE, until_ms, renewed_ms)
+
+
+def hear(ledger: "Ledger", down: MovesDown, now_ms: int, in_order: bool, newest: bool) -> None:
+    """Takes in what the coordinator says. `in_order`: nothing later was heard before; `newest`: it answers the last report."""
+    ledger.moves.confirm(down, newest)
+    for ticket_id, age_ms in ledger.moves.new_arrivals(down):
+        take_over(ledger, ticket_id, now_ms - age_ms)
+    if in_order:
+        for ticket_id, to in down.wanted:
+            give(ledger, ticket_id, to, now_ms)
+
+
+def take_over(ledger: "Ledger", ticket_id: bytes, renewed_ms: int) -> None:
+    """A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free."""
+    sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
+    if claim:
+        renewed_ms = max(renewed_ms, claim.served_ms)
+    if ticket_id in sessions.inside:
+        ledger.lease.free()
+        renewed_ms = max(renewed_ms, sessions.renewed(ticket_id) or 0)
+    ledger.leave_line(ticket_id)
+    ledger.moves.elsewhere.pop(ticket_id, None)
+    sessions.spent.pop(ticket_id, None)
+    sessions.resume(ticket_id, renewed_ms)
+    ledger.log.append(pack(SESSION, ticket_id, renewed_ms))
+
+
+def give(ledger: "Ledger", ticket_id: bytes, to: str, now_ms: int) -> None:
+    """Ends a session here, because its visitor is there."""
+    sessions = ledger.sessions
+    renewed_ms = sessions.renewed(ticket_id)
+    if renewed_ms is None or now_ms >= renewed_ms + sessions.life_ms:
+        ledger.moves.missing(ticket_id)
+        return
+    sessions.forget(ticket_id)
+    ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
+    ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + sessions.life_ms)

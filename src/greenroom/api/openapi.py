@@ -1,0 +1,199 @@
+"""The OpenAPI document: what FastAPI knows about the routes, and what the forms know about bodies and answers."""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from greenroom.api.dependencies import May, permission_of
+from greenroom.api.envelope import JSON
+from greenroom.control.api_schema import ApiSchema, Json
+from greenroom.control.audit import LOG
+from greenroom.control.events import DETAILS, EVENT
+from greenroom.control.explain_request import explanation_schemas
+from greenroom.control.list_items import ITEM, ITEM_DELETION, OPERATION
+from greenroom.control.lists import LIST
+from greenroom.control.refusals import CODES, Code
+from greenroom.control.room_status import STATUS
+from greenroom.control.rooms import ROOM
+from greenroom.control.rules import POSITION, RULE
+from greenroom.control.zones import SETTINGS, ZONE
+
+FORMS: dict[str, ApiSchema] = {
+    "Zone": ZONE,
+    "Room": ROOM,
+    "Settings": SETTINGS,
+    "Status": STATUS,
+    "Event": EVENT,
+    "EventDetails": DETAILS,
+    "Rule": RULE,
+    "List": LIST,
+    "ListItem": ITEM,
+    "Operation": OPERATION,
+    "AuditEntry": LOG,
+}
+"""Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit (PATCH)."""
+
+_SUFFIXES = {"": "answer", "Create": "whole", "Edit": "edit"}
+_MESSAGES = {"type": "array", "items": {"type": "object"}}
+_INFO = {
+    "type": "object",
+    "properties": {name: {"type": "integer"} for name in ("page", "per_page", "count", "total_count", "total_pages")},
+    "required": ["page", "per_page", "count", "total_count", "total_pages"],
+}
+_BATCH = {
+    "type": "object",
+    "properties": {name: {"type": "integer"} for name in ("page", "per_page", "count")},
+    "required": ["page", "per_page", "count"],
+}
+_CURSORS = {
+    "type": "object",
+    "properties": {"cursors": {"type": "object", "properties": {"before": {"type": "string"}, "after": {"type": "string"}}}},
+    "required": ["cursors"],
+}
+_ID = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "additionalProperties": False}
+_OPERATION_ID = {
+    "type": "object",
+    "properties": {"operation_id": {"type": "string"}},
+    "required": ["operation_id"],
+    "additionalProperties": False,
+}
+_PREVIEW = {
+    "type": "object",
+    "properties": {"custom_html": {"type": "string"}},
+    "required": ["custom_html"],
+    "additionalProperties": False,
+}
+_PREVIEW_URL = {"type": "object", "properties": {"preview_url": {"type": "string", "format": "uri"}}, "required": ["preview_url"]}
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "success": {"const": False},
+        "errors": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "code": {"type": "integer", "enum": [int(code) for code in Code]},
+                    "message": {"type": "string"},
+                    "source": {"type": "object", "properties": {"pointer": {"type": "string"}}, "required": ["pointer"]},
+                },
+                "required": ["code", "message"],
+            },
+        },
+        "messages": _MESSAGES,
+        "result": {"type": "null"},
+    },
+    "required": ["success", "errors", "messages", "result"],
+}
+_ALWAYS = (Code.INVALID, Code.NO_CREDENTIALS, Code.DENIED, Code.NO_OBJECT, Code.SLOW_DOWN, Code.UNEXPECTED, Code.UNAVAILABLE)
+_ON_CHANGE = (Code.TOO_LARGE, Code.CHANGED_MEANWHILE)
+SECURITY = {
+    "token": {"type": "http", "scheme": "bearer", "description": "A token made by `greenroom token create`."},
+    "email": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Auth-Email",
+        "description": "Older way: the address that the token was made for.",
+    },
+    "key": {"type": "apiKey", "in": "header", "name": "X-Auth-Key", "description": "Older way: the token."},
+}
+
+
+def schema_of(name: str) -> Json:
+    """A reference to a schema by its name; `[Name]` is a list of them."""
+    if name.startswith("["):
+        return {"type": "array", "items": schema_of(name.strip("[]"))}
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: bool = False) -> dict[str, Any]:
+    """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is Page or Cursor for lists.
+
+    `may`: what the token has to allow, where it does not matter who asks.
+    """
+    codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
+    statuses = sorted({CODES[code].status for code in codes})
+    keywords: dict[str, Any] = {
+        "response_model": None,
+        "dependencies": [Depends(May(may))] if may else [],
+        "responses": {200: {"description": "Done.", "content": {JSON: {"schema": _success(answer, info)}}}}
+        | {
+            status: {"description": HTTPStatus(status).phrase + ".", "content": {JSON: {"schema": schema_of("Failure")}}}
+            for status in statuses
+        },
+    }
+    if body:
+        keywords["openapi_extra"] = {"requestBody": {"required": True, "content": {JSON: {"schema": schema_of(body)}}}}
+    return keywords
+
+
+def _success(answer: str, info: str) -> Json:
+    properties: Json = {
+        "success": {"const": True},
+        "errors": {**_MESSAGES, "maxItems": 0},
+        "messages": _MESSAGES,
+        "result": schema_of(answer),
+    }
+    if info:
+        properties["result_info"] = schema_of(f"{info}Info")
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def schemas() -> dict[str, Json]:
+    """Every schema by its name."""
+    found = {f"{name}{suffix}": form.schema(what) for name, form in FORMS.items() for suffix, what in _SUFFIXES.items()}
+    found["RuleEdit"]["properties"]["position"] = POSITION
+    return found | {
+        "Failure": _ERROR,
+        "PageInfo": _INFO,
+        "BatchInfo": _BATCH,
+        "CursorInfo": _CURSORS,
+        "Id": _ID,
+        "OperationId": _OPERATION_ID,
+        "Preview": _PREVIEW,
+        "PreviewUrl": _PREVIEW_URL,
+        **explanation_schemas("#/components/schemas/{name}"),
+        "ListItemDeletion": ITEM_DELETION,
+    }
+
+
+def document(app: FastAPI, routes: Iterable[APIRoute], prefix: str) -> Json:
+    """The whole OpenAPI 3.1 document; only schemas that are used are in it."""
+    found: Json = get_openapi(
+        title="greenroom",
+        version=version("greenroom"),
+        summary="The management API of greenroom, in the shape that Cloudflare published for Waiting Room.",
+        description="No text may contain U+0000. What stands in objects called `greenroom` is not Cloudflare's.",
+        routes=app.routes,
+        servers=[{"url": prefix}],
+    )
+    for route in routes:
+        for method in route.methods or ():
+            operation = found["paths"][route.path][method.lower()]
+            operation["responses"].pop("422", None)  # FastAPI's own; ours is 400 in the envelope
+            operation["summary"] = operation["description"].partition(".")[0]
+            operation["x-greenroom-scope"] = permission_of(route).scope
+    components = schemas()
+    used = set(_references(found["paths"]))
+    while more := {inner for name in used for inner in _references(components[name])} - used:
+        used |= more
+    found["components"] = {"schemas": {name: components[name] for name in components if name in used}, "securitySchemes": SECURITY}
+    found["security"] = [{"token": []}, {"email": [], "key": []}]
+    return found
+
+
+def _references(value: Any) -> Iterable[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"].rpartition("/")[2]
+        for inner in value.values():
+            yield from _references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)

@@ -1,0 +1,101 @@
+"""`greenroom export`, `import`, `apply` and `audit`: the whole configuration of the store as one file, and who changed it."""
+
+import json
+import sys
+import tomllib
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from greenroom.cli.show import complain, say
+from greenroom.cli.tokens import REFUSED, DataOption, StoreOption, desk_or_exit
+
+FILE_MAX = 256 * 1024 * 1024
+"""Larger than any configuration; a mistyped path to something huge is refused instead of read."""
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="TOML or JSON; - reads standard input.", show_default=False)]
+
+
+def export(
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of TOML.")] = False,
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Write the zones, rooms, events, rules and lists of the store to standard output, without any secret."""
+    from greenroom.control.export_import import exported
+    from greenroom.control.toml_text import toml_text
+
+    with desk_or_exit(data, store) as config_service:
+        document = config_service.look(exported)
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else toml_text(document))
+
+
+def import_(file: FileArgument, data: DataOption = None, store: StoreOption = None) -> None:
+    """Put an exported configuration into a store that has none. What is there already is never changed: see `greenroom apply`."""
+    _make_true(_read(file), data, store, only_into_empty=True)
+
+
+def apply(
+    file: FileArgument,
+    check: Annotated[bool, typer.Option("--check", help="Only say what would be done; nothing is changed.")] = False,
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Make the store what the file says: things are made, changed and removed; a second time there is nothing left to do."""
+    _make_true(_read(file), data, store, only_check=check)
+
+
+def audit(
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1_000, help="How many changes, the newest ones.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with everything before and after.")] = False,
+    data: DataOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Show who changed what, the latest change first."""
+    with desk_or_exit(data, store) as config_service:
+        for entry in config_service.store.audit(limit):
+            if as_json:
+                say(json.dumps(asdict(entry), ensure_ascii=False))
+            else:
+                when = datetime.fromtimestamp(entry.at_ms / 1000, UTC).isoformat(timespec="seconds")
+                fields = f" ({', '.join(entry.after)})" if entry.action == "changed" and entry.after else ""
+                say(f"{when}  {entry.author}: {entry.kind.replace('_', ' ')} {entry.name} {entry.action}{fields}")
+
+
+def _make_true(document: Any, data: Path | None, store: str | None, *, only_check: bool = False, only_into_empty: bool = False) -> None:
+    from greenroom.config.addresses import origin_problems
+    from greenroom.control.export_import import make_true
+    from greenroom.runtime.local_config import author_here
+
+    plan = make_true(document, origin_problems, only_into_empty=only_into_empty)
+    with desk_or_exit(data, store) as config_service:
+        lines = config_service.trial(plan) if only_check else config_service.change(author_here(), plan)
+    for line in lines:
+        say(line)
+    done = "would be made" if only_check else "made"
+    say(f"{len(lines)} change{'' if len(lines) == 1 else 's'} {done}" if lines else "nothing to do")
+
+
+def _read(file: Path) -> Any:
+    try:
+        text = sys.stdin.read(FILE_MAX + 1) if str(file) == "-" else _text(file)
+        return json.loads(text) if text.lstrip()[:1] == "{" else tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        complain(f"{file}: {reason}")
+        raise typer.Exit(REFUSED) from None
+
+
+def _text(file: Path) -> str:
+    if file.stat().st_size > FILE_MAX:
+        raise ValueError(f"is larger than {FILE_MAX} bytes")
+    return file.read_text(encoding="utf-8")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds these commands."""
+    for name, command in (("export", export), ("import", import_), ("apply", apply), ("audit", audit)):
+        app.command(name)(command)

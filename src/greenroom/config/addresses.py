@@ -1,0 +1,134 @@
+"""Addresses, networks and origins as operators write them, and what is wrong with them."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from greenroom.config.settings import Address
+from greenroom.errors import Problem
+from greenroom.model.room import HOST
+
+_ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,5})")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def address_of(text: str) -> Address | None:
+    """`127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `:8080` (every address); None when it is none of them."""
+    found = _ADDRESS.fullmatch(text)
+    if not found or int(found["port"]) > 65_535:
+        return None
+    host = found["six"] or found["host"] or "0.0.0.0"  # noqa: S104  the operator wrote `:port`, which asks for every address
+    if found["six"] and not _is_ip(host):
+        return None
+    if not found["six"] and not _is_ip(host) and not re.fullmatch(HOST, host.lower()):
+        return None
+    return Address(host, int(found["port"]))
+
+
+def address_problems(pointer: str, text: str) -> list[Problem]:
+    """What is wrong with an address to listen on."""
+    if address_of(text):
+        return []
+    return [Problem(pointer, f"must be address:port such as 127.0.0.1:8080 or [::1]:8080, not {text[:60]!r}")]
+
+
+def network_problems(pointer: str, text: object) -> list[Problem]:
+    """What is wrong with one entry of `trusted_proxies`."""
+    if not isinstance(text, str):
+        return [Problem(pointer, f"must be a string such as 10.0.0.0/8, not {text!r}")]
+    try:
+        ipaddress.ip_network(text)
+    except ValueError as error:
+        return [Problem(pointer, f"must be an address or a network such as 10.0.0.0/8: {error}")]
+    return []
+
+
+def origin_problems(pointer: str, url: str) -> list[Problem]:
+    """What is wrong with the URL of an origin: only scheme, host and port; paths are sent on as they come."""
+    wanted = f"must be http://host[:port] or https://host[:port], not {url[:60]!r}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return [Problem(pointer, wanted)]
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or port == 0 or url != url.strip():
+        return [Problem(pointer, wanted)]
+    if not _is_ip(parts.hostname) and not re.fullmatch(HOST, parts.hostname):
+        return [Problem(pointer, wanted)]
+    if parts.username is not None or parts.password is not None:
+        return [Problem(pointer, "must not contain a user name or password: send credentials from your application's own configuration")]
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        return [Problem(pointer, f"must end after the port: requests keep their own path, so nothing can be put before it ({url[:60]!r})")]
+    return []
+
+
+def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> list[Problem]:
+    """Whether a (well-formed) origin is one of our own listeners, by key: every request would come back to us for ever."""
+    parts = urlsplit(url)
+    port = parts.port or _DEFAULT_PORTS[parts.scheme]
+    for key, address in listeners.items():
+        if port == address.port and _reaches(parts.hostname or "", address.host):
+            return [Problem(pointer, f"must not be greenroom's own address: {key} is {address}, so requests would go round in circles")]
+    return []
+
+
+def store_problems(pointer: str, url: str) -> list[Problem]:
+    """What is wrong with the URL of a configuration store, as far as it can be said without asking there."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and rest.startswith("/") and rest.strip("/"):
+        return []
+    if scheme in ("postgresql", "postgres") and rest.partition("/")[2]:
+        return []
+    return [Problem(pointer, "must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")]
+
+
+def store_url(url: str, folder: Path) -> str:
+    """The same store, named from anywhere: a relative file is taken from `folder`."""
+    scheme, _, rest = url.partition(":///")
+    return f"sqlite:///{(folder / rest).absolute()}" if scheme == "sqlite" else url
+
+
+def store_shown(url: str) -> str:
+    """For people: without the password."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url)
+
+
+def listener_problems(pointer: str, control: Address, listen: Address) -> list[Problem]:
+    """Whether both listeners want one address."""
+    if control.port != listen.port or not control.port or not (_reaches(control.host, listen.host) or _reaches(listen.host, control.host)):
+        return []
+    return [Problem(pointer, f"must not be the address for visitors ({listen}): the control listener is never public")]
+
+
+def exposure_notes(control: Address) -> list[str]:
+    """What an operator may want to know about where the control listener is."""
+    if _is_local(control.host):
+        return []
+    return [f"control: whoever can reach {control} can read /status and /metrics; it has no password"]
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _reaches(host: str, listening: str) -> bool:
+    """Whether a connection to `host` arrives at a listener on `listening` of the same machine, as far as the texts tell."""
+    if host.lower() == listening.lower():
+        return True
+    if not (_is_local(host) or _is_any(host)):
+        return False
+    return _is_local(listening) or _is_any(listening)
+
+
+def _is_local(host: str) -> bool:
+    return host.lower() == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_any(host: str) -> bool:
+    return _is_ip(host) and ipaddress.ip_address(host).is_unspecified

@@ -1,0 +1,55 @@
+"""Reads the `[[crawlers]]` of a configuration, with the networks that stand in files of their own."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from greenroom.config.records import read_record
+from greenroom.config.toml_lines import step
+from greenroom.errors import Problem
+from greenroom.lookups.crawlers import UnusableRanges, networks, read_ranges
+from greenroom.model.crawler import CRAWLERS_MAX, Crawler
+
+
+def read_crawlers(raw: Any, folder: Path, problems: list[Problem]) -> tuple[tuple[Crawler, ...], list[Path]]:
+    """The crawlers, with what their files say in `ranges`, and those files."""
+    if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
+        problems.append(Problem("crawlers", "must be written as [[crawlers]] tables with name, user_agents and domains or ranges"))
+        return (), []
+    if len(raw) > CRAWLERS_MAX:
+        problems.append(Problem("crawlers", f"must be at most {CRAWLERS_MAX} crawlers, not {len(raw)}"))
+        return (), []
+    read: list[Crawler] = []
+    files: list[Path] = []
+    for index, entry in enumerate(raw):
+        at = step("crawlers", index)
+        crawler = read_record(Crawler, entry, at, problems)
+        if crawler is None:
+            continue
+        found = _text_problems(crawler, at)
+        if crawler.name in [other.name for other in read]:
+            found.append(Problem(step(at, "name"), f"there is already a crawler {crawler.name}"))
+        if not (crawler.domains or crawler.ranges or crawler.ranges_file):
+            found.append(Problem(at, "needs domains, ranges or ranges_file: what a crawler calls itself proves nothing"))
+        if not found:
+            try:
+                if crawler.ranges_file:
+                    files.append(folder / crawler.ranges_file)
+                    crawler = replace(crawler, ranges=(*crawler.ranges, *read_ranges(files[-1])))
+                networks(crawler.ranges)
+                read.append(crawler)
+            except UnusableRanges as error:
+                found.append(Problem(step(at, "ranges_file" if crawler.ranges_file else "ranges"), str(error)))
+        problems += found
+    return tuple(read), files
+
+
+def _text_problems(crawler: Crawler, at: str) -> list[Problem]:
+    """Entries of its lists that are not text, and a word so short that half the world says it."""
+    problems = [
+        Problem(step(step(at, key), place), "must be text of at least 3 characters")
+        for key in ("user_agents", "domains", "ranges")
+        for place, text in enumerate(getattr(crawler, key))
+        if not isinstance(text, str) or len(text) < 3
+    ]
+    return problems if crawler.user_agents else [*problems, Problem(step(at, "user_agents"), "must not be empty")]

@@ -1,0 +1,97 @@
+"""Reads the `[[rooms.events]]` of a configuration: each event by itself, then the events of one room against each other."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from greenroom.config.records import unknown_keys
+from greenroom.config.template_entries import FILE_KEY, read_template
+from greenroom.config.toml_lines import step
+from greenroom.control.time_format import milliseconds
+from greenroom.errors import Problem
+from greenroom.model.event import EVENTS_PER_ROOM, Event, calendar_problems, event_problems
+from greenroom.model.fields import check_value, spec, specs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventExtra:
+    """Keys of an event in a file that are not fields of the event itself."""
+
+    event_start_time: str = spec("when the event begins: `2026-05-01T10:00:00Z`, with its zone, in quotes or not")
+    event_end_time: str = spec("when the event ends, at least a minute later")
+    prequeue_start_time: str = spec("when the pre-queue opens, at least five minutes before the start; without it there is none", "")
+    custom_page_file: str = spec("file with the Mustache template during the event, instead of custom_page_html", "", low=1, high=4096)
+
+
+TIMES = {"event_start_time": "event_start_ms", "event_end_time": "event_end_ms", "prequeue_start_time": "prequeue_start_ms"}
+KEYS = (*TIMES, FILE_KEY, *(name for name, rule in specs(Event).items() if not rule.read_only and name not in TIMES.values()))
+
+
+def event_id(room_id: str, name: str) -> str:
+    """The id of an event of a file: depends on names only, so a draw that was held is known again after a restart."""
+    return hashlib.sha256(f"{room_id}/{name}".encode()).hexdigest()[:32]
+
+
+def read_events(
+    raw: Any, pointer: str, room_id: str, folder: Path, files: list[Path], text_line: Callable[[str], int], problems: list[Problem]
+) -> tuple[Event, ...]:
+    """The events of one room; what is wrong is added to `problems`."""
+    if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
+        problems.append(Problem(pointer, "must be written as [[rooms.events]] tables with a name, event_start_time and event_end_time"))
+        return ()
+    events = []
+    for index, entry in enumerate(raw[: EVENTS_PER_ROOM + 1]):
+        at = step(pointer, index)
+        values, found = _event_values(entry, at, folder, files, text_line)
+        problems += found
+        if not found:
+            events.append(Event(id=event_id(room_id, values["name"]), **values))
+    problems += calendar_problems(events, pointer) if len(events) == len(raw[: EVENTS_PER_ROOM + 1]) else []
+    return tuple(events)
+
+
+def _event_values(
+    raw: dict[str, Any], pointer: str, folder: Path, files: list[Path], text_line: Callable[[str], int]
+) -> tuple[dict[str, Any], list[Problem]]:
+    problems = unknown_keys(raw, KEYS, pointer)
+    values = {key: value for key, value in raw.items() if key in KEYS and key not in TIMES and key != FILE_KEY}
+    if isinstance(values.get("queueing_method"), str):
+        values["queueing_method"] = values["queueing_method"].lower()
+    for key, rule in specs(EventExtra).items():
+        if key in TIMES:
+            values |= _time(raw, key, step(pointer, key), problems)
+        elif key in raw:
+            wrong = check_value(step(pointer, key), raw[key], str, rule)
+            problems += [wrong] if wrong else []
+    problems += (
+        [Problem(_as_written(found.pointer), found.reason) for found in event_problems(values, f"{pointer}.")] if not problems else []
+    )
+    problems += read_template(raw, values, pointer, folder, files, text_line)
+    return values, problems
+
+
+def _time(raw: dict[str, Any], key: str, at: str, problems: list[Problem]) -> dict[str, int]:
+    """The moment under this key, by the name of the event's field; nothing when there is none."""
+    if key not in raw and key == "prequeue_start_time":
+        return {}
+    written = raw.get(key)
+    found = milliseconds(written.isoformat() if isinstance(written, datetime) else written)
+    if found is not None:
+        return {TIMES[key]: found}
+    reason = (
+        "is required: " + specs(EventExtra)[key].help
+        if key not in raw
+        else f"must be a time with its zone such as 2026-05-01T10:00:00Z, not {written}"
+    )
+    problems.append(Problem(at, reason))
+    return {}
+
+
+def _as_written(pointer: str) -> str:
+    """The pointer with the key that stands in the file."""
+    for key, name in TIMES.items():
+        pointer = pointer.replace(name, key)
+    return pointer

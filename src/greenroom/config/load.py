@@ -1,0 +1,271 @@
+"""Reads the configuration: everything wrong with it is found at once, each problem with its key and line."""
+
+import os
+import re
+import ssl
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from greenroom.config.addresses import (
+    address_of,
+    address_problems,
+    exposure_notes,
+    listener_problems,
+    loop_problems,
+    network_problems,
+    origin_problems,
+    store_problems,
+    store_url,
+)
+from greenroom.config.crawler_entries import read_crawlers
+from greenroom.config.records import read_record, unknown_keys
+from greenroom.config.room_entries import read_rooms
+from greenroom.config.rule_entries import read_lists
+from greenroom.config.settings import ORIGINS_MAX, SECTIONS, Address, Config, Log, OriginEntry, Server, Tls
+from greenroom.config.shared import read_shared
+from greenroom.config.template_entries import read_text
+from greenroom.config.toml_lines import KeyLines, step
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.wire.limits import Limits
+from greenroom.lookups.places import UnusableDatabase, open_database
+from greenroom.model.fields import specs
+from greenroom.model.room import host_problems
+
+FILE_MAX = 64 * 1024 * 1024
+"""Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
+
+TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms")
+LISTENERS = ("listen", "control")
+DATABASES = ("geo_database", "asn_database")
+
+
+def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
+    """Reads a configuration file; see `read_config`. An unreadable file is a Problem, as anything else that is wrong."""
+    text = read_text(path, "file", FILE_MAX)
+    if isinstance(text, Problem):
+        raise InvalidConfig([text])
+    return read_config(text, path, overrides)
+
+
+def read_config(text: str, path: Path | None = None, overrides: Mapping[str, str] | None = None) -> Config:
+    """The configuration in this TOML text; `path` is where it was read, and where relative paths start.
+
+    `overrides` replace keys at the top of the file, as options of the command line do. Raises InvalidConfig with every
+    problem, each with the line it stands on.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidConfig([_syntax_problem(str(error), text)]) from None
+    except RecursionError:
+        raise InvalidConfig([Problem("file", "is nested too deeply")]) from None
+    overrides = overrides or {}
+    return config_of({**raw, **overrides}, path, KeyLines(text), {key: f"--{key}" for key in overrides})
+
+
+def config_of(
+    raw: Mapping[str, Any], path: Path | None = None, lines: KeyLines | None = None, options: Mapping[str, str] | None = None
+) -> Config:
+    """The configuration in these plain values. `options` names the command-line option behind a pointer, where there is one."""
+    reading = _Reading(raw, path, lines)
+    config = reading.config()
+    if config is None:
+        raise InvalidConfig(_placed(reading.problems, lines, options or {}))
+    return config
+
+
+def _placed(problems: list[Problem], lines: KeyLines | None, options: Mapping[str, str]) -> list[Problem]:
+    """Each problem where the operator finds it: on its line, or at its option."""
+    placed = []
+    for problem in problems:
+        if problem.pointer in options:
+            placed.append(Problem(options[problem.pointer], problem.reason))
+        else:
+            line = problem.line or (lines.line(problem.pointer) if lines else 0)
+            placed.append(Problem(problem.pointer, problem.reason, line))
+    return sorted(placed, key=lambda problem: problem.line)
+
+
+def _syntax_problem(message: str, text: str) -> Problem:
+    """tomllib tells the place in its message only."""
+    found = re.search(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$", message)
+    line = text.count("\n") + 1 if found and not found[1] else int(found[1]) if found else 0
+    reason = message[: found.start()] if found else message
+    return Problem("file", f"is not TOML: {reason[:1].lower()}{reason[1:]}", line)
+
+
+class _Reading:
+    """One reading of a whole configuration; problems gather while parts become values."""
+
+    def __init__(self, raw: Mapping[str, Any], path: Path | None, lines: KeyLines | None) -> None:
+        self.problems: list[Problem] = []
+        self._raw = raw
+        self._path = path
+        self._folder = path.parent if path else Path()
+        self._text_line: Callable[[str], int] = lines.text_line if lines else lambda _pointer: 0
+
+    def config(self) -> Config | None:
+        """None when anything is wrong; `problems` then says what."""
+        raw = self._raw
+        self.problems += unknown_keys(raw, ["origin", *specs(Server), *TABLES])
+        server = read_record(Server, {key: value for key, value in raw.items() if key in specs(Server)}, "", self.problems)
+        sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
+        listeners = self._listeners()
+        origin, origins = self._origins(listeners)
+        lists, memberships = read_lists(raw.get("lists", []), self.problems)
+        read = read_rooms(raw.get("rooms", []), self._folder, self._text_line, memberships)
+        self.problems += read.problems
+        for index, network in enumerate(server.trusted_proxies if server else ()):
+            self.problems += network_problems(step("trusted_proxies", index), network)
+        crawlers, range_files = read_crawlers(raw.get("crawlers", []), self._folder, self.problems)
+        databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
+        tls = self._tls(sections["tls"])
+        data = self._data(server.data if server else "")
+        store = server.store if server else ""
+        self.problems += store_problems("store", store) if store else []
+        shared = read_shared(server, self.problems) if server else None
+        if self.problems or server is None:
+            return None
+        return Config(
+            rooms=tuple(read.rooms),
+            events=read.events,
+            rules=read.rules,
+            lists=lists,
+            crawlers=crawlers,
+            geo_database=databases["geo_database"],
+            asn_database=databases["asn_database"],
+            search_engine_crawler_bypass=server.search_engine_crawler_bypass,
+            listen=listeners["listen"],
+            control=listeners["control"],
+            data=data,
+            store=store_url(store, self._folder),
+            shared=shared,
+            origin=origin,
+            origins=origins,
+            always_use_https=server.always_use_https,
+            trusted_proxies=server.trusted_proxies,
+            trust_forwarded_host=server.trust_forwarded_host,
+            drain_seconds=server.drain_seconds,
+            tls=tls,
+            limits=sections["limits"] or Limits(),
+            log=sections["log"] or Log(),
+            path=self._path,
+            files=(
+                *([self._path] if self._path else []),
+                *([Path(tls.cert), Path(tls.key)] if tls else []),
+                *read.files,
+                *range_files,
+                *filter(None, databases.values()),
+            ),
+            notes=(*exposure_notes(listeners["control"]), *read.notes),
+        )
+
+    def _section(self, name: str, kind: type) -> Any:
+        return read_record(kind, self._raw[name], name, self.problems) if name in self._raw else None
+
+    def _listeners(self) -> dict[str, Address]:
+        """The listeners whose address can be understood; the others are reported."""
+        defaults = Server()
+        found = {}
+        for key in LISTENERS:
+            text = self._raw.get(key, getattr(defaults, key))
+            if not isinstance(text, str):
+                continue  # reported as a wrong type already
+            self.problems += address_problems(key, text)
+            if address := address_of(text):
+                found[key] = address
+        if len(found) == len(LISTENERS):
+            self.problems += listener_problems("control", found["control"], found["listen"])
+        return found
+
+    def _origins(self, listeners: Mapping[str, Address]) -> tuple[Origin | None, dict[str, Origin]]:
+        """The main origin and those of single hosts; reported and left out where something is wrong."""
+        raw = self._raw.get("origins", {})
+        if not isinstance(raw, dict):
+            self.problems.append(Problem("origins", f"must be a table of host = URL, not {raw!r}"))
+            raw = {}
+        if len(raw) > ORIGINS_MAX:
+            self.problems.append(Problem("origins", f"must be at most {ORIGINS_MAX} entries"))
+        if "origin" not in self._raw and self._raw.get("rooms"):
+            self.problems.append(Problem("origin", "is required: where your application listens, such as http://127.0.0.1:3000"))
+        for host in raw:
+            patterned = [Problem(step("origins", host), "must be one host name")] if host.startswith("*") else []
+            self.problems += patterned or host_problems(step("origins", host), host)
+        main = self._origin("origin", self._raw["origin"], listeners) if "origin" in self._raw else None
+        others = {host: self._origin(step("origins", host), written, listeners) for host, written in raw.items()}
+        return main, {host: origin for host, origin in others.items() if origin}
+
+    def _origin(self, pointer: str, raw: Any, listeners: Mapping[str, Address]) -> Origin | None:
+        url_pointer = pointer if isinstance(raw, str) else step(pointer, "url")
+        entry = read_record(OriginEntry, {"url": raw} if isinstance(raw, str) else raw, pointer, self.problems)
+        if entry is None:
+            return None
+        wrong = origin_problems(url_pointer, entry.url) or loop_problems(url_pointer, entry.url, listeners)
+        self.problems += wrong
+        if wrong:
+            return None
+        ca_file = str(self._folder / entry.ca_file) if entry.ca_file else ""
+        try:
+            origin = Origin.of(
+                entry.url, host_header=entry.host_header, verify=entry.verify, ca_file=ca_file, server_name=entry.server_name
+            )
+            origin.tls()
+        except (ValueError, OSError) as error:
+            self.problems.append(Problem(pointer, f"{ca_file}: {error.strerror or error}" if isinstance(error, OSError) else str(error)))
+            return None
+        return origin
+
+    def _tls(self, tls: Tls | None) -> Tls | None:
+        """With whole paths, tried out: a key that needs a pass phrase or belongs to another certificate is reported."""
+        if tls is None:
+            return None
+        whole = Tls(cert=str(self._folder / tls.cert), key=str(self._folder / tls.key))
+        unreadable = [(key, reason) for key in specs(Tls) if (reason := _unreadable(getattr(whole, key)))]
+        self.problems += [Problem(step("tls", key), f"cannot read {getattr(whole, key)}: {reason}") for key, reason in unreadable]
+        if not unreadable:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(whole.cert, whole.key, password=lambda: "")
+            except (OSError, ValueError) as error:
+                self.problems.append(Problem("tls", f"certificate and key cannot be used together: {error}"))
+        return whole
+
+    def _database(self, key: str, written: str) -> Path | None:
+        """Opened once to see whether it can be."""
+        if not written:
+            return None
+        path = self._folder / written
+        try:
+            open_database(path)
+        except UnusableDatabase as error:
+            self.problems.append(Problem(key, str(error)))
+        return path
+
+    def _data(self, written: str) -> Path:
+        if written:
+            try:
+                return (self._folder / Path(written).expanduser()).absolute()
+            except RuntimeError:
+                self.problems.append(Problem("data", f"begins with the home directory of a user that does not exist: {written[:60]!r}"))
+                return Path()
+        try:
+            return default_data()
+        except RuntimeError:
+            self.problems.append(Problem("data", "is required here: this user has no home directory to keep it in"))
+            return Path()
+
+
+def _unreadable(path: str) -> str:
+    try:
+        with open(path, "rb"):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def default_data() -> Path:
+    """`$XDG_STATE_HOME/greenroom`, or `~/.local/state/greenroom`. Raises RuntimeError when the user has no home."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state") / "greenroom"

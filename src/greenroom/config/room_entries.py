@@ -1,0 +1,189 @@
+"""Reads the `[[rooms]]` of a configuration: each room by itself, then what rooms must not do to each other."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from greenroom.config.event_entries import read_events
+from greenroom.config.records import read_record, unknown_keys
+from greenroom.config.rule_entries import read_rules
+from greenroom.config.settings import ROOMS_MAX
+from greenroom.config.template_entries import FILE_KEY, read_template
+from greenroom.config.toml_lines import step
+from greenroom.core.cookie_scope import cookie_scope, scope_clashes
+from greenroom.core.routing import route_prefix, unreachable
+from greenroom.core.rules import NO_LISTS, ListMembership
+from greenroom.errors import Problem
+from greenroom.model.event import Event
+from greenroom.model.fields import check_value, spec, specs
+from greenroom.model.room import CookieAttributes, Room, Route, room_problems
+from greenroom.model.rule import Rule
+
+ID_PATTERN = r"[A-Za-z0-9_-]+"
+CASELESS = ("queueing_method",)
+"""Enumerations that the published API accepts in any case."""
+
+RULES_KEY, EVENTS_KEY = "rules", "events"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """Keys of a room in a file that are not fields of the room itself."""
+
+    custom_page_file: str = spec(
+        "file with the Mustache template, instead of custom_page_html; taken from the directory of the file", "", low=1, high=4096
+    )
+    id: str = spec("stable identifier that tickets are bound to; default: made from the name", "", low=1, high=64, pattern=ID_PATTERN)
+
+
+KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra), RULES_KEY, EVENTS_KEY]))
+
+
+@dataclass(slots=True)
+class RoomsRead:
+    """What became of the `[[rooms]]`: the good ones, their events and rules by id, the template files that were read, and every problem."""
+
+    rooms: list[Room] = field(default_factory=list)
+    events: dict[str, tuple[Event, ...]] = field(default_factory=dict)
+    rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def room_id(name: str) -> str:
+    """The id of a room that was not given one: depends on the name only, so tickets survive restarts and reordering."""
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int], lists: Mapping[str, ListMembership] = NO_LISTS) -> RoomsRead:
+    """All rooms; `text_line` says on which line the text of a string value begins (0 when unknown), `lists` what rules may name."""
+    read = RoomsRead()
+    if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
+        read.problems.append(Problem("rooms", "must be written as [[rooms]] tables"))
+    elif len(raw) > ROOMS_MAX:
+        read.problems.append(Problem("rooms", f"must be at most {ROOMS_MAX} rooms, not {len(raw)}"))
+    if read.problems:
+        return read
+    entries = []
+    for index, entry in enumerate(raw):
+        pointer = step("rooms", index)
+        fields_of_room = {key: value for key, value in entry.items() if key not in (RULES_KEY, EVENTS_KEY)}
+        values, problems = _room_values(fields_of_room, pointer, folder, read.files, text_line)
+        entries.append((pointer, values))
+        read.problems += problems
+        named = str(values.get("id") or room_id(str(values.get("name"))))
+        rules = read_rules(entry.get(RULES_KEY, []), step(pointer, RULES_KEY), named, lists, text_line, read.problems)
+        events = read_events(entry.get(EVENTS_KEY, []), step(pointer, EVENTS_KEY), named, folder, read.files, text_line, read.problems)
+        if not problems:
+            read.rooms.append(Room(**{"id": named, **values}))
+            read.events[named] = events
+            read.rules[named] = rules
+    read.problems += _names_twice(entries) + _ids_twice(entries) + _routes_twice(entries)
+    if len(read.rooms) == len(raw):
+        read.problems += scope_clashes(read.rooms)
+        read.notes += [f"room {room.name}: {note}" for room in read.rooms for note in _cookie_notes(room)]
+    return read
+
+
+def _room_values(
+    raw: dict[str, Any], pointer: str, folder: Path, files: list[Path], text_line: Callable[[str], int]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Plain values of one room, ready for Room(...) when there are no problems."""
+    problems = unknown_keys(raw, KEYS, pointer)
+    values = {key: value for key, value in raw.items() if key in KEYS and key != FILE_KEY}
+    for key in CASELESS:
+        if isinstance(values.get(key), str):
+            values[key] = values[key].lower()
+    for key, rule in specs(Extra).items():
+        wrong = check_value(step(pointer, key), raw[key], str, rule) if key in raw else None
+        if wrong:
+            problems.append(wrong)
+    _read_lists(values, pointer, problems)
+    problems += [found for found in room_problems(values, f"{pointer}.") if not _already(found, problems)]
+    problems += unreachable(values, f"{pointer}.")
+    problems += read_template(raw, values, pointer, folder, files, text_line)
+    return values, problems
+
+
+def _cookie_notes(room: Room) -> list[str]:
+    problem = cookie_scope(room.routes, room.case_insensitive_paths).problem
+    return [problem.reason] if problem else []
+
+
+def _already(found: Problem, problems: list[Problem]) -> bool:
+    return any(found.pointer == other.pointer for other in problems)
+
+
+def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -> None:
+    """Turns what TOML writes as lists and tables into what a Room holds; what is not one is reported and left out."""
+    lists = ("additional_routes", "enabled_origin_commands")
+    wrong = [key for key in lists if not isinstance(values.get(key, []), list)]
+    problems += [Problem(step(pointer, key), f"must be a list, not {values.pop(key)!r}") for key in wrong]
+    if "enabled_origin_commands" in values:
+        values["enabled_origin_commands"] = tuple(map(str, values["enabled_origin_commands"]))
+    if "additional_routes" in values:
+        at = step(pointer, "additional_routes")
+        values["additional_routes"] = tuple(_route(entry, step(at, i), problems) for i, entry in enumerate(values["additional_routes"]))
+    if "cookie_attributes" in values:
+        attributes = read_record(CookieAttributes, values.pop("cookie_attributes"), step(pointer, "cookie_attributes"), problems)
+        if attributes:
+            values["cookie_attributes"] = attributes
+
+
+def _route(raw: Any, pointer: str, problems: list[Problem]) -> Any:
+    """A Route when it is written as a table; anything else is left as it is, for the room's own rules to refuse."""
+    if not isinstance(raw, dict):
+        return raw
+    problems += unknown_keys(raw, [item.name for item in fields(Route)], pointer)
+    return Route(raw.get("host", ""), raw.get("path", "/"))
+
+
+def _names_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
+    first: dict[str, str] = {}
+    return [
+        Problem(step(pointer, "name"), f"{name!r}: there is already a room of this name ({first[name]})")
+        for pointer, values in entries
+        if isinstance(name := values.get("name"), str) and first.setdefault(name, pointer) != pointer
+    ]
+
+
+def _ids_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
+    """Also an id that was written down and is the one made from another room's name; rooms of one name are reported as such."""
+    first: dict[str, tuple[str, str]] = {}
+    problems = []
+    for pointer, values in entries:
+        name, given = values.get("name"), values.get("id")
+        if isinstance(name, str) and isinstance(given, str | None):
+            found = given or room_id(name)
+            other, other_name = first.setdefault(found, (pointer, name))
+            if other_name != name:
+                problems.append(Problem(step(pointer, "id"), f"{found}: {other} has this id already"))
+    return problems
+
+
+def _routes_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
+    """Every host and path belongs to one room; paths that differ only in case clash when either room ignores case."""
+    seen: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
+    problems = []
+    for pointer, values in entries:
+        any_case = values.get("case_insensitive_paths") is True
+        for at, host, path in _routes(pointer, values):
+            prefix = route_prefix(path)
+            others = seen.setdefault((host, prefix.lower()), [])
+            clash = next((other for other, theirs, folded in others if theirs == prefix or any_case or folded), "")
+            if clash:
+                problems.append(Problem(at, f"{host}{path} is already covered by {clash}"))
+            others.append((at, prefix, any_case))
+    return problems
+
+
+def _routes(pointer: str, values: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """(pointer, host, path) of every route that is written well enough to compare."""
+    found = [(step(pointer, "path"), values.get("host"), values.get("path", "/"))]
+    for index, route in enumerate(values.get("additional_routes", ())):
+        if isinstance(route, Route):
+            found.append((step(step(pointer, "additional_routes"), index), route.host, route.path))
+    return [(at, host, path) for at, host, path in found if isinstance(host, str) and isinstance(path, str) and path.startswith("/")]

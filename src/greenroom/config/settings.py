@@ -1,0 +1,152 @@
+"""How this process runs, as the operator writes it: every key of the configuration file outside the rooms, with its bounds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from greenroom.config.shared import Shared
+from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.wire.limits import Limits
+from greenroom.model.crawler import Crawler
+from greenroom.model.event import Event
+from greenroom.model.fields import spec
+from greenroom.model.room import Room
+from greenroom.model.rule import Rule, RuleList
+from greenroom.model.zone import Zone
+
+ORIGINS_MAX = 1_000
+ROOMS_MAX = 1_000
+"""More than anybody runs in one process; keeps a generated file gone wrong from eating the memory."""
+
+
+class Address(NamedTuple):
+    """Where to listen. Port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """The keys at the top of the file, as written."""
+
+    listen: str = spec("address and port for visitors", "127.0.0.1:8080", high=300)
+    control: str = spec("address and port of the control listener (/metrics, /healthz, /readyz, /status)", "127.0.0.1:8081", high=300)
+    data: str = spec(
+        "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or `~/.local/state/greenroom`; "
+        "a relative path is taken from the directory of the file",
+        "",
+        high=4096,
+    )
+    store: str = spec(
+        "where everything made through the API is kept: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/DATABASE`; "
+        "default: `config.db` in the data directory",
+        "",
+        high=2048,
+    )
+    redis: str = spec(
+        "where the books of several processes are: `redis://`, `rediss://`, `unix://`, `redis+sentinel://` or `redis+cluster://`; "
+        "empty: this process keeps its own",
+        "",
+        high=2048,
+    )
+    datacenter: str = spec("name of this data center, which has one Redis", "here", pattern=r"[A-Za-z0-9_.-]+", low=1, high=64)
+    datacenters: tuple[str, ...] = spec("names of all data centers that share the rooms; empty: only this one", (), high=300)
+    global_redis: str = spec("the Redis that all data centers share, where their coordinator is; empty: that of this one", "", high=2048)
+    always_use_https: bool = spec("visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False)
+    trusted_proxies: tuple[str, ...] = spec(
+        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are believed", (), high=1_000
+    )
+    geo_database: str = spec(
+        "an .mmdb file that knows countries or cities, for `ip.src.*` in rules; without one only countries are known", "", high=4096
+    )
+    asn_database: str = spec("an .mmdb file that knows autonomous systems, for `ip.src.asnum`", "", high=4096)
+    search_engine_crawler_bypass: bool = spec(
+        "let VERIFIED search engines by in every room; verified by their addresses, never by what they call themselves", False
+    )
+    trust_forwarded_host: bool = spec("believe X-Forwarded-Host of trusted proxies too; only if yours always set it", False)
+    drain_seconds: int = spec(
+        "how long requests under way may still take after SIGTERM; the rest is cut off", 30, unit="seconds", low=0, high=3600
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginEntry:
+    """An origin written as a table; a plain string is the table with only `url`."""
+
+    url: str = spec("`http://host[:port]` or `https://host[:port]`; requests keep their own path", low=1, high=2048)
+    host_header: str = spec("Host header that the origin gets; empty passes on the one the visitor sent", "", high=255)
+    verify: bool = spec("https: check the origin's certificate", True)
+    ca_file: str = spec("https: PEM file with the authorities to trust instead of the system's", "", high=4096)
+    server_name: str = spec("https: name to check the certificate against, instead of the host of the URL", "", high=253)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """`[tls]`: serve visitors over HTTPS. Paths are taken from the directory of the file."""
+
+    cert: str = spec("PEM file with the certificate and its chain", low=1, high=4096)
+    key: str = spec("PEM file with the private key", low=1, high=4096)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """`[log]`: what is written to standard error."""
+
+    format: str = spec("console for people, json for machines", "console", choices=("console", "json"))
+    level: str = spec("the least severe message that is written", "info", choices=("debug", "info", "warning", "error"))
+    access: bool = spec("write one line for every request", False)
+    queries: bool = spec("write query strings too; they may hold secrets of your visitors", False)
+
+
+SECTIONS: dict[str, type] = {"tls": Tls, "limits": Limits, "log": Log}
+"""Tables of the file that are one record each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A whole configuration that has been checked; `read_config` is the only maker."""
+
+    rooms: tuple[Room, ...]
+    events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
+    """Planned events by the id of their room."""
+    rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+    """Bypass rules by the id of their room."""
+    lists: tuple[RuleList, ...] = ()
+    crawlers: tuple[Crawler, ...] = ()
+    """The operator's own, with the networks of their files; they stand beside those that are built in."""
+    geo_database: Path | None = None
+    asn_database: Path | None = None
+    search_engine_crawler_bypass: bool = False
+    listen: Address
+    control: Address
+    data: Path
+    store: str = ""
+    """URL of the configuration store; empty = the one in the data directory."""
+    shared: Shared | None = None
+    """None = this process keeps its own books."""
+    origin: Origin | None = None
+    """Where requests go whose host has no origin of its own; None: such hosts are not served."""
+    zones: Mapping[str, Zone] = field(default_factory=dict)
+    """The zone of each room that was made through the API, by the room's id."""
+    zone_origins: Mapping[str, Origin] = field(default_factory=dict)
+    """Origins of zones by the zone's name, for the name itself and every host below it."""
+    zone_proxies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Trusted proxies of zones, in the same way."""
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    always_use_https: bool = False
+    trusted_proxies: tuple[str, ...] = ()
+    trust_forwarded_host: bool = False
+    drain_seconds: int = 30
+    tls: Tls | None = None
+    limits: Limits = field(default_factory=Limits)
+    log: Log = field(default_factory=Log)
+    path: Path | None = None
+    files: tuple[Path, ...] = ()
+    """Every file that was read to make it, the configuration file first; the reloader watches them."""
+    notes: tuple[str, ...] = ()
+    """Things that are allowed but that an operator may want to know."""

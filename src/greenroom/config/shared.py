@@ -1,0 +1,78 @@
+"""Where ledgers are shared by many processes: the Redis of this data center, the one of all, and which data centers there are."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.stores.redis.link import Link
+
+NAME = "letters, digits, `.`, `_` and `-`, at most 63 of them"
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What is written, checked. `data_centers` are all there are, this one included."""
+
+    redis: Link
+    global_redis: Link
+    data_center: str
+    data_centers: tuple[str, ...] = field(compare=False)  # may change while running
+
+    def __str__(self) -> str:
+        return f"{self.redis} (data center {self.data_center}, all of them in {self.global_redis})"
+
+
+class SharedKeys(Protocol):
+    """The keys of `settings.Server` that speak of it."""
+
+    @property
+    def redis(self) -> str:
+        """URL of the Redis of this data center; empty: ledgers are in this process."""
+
+    @property
+    def global_redis(self) -> str:
+        """URL of the Redis of all data centers."""
+
+    @property
+    def datacenter(self) -> str:
+        """Name of this data center."""
+
+    @property
+    def datacenters(self) -> tuple[str, ...]:
+        """Names of all of them."""
+
+
+def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
+    """None when books are this process's own, or when something is wrong with what is written."""
+    found: list[Problem] = []
+    name, names = server.datacenter, server.datacenters or (server.datacenter,)
+    found += [
+        Problem(pointer, f"must be {NAME}, not {text!r}")
+        for pointer, text in [("datacenter", name), *((f"datacenters[{index}]", text) for index, text in enumerate(server.datacenters))]
+        if not _is_name(text)
+    ]
+    if name not in names:
+        found.append(Problem("datacenters", f"must list this one too, {name!r}"))
+    if len(set(names)) < len(names):
+        found.append(Problem("datacenters", "must not name one twice"))
+    if server.redis and len(names) > 1 and not server.global_redis:
+        found.append(Problem("global_redis", "is required when there are several data centers"))
+    if not server.redis:
+        alone = [key for key in ("global_redis", "datacenters") if getattr(server, key)]
+        found += [Problem(key, "needs redis: the Redis of this data center") for key in alone]
+    links = {key: _link(key, getattr(server, key), found) for key in ("redis", "global_redis")}
+    problems += found
+    redis = links["redis"]
+    return None if found or redis is None else Shared(redis, links["global_redis"] or redis, name, tuple(names))
+
+
+def _link(key: str, url: str, problems: list[Problem]) -> Link | None:
+    try:
+        return Link(url, key) if url else None
+    except InvalidConfig as error:
+        problems += error.problems
+        return None
+
+
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= 63 and all(one.isascii() and (one.isalnum() or one in "._-") for one in text)

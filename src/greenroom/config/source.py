@@ -1,0 +1,85 @@
+"""Where a configuration comes from: a file that may change, or the options of one command line."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from greenroom.config.load import config_of, load_config
+from greenroom.config.settings import Config
+
+Stamp = tuple[tuple[str, int, int, int, int], ...]
+
+
+class ConfigSource(Protocol):
+    """Can be read again and again."""
+
+    @property
+    def name(self) -> str:
+        """For people: the file, or empty."""
+
+    def load(self) -> Config:
+        """The configuration as it is written now. Raises InvalidConfig with every problem."""
+
+    def stamp(self) -> Stamp:
+        """Changes whenever one of the files behind the configuration does, however it was replaced."""
+
+
+def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
+    """The configuration, and the stamp that its files had before they were read: of those it did not name before, the one they have now."""
+    before = {item[0]: item for item in source.stamp()}
+    config = source.load()
+    return config, tuple(before.get(item[0], item) for item in source.stamp())
+
+
+class FileSource:
+    """A configuration file and the files it names; `overrides` are options that count more than the file."""
+
+    def __init__(self, path: Path, overrides: Mapping[str, str] | None = None) -> None:
+        self._path = path
+        self._overrides = dict(overrides or {})
+        self._files: tuple[Path, ...] = (path,)
+
+    @property
+    def name(self) -> str:
+        """The path as given."""
+        return str(self._path)
+
+    def load(self) -> Config:
+        """Also notes which files to look at from now on: those of the last good configuration."""
+        config = load_config(self._path, self._overrides)
+        self._files = config.files
+        return config
+
+    def stamp(self) -> Stamp:
+        """What the kernel says of each file behind its links; looking costs a few microseconds, so no watcher is needed.
+
+        Looking works where notification does not (network and container file systems, a link further up that is turned).
+        """
+        return tuple(_stamp(path) for path in self._files)
+
+
+class OptionSource:
+    """Plain values that never change; `options` names the command-line option behind each pointer."""
+
+    name = ""
+
+    def __init__(self, raw: Mapping[str, Any], options: Mapping[str, str]) -> None:
+        self._raw = raw
+        self._options = options
+
+    def load(self) -> Config:
+        """The same every time."""
+        return config_of(self._raw, options=self._options)
+
+    def stamp(self) -> Stamp:
+        """Never changes."""
+        return ()
+
+
+def _stamp(path: Path) -> tuple[str, int, int, int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return str(path), 0, 0, 0, 0
+    return str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

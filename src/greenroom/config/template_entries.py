@@ -1,0 +1,55 @@
+"""Reads the waiting page of a room or an event: text in the configuration itself, or in a file beside it."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from greenroom.config.toml_lines import step
+from greenroom.errors import Problem
+from greenroom.model.room import TEMPLATE_MAX
+from greenroom.pages.template import template_problems
+
+FILE_KEY, HTML_KEY = "custom_page_file", "custom_page_html"
+
+
+def read_template(
+    raw: Mapping[str, Any], values: dict[str, Any], pointer: str, folder: Path, files: list[Path], text_line: Callable[[str], int]
+) -> list[Problem]:
+    """Puts the template of one table into `values`, and notes its file in `files`; everything that is wrong with it."""
+    html = values.get(HTML_KEY)
+    if FILE_KEY in raw and isinstance(raw[FILE_KEY], str) and raw[FILE_KEY]:
+        return _from_file(folder / raw[FILE_KEY], values, step(pointer, FILE_KEY), files)
+    if not isinstance(html, str) or not html:
+        return []
+    at = step(pointer, HTML_KEY)
+    return [Problem(at, found.reason, _line(text_line(at), found.line)) for found in template_problems(html, at)]
+
+
+def _from_file(path: Path, values: dict[str, Any], at: str, files: list[Path]) -> list[Problem]:
+    files.append(path)
+    if values.get(HTML_KEY):
+        return [Problem(at, f"cannot be used together with {HTML_KEY}")]
+    text = read_text(path, at, TEMPLATE_MAX)
+    if isinstance(text, Problem):
+        return [text]
+    values[HTML_KEY] = text
+    return [Problem(at, f"{path} line {found.line}: {found.reason}") for found in template_problems(text, at)]
+
+
+def _line(first: int, within: int) -> int:
+    return first + max(0, within - 1) if first else 0
+
+
+def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
+    """A UTF-8 file of at most `size_max` bytes, or what is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(size_max + 1)
+    except OSError as error:
+        return Problem(pointer, f"cannot read {path}: {error.strerror or error}")
+    if len(content) > size_max:
+        return Problem(pointer, f"{path} is larger than {size_max} bytes")
+    try:
+        return content.decode("utf-8-sig")  # some editors put a mark of the byte order in front
+    except UnicodeDecodeError as error:
+        return Problem(pointer, f"{path} is not UTF-8 at byte {error.start}")

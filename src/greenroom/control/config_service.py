@@ -1,0 +1,86 @@
+"""Where operators are served: one configuration is read, a change is planned on it, and written while it is still the newest.
+
+Whoever plans sees everything at one revision, so a name that is free when it is looked for is free when it is taken. When
+somebody else was quicker the plan is made again; only a store that is never at rest makes the operator hear of it.
+"""
+
+import secrets
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.errors import RevisionConflict
+from greenroom.model.change import Change
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.ports import Clock, ConfigStore
+
+ATTEMPTS = 5
+"""Plans made for one change before its author is told that others are always quicker."""
+
+T = TypeVar("T")
+
+
+class ChangeContext(NamedTuple):
+    """When a change is planned, and where ids come from."""
+
+    now_ms: int
+    new_id: Callable[[], str]
+
+
+class PlannedChange(NamedTuple):
+    """What to write, and what to answer once it is written."""
+
+    changes: list[Change]
+    answer: Callable[[Configuration], Any]
+
+
+ConfigChange = Callable[[Configuration, ChangeContext], PlannedChange]
+"""Raises Refused, with every fault, when it cannot be done."""
+
+
+def opaque_id() -> str:
+    """32 hexadecimal characters, as ids are published."""
+    return secrets.token_hex(16)
+
+
+class ConfigService:
+    """Looks and changes. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
+
+    def __init__(self, store: ConfigStore, clock: Clock, new_id: Callable[[], str] = opaque_id) -> None:
+        self.store = store
+        self.clock = clock
+        self._new_id = new_id
+
+    def look(self, ask: Callable[[Configuration], T]) -> T:
+        """What this makes of the newest configuration."""
+        return ask(self.store.read())
+
+    def trial(self, plan: ConfigChange) -> Any:
+        """What the plan would answer, without writing anything. Raises Refused as `change` does."""
+        known = self.store.read()
+        planned = plan(known, ChangeContext(self.clock.now_ms(), self._new_id))
+        return planned.answer(known)
+
+    def change(self, author: str, plan: ConfigChange) -> Any:
+        """Does what is planned, in the name of `author`; the plan's answer."""
+        for _ in range(ATTEMPTS):
+            known = self.store.read()
+            moment = ChangeContext(self.clock.now_ms(), self._new_id)
+            planned = plan(known, moment)
+            try:
+                after = self.store.write(planned.changes, expected=known.revision, author=author, now_ms=moment.now_ms)
+            except RevisionConflict:
+                continue
+            return planned.answer(after)
+        raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "others kept changing the configuration; nothing was changed, please try again"))
+
+
+def not_found(what: str, id: str) -> Refused:
+    """There is no such thing, or not there."""
+    return Refused(ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r} here; perhaps its identifier is wrong"))
+
+
+def refuse_read_only(entry: Entry[Any], what: str) -> None:
+    """What stands in a file is changed in the file."""
+    if entry.read_only:
+        raise Refused(ApiFault(Code.READ_ONLY, f"this {what} comes from the configuration file and can only be changed there"))

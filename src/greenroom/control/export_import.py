@@ -1,0 +1,255 @@
+"""The whole configuration as one document: written out for people, and made true again.
+
+The document is made of what the API speaks: a zone holds its rooms, a room its events and rules, beside them stand the lists. Defaults
+and what only the store knows are left out, and tokens altogether. Making it true goes through the very use-cases of the API, so
+nothing gets in this way that the API would refuse. They build the wanted configuration beside the known one, and what
+differs is one write: nothing at all the second time.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from greenroom.control import events, list_items, lists, rooms, rules, zones
+from greenroom.control.api_schema import EXTENSION, UNSET, ApiSchema, Json
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within
+from greenroom.control.zones import OriginProblems
+from greenroom.errors import InvalidConfig
+from greenroom.model.change import NAMED_BY, Change, Put, Remove, Step, applied, name_of, told
+from greenroom.model.configuration import KINDS, Configuration, Entry
+from greenroom.model.rule import RuleSet
+
+SECTIONS = ("lists", "zones")
+"""What a document may have at its top. One that is left out is not touched."""
+
+ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+UNTOLD = "token"
+"""The kind that is neither written out nor touched: whoever reads the document must not become somebody."""
+
+
+def exported(known: Configuration) -> Json:
+    """The document; what stands in a configuration file is not part of it."""
+    own = [entry for entry in known.zones.values() if not entry.read_only]
+    return {
+        "lists": [_list(known, entry) for entry in known.lists.values() if not entry.read_only],
+        "zones": [_zone(known, entry) for entry in own],
+    }
+
+
+def _list(known: Configuration, entry: Entry[Any]) -> Json:
+    kind = entry.record.kind
+    items = [list_items.show(kind, item) for item in known.list_items.of(entry.id)]
+    short = [{kind: item[kind]} | ({"comment": item["comment"]} if item["comment"] else {}) for item in items]
+    return {"id": entry.id, **_brief(lists.LIST, lists.show(known, entry)), "items": short}
+
+
+def _zone(known: Configuration, entry: Entry[Any]) -> Json:
+    settings = _brief(zones.SETTINGS, zones.settings(entry))
+    inside = [_room(known, room) for room in known.rooms.of(entry.id) if not room.read_only]
+    return {
+        "id": entry.id,
+        **_brief(zones.ZONE, zones.show(entry), leave_out=("account", "type")),
+        **({"settings": settings} if settings else {}),
+        "waiting_rooms": inside,
+    }
+
+
+def _room(known: Configuration, entry: Entry[Any]) -> Json:
+    planned = [{"id": event.id, **_brief(events.EVENT, events.show(event))} for event in known.events.of(entry.id)]
+    kept = known.rules.get(entry.id)
+    bypass = [{"id": rule["id"], **_brief(rules.RULE, rule)} for rule in rules.show(kept.record.rules if kept else ())]
+    shown = _brief(rooms.ROOM, rooms.show(known, entry, 0))
+    return {"id": entry.id, **shown, **({"events": planned} if planned else {}), **({"rules": bypass} if bypass else {})}
+
+
+def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
+    """Only what somebody could have written, and only where it is not the default anyway."""
+    ours = shown.get(EXTENSION, {})
+    brief: Json = {}
+    inner: Json = {}
+    for blank in form.blanks:
+        where = ours if blank.rule.extension else shown
+        if blank.rule.read_only or blank.name in leave_out or blank.name not in where:
+            continue
+        if blank.required or blank.default is UNSET or where[blank.name] != blank.shape.show(blank.default):
+            (inner if blank.rule.extension else brief)[blank.name] = where[blank.name]
+    return brief | ({EXTENSION: inner} if inner else {})
+
+
+def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty: bool = False) -> ConfigChange:
+    """What the document says and nothing else from now on; answers with a line for each step. Raises Refused with every fault.
+
+    `only_into_empty`: refused when there is something already that would be changed or taken away.
+    """
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        wanted = _wanted(known, document, at, origin_problems)
+        changes = differences(known, wanted, at.now_ms)
+        after, steps = applied(known, changes, at.now_ms)
+        if only_into_empty and any(step.before for step in steps):
+            raise Refused(ApiFault(Code.IN_USE, "there is a configuration already; `greenroom apply` makes it what the file says"))
+        lines = [_line(step, after if step.after else known) for step in steps]
+        return PlannedChange(changes, lambda _after: lines)
+
+    return plan
+
+
+def differences(known: Configuration, wanted: Configuration, now_ms: int) -> list[Change]:
+    """What turns the one into the other."""
+    gone = {(kind, key) for kind in KINDS for key in known.shelf(kind) if kind != UNTOLD and key not in wanted.shelf(kind)}
+    removals: list[Change] = [
+        Remove(kind, key) for kind, key in sorted(gone) if (KINDS[kind].parent, known.shelf(kind)[key].parent) not in gone
+    ]
+    left, _ = applied(known, removals, now_ms)
+    puts: list[Change] = []
+    for kind in KINDS:
+        shelf = left.shelf(kind)
+        for key, entry in wanted.shelf(kind).items():
+            old = shelf.get(key)
+            if kind != UNTOLD and (old is None or old.record != entry.record or old.parent != entry.parent):
+                puts.append(Put(entry.record, entry.parent))
+    return removals + puts
+
+
+def _line(step: Step, above: Configuration) -> str:
+    """One step for people: `change waiting room shop: total_active_users 200 -> 300`."""
+    before, after = told(step)
+    what = f"{_WORDS[step.action]} {step.kind.replace('_', ' ')} {_path(step, above)}"
+    if before is None or after is None:
+        return what
+    return f"{what}: {', '.join(f'{key} {_shown(before[key])} -> {_shown(after[key])}' for key in after)}"
+
+
+_WORDS = {"created": "make", "changed": "change", "removed": "remove"}
+
+
+def _path(step: Step, above: Configuration) -> str:
+    kind, parent, names = step.kind, step.entry.parent, [] if step.kind == "rules" else [step.name]
+    while kind := KINDS[kind].parent:
+        entry = above.shelf(kind).get(parent)
+        if entry is None:
+            break
+        names.append(name_of(kind, entry.record))
+        parent = entry.parent
+    return " of ".join(names)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@dataclass(slots=True)
+class _Building:
+    """The wanted configuration while it grows, and everything that was refused on the way."""
+
+    known: Configuration
+    at: ChangeContext
+    made: Configuration
+    faults: list[ApiFault] = field(default_factory=list)
+
+    def do(self, pointer: str, plan: ConfigChange, key: str = "") -> bool:
+        """Carries a plan out on what was made so far; `key` is the id of what it makes."""
+        new_id: Callable[[], str] = (lambda: key) if key else self.at.new_id
+        try:
+            self.take(plan(self.made, ChangeContext(self.at.now_ms, new_id)).changes)
+        except Refused as refused:
+            self.faults += within(refused.faults, pointer)
+            return False
+        except InvalidConfig as error:
+            self.faults += within([ApiFault(Code.TAKEN, problem.reason) for problem in error.problems], pointer)
+            return False
+        return True
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """Without asking anybody."""
+        self.made, _ = applied(self.made, list(changes), self.at.now_ms)
+
+    def id_of(self, kind: str, document: Any, parent: str = "") -> str:
+        """The id it has, or had under its name; else the one in the document if nothing else has it; else a new one."""
+        if not isinstance(document, dict):
+            return self.at.new_id()
+        shelf, given = self.known.shelf(kind), document.get("id")
+        if isinstance(given, str) and given in shelf and given not in self.made.shelf(kind):
+            return given
+        name = document.get(NAMED_BY.get(kind, "name"))
+        for entry in shelf.of(parent):
+            if name_of(kind, entry.record) == name and entry.id not in self.made.shelf(kind):
+                return entry.id
+        fine = isinstance(given, str) and ID.fullmatch(given) and given not in self.made.shelf(kind)
+        return str(given) if fine else self.at.new_id()
+
+    def parts(self, pointer: str, document: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
+        """(pointer, part) of a list inside a document; a fault when it is none."""
+        found = document.get(name, [])
+        if not isinstance(found, list):
+            self.faults.append(ApiFault(Code.INVALID, f"{pointer.strip('/')}: {name}: must be a list", f"{pointer}/{name}"))
+            return []
+        return [(f"{pointer}/{name}/{index}", part) for index, part in enumerate(found)]
+
+
+def _wanted(known: Configuration, document: Any, at: ChangeContext, origin_problems: OriginProblems) -> Configuration:
+    if not isinstance(document, dict):
+        raise Refused(ApiFault(Code.BAD_BODY, "the document must be a table with zones and lists"))
+    refuse_if(
+        ApiFault(Code.UNKNOWN_FIELD, f"{name}: is not known; known here: {', '.join(SECTIONS)}")
+        for name in document
+        if name not in SECTIONS
+    )
+    building = _Building(known, at, _untouched(known, document))
+    for pointer, part in building.parts("", document, "lists"):
+        _make_list(building, pointer, part)
+    for pointer, part in building.parts("", document, "zones"):
+        _make_zone(building, pointer, part, origin_problems)
+    refuse_if(building.faults)
+    return building.made
+
+
+def _untouched(known: Configuration, document: Json) -> Configuration:
+    """What the document does not speak of: tokens, what stands in a file, and the sections that it leaves out."""
+    spoken = {"lists": ("list", "list_item"), "zones": ("zone", "room", "event", "rules")}
+    kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
+    shelves = {kind: {key: entry for key, entry in known.shelf(kind).items() if entry.read_only} for kind in kinds}
+    return known.with_shelves(known.revision, shelves)
+
+
+def _make_list(building: _Building, pointer: str, document: Any) -> None:
+    key = building.id_of("list", document)
+    if building.do(pointer, lists.create(_without(document, "items")), key):
+        there = building.known.lists.get(key)
+        if there and there.record.kind == document.get("kind"):
+            building.take(Put(entry.record, key) for entry in building.known.list_items.of(key))
+        items = document.get("items", [])
+        building.do(f"{pointer}/items", list_items.add(key, items, list_items.Operations(), whole=True))
+
+
+def _make_zone(building: _Building, pointer: str, document: Any, origin_problems: OriginProblems) -> None:
+    key = building.id_of("zone", document)
+    if not building.do(pointer, zones.create(_without(document, "settings", "waiting_rooms"), origin_problems), key):
+        return
+    if "settings" in document:
+        building.do(f"{pointer}/settings", zones.change_settings(key, document["settings"], whole=True))
+    for at, part in building.parts(pointer, document, "waiting_rooms"):
+        _make_room(building, at, key, part)
+
+
+def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -> None:
+    key = building.id_of("room", document, zone_id)
+    if not building.do(pointer, rooms.create(zone_id, _without(document, "events", "rules")), key):
+        return
+    for at, part in building.parts(pointer, document, "events"):
+        building.do(at, events.create(zone_id, key, _without(part)), building.id_of("event", part, key))
+    bypass = document.get("rules", [])
+    there = building.known.rules.get(key)
+    if there and (bypass or not there.record.rules):
+        building.take([Put(RuleSet(id=key, rules=there.record.rules), key)])  # so that rules that stay keep their ids
+    if bypass:
+        building.do(f"{pointer}/rules", rules.replace_all(zone_id, key, bypass))
+
+
+def _without(document: Any, *names: str) -> Any:
+    """What the use-case of the thing itself reads."""
+    return {name: value for name, value in document.items() if name not in ("id", *names)} if isinstance(document, dict) else document

@@ -1,0 +1,29 @@
+"""Which data center keeps a visitor's session, as it stands in the ticket: a short name of fixed length."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from greenroom.model.visit import HOME_BYTES
+
+
+def home_of(name: str) -> bytes:
+    """The short name of a data center. Two of a thousand share one less often than once in 100 million lists."""
+    return sha256(name.encode()).digest()[:HOME_BYTES]
+
+
+@dataclass(frozen=True, slots=True)
+class DataCenters:
+    """All data centers, and which of them this is."""
+
+    here: bytes
+    names: Mapping[bytes, str]
+
+    @classmethod
+    def of(cls, here: str, names: Iterable[str]) -> "DataCenters":
+        """By their names."""
+        return cls(home_of(here), {home_of(name): name for name in names})
+
+    def name(self, home: bytes) -> str:
+        """Empty for one that is not on the list any more: its sessions are over."""
+        return self.names.get(home, "")

@@ -1,0 +1,157 @@
+"""Who the visitor is when proxies of our own stand in front: read from forwarding headers of trusted peers, from nobody else's.
+
+Every proxy appends the address it saw to `X-Forwarded-For`, so only the right end is written by somebody we trust. Reading
+goes from the right: as long as an address is a trusted proxy the next one to its left was written by it; the first address that
+is not trusted is the visitor. What stands further left was written by the visitor and is never looked at.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+import msgspec
+
+HOPS_MAX = 16
+"""Most entries read from the right of a forwarding list: longer chains of own proxies do not exist, longer lists are abuse."""
+
+ADDRESSES_REMEMBERED = 4_096
+"""Addresses whose parsed form is remembered (parsing costs 2 us): the busiest visitors of a moment, about 1 MB."""
+
+AddressRange = IPv4Network | IPv6Network
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+class ForwardedVisitor(msgspec.Struct, frozen=True):
+    """The visitor as the outermost trusted proxy saw it; `host` is empty unless a proxy may say what was asked for."""
+
+    client: str
+    scheme: str
+    host: bytes = b""
+
+
+class ForwardedPolicy:
+    """Which peers are believed about the visitor. Without trusted proxies nobody is, and nothing is parsed.
+
+    `trust_host` additionally believes `X-Forwarded-Host` (and `host=` of `Forwarded`). It is off by default because the host is
+    matched, and many proxies pass on an `X-Forwarded-Host` that the visitor invented: switch it on only if yours always sets it.
+
+    A zone may have proxies of its own. They are believed about its hosts only: whoever may change one zone must not be able to say who
+    somebody is in another.
+    """
+
+    __slots__ = ("_zones", "trust_host", "trusted_proxies")
+
+    def __init__(
+        self,
+        trusted_proxies: Iterable[AddressRange] = (),
+        *,
+        trust_host: bool = False,
+        zones: Mapping[str, Iterable[AddressRange]] | None = None,
+    ) -> None:
+        """`zones`: proxies that are trusted besides, by the name of a zone, for that host and every one below it."""
+        self.trusted_proxies = tuple(trusted_proxies)
+        self.trust_host = trust_host
+        own = (zones or {}).items()
+        self._zones = {name: ForwardedPolicy((*self.trusted_proxies, *more), trust_host=trust_host) for name, more in own}
+
+    def trusts(self, address: str) -> bool:
+        """Whether this address is a trusted proxy, be it in one zone only."""
+        parsed = parse_address(address) if self.trusted_proxies or self._zones else None
+        return parsed is not None and (self._covers(parsed) or any(zone._covers(parsed) for zone in self._zones.values()))
+
+    def covers(self, address: str) -> bool:
+        """Whether this address is one of `trusted_proxies`."""
+        parsed = parse_address(address) if self.trusted_proxies else None
+        return parsed is not None and self._covers(parsed)
+
+    def of(self, host: str) -> "ForwardedPolicy":
+        """What holds for this host: that of the smallest zone around it, if one has proxies of its own."""
+        while self._zones and host:
+            if host in self._zones:
+                return self._zones[host]
+            host = host.partition(".")[2]
+        return self
+
+    def visitor(self, peer: str, scheme: str, headers: Headers) -> ForwardedVisitor:
+        """The visitor behind a TRUSTED peer. What is missing or malformed falls back to what the connection itself says.
+
+        `X-Forwarded-For` counts before `Forwarded`, and the rightmost value of the others counts: it was written last, by the peer.
+        """
+        client = self._client(_listed(headers, b"x-forwarded-for"))
+        forwarded = [] if client else _elements(_listed(headers, b"forwarded"))
+        if not client and forwarded:
+            client = self._client([element.get(b"for", b"") for element in forwarded])
+        said = forwarded[-1] if forwarded else {}
+        proto = (_last(headers, b"x-forwarded-proto") or said.get(b"proto", b"")).lower()
+        host = (_last(headers, b"x-forwarded-host") or said.get(b"host", b"")) if self.trust_host else b""
+        return ForwardedVisitor(client or peer, proto.decode("ascii") if proto in (b"http", b"https") else scheme, host)
+
+    def _client(self, entries: list[bytes]) -> str:
+        """The rightmost entry that is no trusted proxy, or the leftmost of all-trusted ones; empty when it cannot be read."""
+        client = ""
+        for entry in reversed(entries[-HOPS_MAX:]):
+            address = parse_address(entry.decode("latin-1"))
+            if address is None:
+                return ""
+            client = str(address)
+            if not self._covers(address):
+                return client
+        return client if len(entries) <= HOPS_MAX else ""
+
+    def _covers(self, address: IPv4Address | IPv6Address) -> bool:
+        return any(address in network for network in self.trusted_proxies)
+
+
+def forwarding_lines(client: str, scheme: str) -> bytes:
+    """Header lines that tell the origin who the visitor is; the last one ends behind `host=`, where the quoted host belongs."""
+    address = parse_address(client)
+    known = str(address) if address else "unknown"
+    node = f'"[{known}]"' if isinstance(address, IPv6Address) else known
+    return (
+        f"x-forwarded-for: {known}\r\nx-real-ip: {known}\r\nx-forwarded-proto: {scheme}\r\nforwarded: for={node};proto={scheme};host="
+    ).encode("ascii")
+
+
+_BRACKETED = re.compile(r"\[([0-9A-Fa-f:.]{2,45})\](?::[0-9]{1,5})?")
+_WITH_PORT = re.compile(r"([0-9.]{7,15}):[0-9]{1,5}")
+
+
+@lru_cache(maxsize=ADDRESSES_REMEMBERED)
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """An IP address, possibly with a port (`1.2.3.4:5`, `[::1]:5`); IPv4 mapped into IPv6 becomes IPv4. None for anything else."""
+    found = _BRACKETED.fullmatch(text) or _WITH_PORT.fullmatch(text)
+    if found is None and "%" in text:
+        return None
+    try:
+        address = ip_address(found[1] if found else text)
+    except ValueError:
+        return None
+    return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
+
+
+def _listed(headers: Headers, name: bytes) -> list[bytes]:
+    """All values of a comma-separated header, in order, over all its lines."""
+    return [item.strip() for key, value in headers if key == name for item in value.split(b",")]
+
+
+def _last(headers: Headers, name: bytes) -> bytes:
+    values = _listed(headers, name)
+    return values[-1] if values else b""
+
+
+_PAIR = re.compile(rb"([A-Za-z]+)=(?:\"([^\"\\]*)\"|([!#$%&'*+.^_`|~0-9A-Za-z:\[\]-]*))")
+
+
+def _elements(items: list[bytes]) -> list[dict[bytes, bytes]]:
+    """The elements of `Forwarded`, in order; one that cannot be read is empty, which no reader mistakes for an address.
+
+    A comma inside a quoted string would split it into two unreadable halves: no address, protocol or host contains one.
+    """
+    return [dict(_pairs(item)) for item in items]
+
+
+def _pairs(item: bytes) -> Iterator[tuple[bytes, bytes]]:
+    found = [_PAIR.fullmatch(pair.strip()) for pair in item.split(b";")]
+    if all(found):
+        yield from ((pair[1].lower(), pair[2] if pair[2] is not None else pair[3]) for pair in found if pair)

@@ -1,0 +1,111 @@
+"""One draw of one room, from its announcement to its result: what visitors are told of it, and the holding of it."""
+
+from collections.abc import Callable, Collection, Sequence
+
+import msgspec
+
+from greenroom.core.draw import RECEIPT_FORMAT, Draw, Drawn, ScheduledDraw, commitment, entries, hold, receipt
+from greenroom.errors import StorageFailed
+from greenroom.model.visit import Ticket, make_key
+from greenroom.ports import DrawStore, LedgerPort
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What one visitor is told of a draw. `place` and `size` are 0 before it was held, and for whoever did not take part."""
+
+    receipt: str = ""
+    commitment: str = ""
+    seed: str = ""
+    place: int = 0
+    size: int = 0
+
+
+NOT_TOLD = Told()
+
+
+class ReceiptFile(msgspec.Struct, frozen=True):
+    """The receipt as a file: all that a visitor needs to check the published draw."""
+
+    format: str
+    room: str
+    event: str
+    draw: str
+    commitment: str
+    receipt: str
+    prequeue_start_ms: int
+    event_start_ms: int
+    place: int | None = None
+    of: int | None = None
+
+
+class PrequeueDraw:
+    """Announced when it is made; `drawn` is there once it was held."""
+
+    __slots__ = ("_draws", "_room", "appointment", "commitment", "draw_id", "drawn", "event")
+
+    def __init__(self, appointment: ScheduledDraw, draws: DrawStore, room: str, event: str) -> None:
+        """`room` and `event` are names for people. Raises StorageFailed when the seed cannot be had."""
+        self.draw_id = appointment.draw_id
+        self.commitment = commitment(self.draw_id, draws.seed(self.draw_id))
+        self.drawn: Drawn | None = None
+        self.appointment = appointment
+        self._draws = draws
+        self._room = room
+        self.event = event
+
+    def hold(self, ledger: LedgerPort, then: Callable[[StorageFailed | None], None]) -> None:
+        """DrawStore everybody who is in line from before the start, once and for all; asked again, the same draw counts.
+
+        The draw is kept before anybody's place is changed, so a crash in between repeats it and comes to the same order. Calls
+        `then` exactly once, with what went wrong or None.
+        """
+
+        def listed(ticket_ids: Sequence[bytes]) -> None:
+            self._draws.settle(self.draw_id, entries(self.draw_id, ticket_ids), self._held, lambda draw: settled(draw, ticket_ids))
+
+        def settled(draw: Draw | StorageFailed, ticket_ids: Sequence[bytes]) -> None:
+            if isinstance(draw, StorageFailed):
+                then(draw)
+                return
+            drawn = Drawn(draw)
+
+            def placed(written: bool) -> None:
+                if written:
+                    self.drawn = drawn
+                then(None if written else StorageFailed("the places drawn cannot be written down"))
+
+            ledger.rekey({ticket_id: drawn.key(ticket_id, 0) for ticket_id in ticket_ids}, placed)
+
+        ledger.before(make_key(self.appointment.event_start_ms, 0), listed)
+
+    def _held(self, taking_part: Collection[str]) -> Draw:
+        return hold(self.appointment, self._draws.seed(self.draw_id), taking_part, self._room, self.event)
+
+    def standing(self, ticket: Ticket) -> Ticket:
+        """The ticket by the key that counts: the one drawn, when a waiting visitor still carries the one of the arrival."""
+        if self.drawn is None or ticket.accepted_ms:
+            return ticket
+        key = self.drawn.key(ticket.id, ticket.key)
+        if key == ticket.key:
+            return ticket
+        return Ticket(ticket.id, key, 0, ticket.checked_ms, ticket.refresh_ms)
+
+    def told(self, ticket_id: bytes) -> Told:
+        """What its bearer may know; nothing after the draw for whoever did not take part."""
+        if self.drawn is None:
+            return Told(receipt(self.draw_id, ticket_id), self.commitment)
+        place = self.drawn.place(ticket_id)
+        if not place:
+            return NOT_TOLD
+        return Told(receipt(self.draw_id, ticket_id), self.commitment, self.drawn.seed, place, self.drawn.size)
+
+    def receipt_file(self, ticket_id: bytes) -> bytes | None:
+        """The receipt to keep, as JSON; None for whoever has none."""
+        told = self.told(ticket_id)
+        if not told.receipt:
+            return None
+        times = self.appointment.prequeue_start_ms, self.appointment.event_start_ms
+        found = ReceiptFile(RECEIPT_FORMAT, self._room, self.event, self.draw_id, told.commitment, told.receipt, *times)
+        if told.place:
+            found = msgspec.structs.replace(found, place=told.place, of=told.size)
+        return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"

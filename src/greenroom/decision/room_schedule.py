@@ -1,0 +1,153 @@
+"""One room through its events: the settings of this moment, and the next ones compiled ahead.
+
+On the request path this costs one comparison. Whoever comes first after a stage is over, a request or the clock's round, turns to
+the next one; a draw that stands between the two is held then, and until it is written down the stage before goes on, which
+holds everybody. So a full disk at the start of a sale means a late sale, never one in the wrong order.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from greenroom.core.draw import scheduled_draw_of
+from greenroom.core.schedule import Effective, Phase, course
+from greenroom.decision.cookies import CookieWriter
+from greenroom.decision.prequeue_draw import PrequeueDraw
+from greenroom.errors import StorageFailed
+from greenroom.model.event import Event
+from greenroom.model.room import Room
+from greenroom.model.rule import Rule
+from greenroom.model.visit import Arrival
+from greenroom.pages import Page, compile_page
+from greenroom.ports import DrawStore, LedgerPort
+
+NEVER_MS = 1 << 62
+RETRY_MS = 1_000
+"""How often a draw that could not be written down is tried again."""
+
+Bypass = Callable[[Arrival, int], Rule | None]
+"""(arrival, now_ms) -> the bypass rule of the room that lets this arrival by, or None. A rule that cannot be evaluated is none."""
+
+
+class CompiledRoom(msgspec.Struct, frozen=True):
+    """One room at one stage of its calendar, ready to be asked. `counts` outlives reloads: it belongs to the room id, like the ledger.
+
+    `room` are the settings of this stage. `draw` is the draw of this stage's event, or the last one before.
+    """
+
+    room: Room
+    id: bytes
+    effective: Effective
+    ledger: LedgerPort
+    page: Page
+    cookies: CookieWriter
+    cookie_name: bytes
+    counts: Counter[str]
+    holds_nobody: bool
+    turns_away: bool
+    bypass: Bypass | None = None
+    draw: PrequeueDraw | None = None
+
+
+class RoomSchedule:
+    """The stages of one room. `now` is the one that holds; read it through `at`."""
+
+    __slots__ = ("_drawing_now", "_later", "_on_error", "now", "until_ms")
+
+    def __init__(self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]) -> None:
+        """`course`: (from when, the room compiled for it), ascending, at least one; the ledger must be set to the first one."""
+        self.now = course[0][1]
+        self._later = list(course[1:])
+        self._on_error = on_error
+        self._drawing_now = False
+        self.until_ms = self._later[0][0] if self._later else NEVER_MS
+
+    @property
+    def draws(self) -> list[PrequeueDraw]:
+        """The draws of this stage and of all that come, the next one first."""
+        found = {stage.draw.draw_id: stage.draw for stage in (self.now, *(stage for _, stage in self._later)) if stage.draw}
+        return list(found.values())
+
+    def at(self, now_ms: int) -> CompiledRoom:
+        """The room as it is at this moment."""
+        return self.now if now_ms < self.until_ms else self._turn(now_ms)
+
+    def _turn(self, now_ms: int) -> CompiledRoom:
+        due = sum(1 for from_ms, _ in self._later if from_ms <= now_ms)
+        if due:
+            stage = self._later[due - 1][1]
+            if not self._drawn(stage, now_ms):
+                return self.now
+            del self._later[:due]
+            self.now = stage
+            stage.ledger.configure(stage.effective.ledger_room)
+        self.until_ms = self._later[0][0] if self._later else NEVER_MS
+        return self.now
+
+    def _drawn(self, stage: CompiledRoom, now_ms: int) -> bool:
+        """Whether this stage may begin: the draw that it begins with, if there is one, has been held."""
+        draw = stage.draw
+        if draw is None or draw.drawn or stage.effective.phase is not Phase.RUNNING:
+            return True
+        if not self._drawing_now:  # a distributed ledger answers later
+            self._drawing_now = True
+            try:
+                draw.hold(stage.ledger, self._answered)
+            except Exception as error:
+                self._drawing_now = False
+                self._on_error(error)
+        if draw.drawn is None:
+            self.until_ms = now_ms + RETRY_MS
+        return draw.drawn is not None
+
+    def _answered(self, failed: StorageFailed | None) -> None:
+        self._drawing_now = False
+        if failed:
+            self._on_error(failed)
+        else:
+            self.until_ms = 0
+
+
+def compile_room(
+    room: Room,
+    events: Sequence[Event],
+    now_ms: int,
+    ledger: LedgerPort,
+    counts: Counter[str],
+    *,
+    always_use_https: bool,
+    draws: DrawStore,
+    on_error: Callable[[BaseException], None],
+    bypass: Bypass | None = None,
+) -> RoomSchedule:
+    """Prepares one room for now and for everything its events will bring; the templates must already have been checked.
+
+    The ledger is to be configured for `now.effective` before anybody is received. Raises StorageFailed when the seed of a draw
+    cannot be had.
+    """
+    pages: dict[str, Page] = {}
+    cookies, draw, stages = CookieWriter(room, always_use_https), None, []
+    for from_ms, effective in course(room, events, now_ms):
+        html = effective.room.custom_page_html
+        if html not in pages:
+            pages[html] = compile_page(effective.room)
+        appointment = scheduled_draw_of(room, effective.event) if effective.event else None
+        if appointment and (draw is None or draw.draw_id != appointment.draw_id):
+            draw = PrequeueDraw(appointment, draws, room.name, effective.event.name if effective.event else "")
+        compiled = CompiledRoom(
+            room=effective.room,
+            id=room.id.encode(),
+            effective=effective,
+            ledger=ledger,
+            page=pages[html],
+            cookies=cookies,
+            cookie_name=room.cookie_name.encode(),
+            counts=counts,
+            holds_nobody=effective.holds_nobody,
+            turns_away=effective.turns_away,
+            bypass=bypass,
+            draw=draw,
+        )
+        stages.append((from_ms, compiled))
+    return RoomSchedule(stages, on_error)

@@ -1,0 +1,52 @@
+"""The rooms as the data path uses them: everything that can be prepared is prepared once, when the configuration changes."""
+
+from collections.abc import Callable, Iterable
+
+from greenroom.core.routing import RouteTable
+from greenroom.decision.room_schedule import NEVER_MS, RoomSchedule
+
+PLACES_REMEMBERED = 4_096
+"""Hosts with paths whose room is remembered, 3 MB at most: in a rush everybody asks for the same pages."""
+
+PATH_REMEMBERED_MAX = 512
+
+
+class RoomTable:
+    """All rooms of one configuration; a reload builds a new table and swaps one reference."""
+
+    __slots__ = ("_found", "_routes", "own_cookies", "rooms")
+
+    def __init__(self, rooms: Iterable[RoomSchedule]) -> None:
+        self.rooms = {schedule.now.room.id: schedule for schedule in rooms}
+        self.own_cookies = frozenset(schedule.now.cookie_name for schedule in self.rooms.values())
+        self._found: dict[tuple[str, str], RoomSchedule | None] = {}
+        self._routes = RouteTable(
+            (route, schedule.now.room.case_insensitive_paths, schedule)
+            for schedule in self.rooms.values()
+            for route in schedule.now.room.routes
+        )
+
+    def find(self, host: str, path: str) -> RoomSchedule | None:
+        """The room that covers this canonical host and path, or None."""
+        place = (host, path)
+        try:
+            return self._found[place]
+        except KeyError:
+            found = self._routes.find(host, path)
+        if len(path) <= PATH_REMEMBERED_MAX:
+            if len(self._found) >= PLACES_REMEMBERED:
+                self._found.clear()
+            self._found[place] = found
+        return found
+
+    def turn(self, now_ms: int, on_error: Callable[[BaseException], None]) -> int:
+        """Every room turns to the stage that holds now; when the next one does. What goes wrong in one room keeps no other waiting."""
+        next_ms = NEVER_MS
+        for schedule in self.rooms.values():
+            try:
+                schedule.at(now_ms)
+            except Exception as error:
+                on_error(error)
+            else:
+                next_ms = min(next_ms, schedule.until_ms)
+        return next_ms

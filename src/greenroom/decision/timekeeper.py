@@ -1,0 +1,19 @@
+"""Makes events begin and end on time in rooms where no request comes."""
+
+import asyncio
+from collections.abc import Callable
+
+from greenroom.decision.room_table import RoomTable
+from greenroom.ports import Clock
+
+REST_MOST_MS = 250
+"""A new room table is seen within this time."""
+REST_LEAST_MS = 1
+
+
+async def keep_time(table: Callable[[], RoomTable], clock: Clock, on_error: Callable[[BaseException], None]) -> None:
+    """Until cancelled: every room turns to its next stage when that is due."""
+    while True:
+        now_ms = clock.now_ms()
+        rest_ms = table().turn(now_ms, on_error) - now_ms
+        await asyncio.sleep(max(REST_LEAST_MS, min(REST_MOST_MS, rest_ms)) / 1000)

@@ -1,0 +1,211 @@
+"""The origin's side of the gateway: one connection, one request at a time, its answer read strictly and passed on as it comes.
+
+An answer is over when its framing says so. What comes behind it, what comes unasked and what cannot be understood ends the
+connection: the next visitor must never get bytes that were meant for another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from greenroom.gateway.wire.answer_head import AnswerHead, read_answer_head
+from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
+from greenroom.gateway.wire.websocket import verified
+
+if TYPE_CHECKING:
+    from greenroom.gateway.origin.pool import Pool
+    from greenroom.gateway.visitor.exchange import Exchange
+
+NO_BODY = frozenset((204, 304))
+
+
+class OriginConnection(asyncio.Protocol):
+    """Belongs to a pool; while `exchange` is set it serves that one request."""
+
+    __slots__ = ("_body", "_buffer", "_idle_s", "_interim", "_keep", "_paused", "exchange", "idle_until", "pool", "served", "transport")
+
+    transport: asyncio.Transport
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.exchange: Exchange | None = None
+        self.idle_until = 0.0
+        self.served = 0  # requests sent before this one
+        self._buffer = b""
+        self._body: Body | None = None
+        self._keep = False
+        self._idle_s = 0
+        self._interim = 0
+        self._paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Asyncio: the connection stands."""
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=self.pool.limits.write_bytes)
+
+    def begin(self, exchange: Exchange, data: bytes) -> None:
+        """Sends the first bytes of a request; its answer goes to `exchange`."""
+        self.exchange = exchange
+        self.pool.counts.bytes_in += len(data)
+        self.transport.write(data)
+
+    def write(self, data: bytes) -> None:
+        """Sends more of the request's body, or of a tunnel."""
+        self.pool.counts.bytes_in += len(data)
+        self.transport.write(data)
+
+    def pause(self) -> None:
+        """The visitor does not keep up: read no more for now."""
+        if not self._paused and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._paused:
+            self._paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    def close(self) -> None:
+        """Closes an unused connection."""
+        self.transport.close()
+
+    def abort(self) -> None:
+        """Ends the exchange from our side: the origin sees the connection break and can stop working."""
+        self.exchange = None
+        self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Asyncio: bytes from the origin."""
+        exchange = self.exchange
+        if exchange is None:
+            self.transport.abort()
+            return
+        try:
+            if exchange.tunnelling:
+                exchange.from_tunnel(data)
+            elif self._body is None:
+                self._read_head(exchange, data)
+            else:
+                self._read_body(exchange, self._body, data)
+        except BadBody:
+            self._invalid(exchange)
+        except Exception as error:
+            exchange.broken(error)
+
+    def _read_head(self, exchange: Exchange, data: bytes) -> None:
+        if self._buffer:
+            data = self._buffer + data
+        while True:
+            end = data.find(b"\r\n\r\n") + 4
+            limit = self.pool.limits.origin_head_bytes
+            if end < 4:
+                self._buffer = data
+                if len(data) > limit or not data.startswith(b"HTTP/1."[: len(data)]):
+                    self._invalid(exchange)
+                return
+            head = read_answer_head(data[:end]) if end <= limit else None
+            data = data[end:]
+            if head is None:
+                self._invalid(exchange)
+                return
+            if head.status >= 200 or head.status == 101:
+                break
+            self._interim += 1
+            if self._interim > self.pool.limits.origin_hints:
+                self._invalid(exchange)
+                return
+            exchange.interim(head)
+            if not data:
+                self._buffer = b""
+                return
+        self._buffer = b""
+        self._begin_answer(exchange, head, data)
+
+    def _begin_answer(self, exchange: Exchange, head: AnswerHead, rest: bytes) -> None:
+        if head.status == 101:
+            if exchange.key and verified(head, exchange.key):
+                exchange.open_tunnel(head, rest)
+            else:
+                self._invalid(exchange)
+            return
+        self._keep, self._idle_s = head.keep_alive, head.idle_s
+        length: int | None = head.content_length
+        if exchange.head.method == b"HEAD" or head.status in NO_BODY:
+            length = 0
+            if head.status in NO_BODY and (head.chunked or (head.status == 204 and head.content_length)):
+                self._keep = False  # a body that must not be: where the next answer begins is anybody's guess
+        elif head.chunked:
+            body = self._body = ChunkedBody()
+            payload = body.feed(rest)
+            if body.done:
+                self._release(not body.rest)
+            exchange.answer_begins(head, payload, body.done)
+            return
+        if length is None:
+            self._body = UntilClose()
+            exchange.answer_begins(head, rest, False)
+        elif len(rest) >= length:
+            self._release(len(rest) == length)
+            exchange.answer_begins(head, rest[:length], True)
+        else:
+            self._body = LengthBody(length - len(rest))
+            exchange.answer_begins(head, rest, False)
+
+    def _read_body(self, exchange: Exchange, body: Body, data: bytes) -> None:
+        payload = body.feed(data)
+        done = body.done
+        if done:
+            self._release(not body.rest)
+        exchange.answer_continues(payload, done)
+
+    def _release(self, clean: bool) -> None:
+        """The answer is complete: back to the pool before the visitor is told, so that the next request can have it."""
+        exchange, self.exchange = self.exchange, None
+        self._body = None
+        self._buffer = b""
+        self._interim = 0
+        self.served += 1
+        if self._paused:
+            self.resume()
+        sent_whole = exchange is not None and exchange.released()
+        if clean and sent_whole and self._keep and self._idle_s != 1 and not self.transport.is_closing():
+            self.pool.give_back(self, self._idle_s)
+        else:
+            self.transport.abort()
+
+    def _invalid(self, exchange: Exchange) -> None:
+        self.pool.counts.origin_invalid += 1
+        self.abort()
+        exchange.origin_failed(502)
+
+    def pause_writing(self) -> None:
+        """Asyncio: the origin does not keep up."""
+        if self.exchange is not None:
+            self.exchange.origin_is_full()
+
+    def resume_writing(self) -> None:
+        """Asyncio: the origin caught up."""
+        if self.exchange is not None:
+            self.exchange.origin_has_room()
+
+    def eof_received(self) -> None:
+        """Asyncio: the origin sends no more; the transport closes and `connection_lost` sorts it out."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Asyncio: the connection is gone. A body that ends with the connection is complete only when it was not reset."""
+        exchange, self.exchange = self.exchange, None
+        self.pool.lost(self)
+        if exchange is not None:
+            try:
+                if exc is None and isinstance(self._body, UntilClose):
+                    exchange.released()
+                    exchange.answer_continues(b"", True)
+                else:
+                    untouched = self._body is None and not self._buffer and not self._interim
+                    exchange.origin_lost(stale=untouched and self.served > 0)
+            except Exception as error:
+                exchange.broken(error)
+        self.pool.refill()

@@ -1,0 +1,417 @@
+"""The visitor's side of the gateway: one connection, its requests read one after the other, each gated on its own.
+
+Theory. A connection is always in one of these states, told apart by two attributes:
+
+    exchange  body   what arrives is
+    None      None   (the beginning of) the next head
+    set       None   kept, unread, until the exchange is over (a pipelined request)
+    set       set    the request's body: kept until the exchange has an origin, then passed on (`flowing`)
+    None      set    the rest of a body that nobody wants: thrown away
+
+and two that end it: a WebSocket tunnel, and `_ending`: the last answer is out, input is ignored until the visitor has read it.
+What is kept is bounded by not reading from the socket; what is written is bounded by pausing the origin and by not starting
+the next request. Each step has a deadline, looked at by the gateway's sweep: there is no timer per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from greenroom.decision.render import OUTAGE
+from greenroom.gateway.visitor.error_page import answer_bytes, refusal
+from greenroom.gateway.visitor.exchange import Exchange
+from greenroom.gateway.visitor.flow import AHEAD, ORIGIN, Flow
+from greenroom.gateway.visitor.request_body import RequestBody
+from greenroom.gateway.wire.body import BadBody
+from greenroom.gateway.wire.head_limits import hopeless
+from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.model.visit import Answer
+
+if TYPE_CHECKING:
+    from greenroom.gateway.server import Gateway
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+TURN_REQUESTS = 32
+"""Pipelined requests answered before other connections get their turn."""
+
+
+class VisitorConnection(asyncio.Protocol):
+    """One connection of a visitor."""
+
+    __slots__ = (
+        "_buffer", "_ending", "_head_since", "_reading", "_turn_over",
+        "body", "counts", "deadline", "exchange", "flow", "gateway", "half_closed", "limits", "peer", "requests", "transport",
+        "write_paused",
+    )  # fmt: skip
+
+    transport: asyncio.Transport
+    peer: Peer
+    flow: Flow
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.limits = gateway.limits
+        self.counts = gateway.counts
+        self.exchange: Exchange | None = None
+        self.body: RequestBody | None = None  # the present request's, until it is read
+        self.requests = 0
+        self.deadline = 0.0
+        self.half_closed = False
+        self.write_paused = False
+        self._buffer = b""
+        self._ending = False
+        self._head_since = 0.0  # when the first byte of an unfinished head came
+        self._reading = False  # in _read_requests: not to be entered again
+        self._turn_over = False  # the next requests are read when the others had their turn
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody is there."""
+        self.transport = cast(asyncio.Transport, transport)
+        self.flow = Flow(self.transport)
+        self.transport.set_write_buffer_limits(high=self.limits.write_bytes)
+        self.deadline = self.gateway.now() + self.limits.head_s
+        name = transport.get_extra_info("peername")
+        address = name[0] if isinstance(name, tuple) else ""
+        here = transport.get_extra_info("sockname")[:2] or ("", 0)
+        self.peer = Peer(address, transport.get_extra_info("sslcontext") is not None, self.gateway.forwarded_policy, here, self.limits)
+        if not self.gateway.admit(self):
+            self._write_answer(refusal(503, "there are too many connections"), None, False)
+            self.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the visitor."""
+        try:
+            exchange, body = self.exchange, self.body
+            if body is not None and body.flowing:
+                self._read_body(body, data)
+            elif exchange is not None and exchange.tunnelling:
+                exchange.into_tunnel(data)
+            elif not self._ending:
+                self._buffer = self._buffer + data if self._buffer else data
+                if exchange is None:
+                    self._read_requests()
+                if len(self._buffer) > self.limits.pipelined_bytes and self._waits():
+                    self.flow.pause(AHEAD)
+        except BadBody as bad:
+            self.refuse(bad.status, str(bad))
+        except Exception as error:
+            self.broken(error)
+
+    def eof_received(self) -> bool:
+        """The visitor sends no more. Nearly always it has gone; one that only closed its sending side gets a little time."""
+        exchange, body = self.exchange, self.body
+        if self._ending or (body is not None and body.flowing) or (exchange is not None and exchange.tunnelling):
+            return False
+        if not self._waits() or (exchange is None and not self._buffer):
+            return False
+        if self.peer.scheme == "https":  # TLS cannot be closed by half
+            return False
+        self.half_closed = self.flow.ended = True
+        if not self.write_paused:
+            self.expect(self.limits.half_closed_s)
+        return True
+
+    def pause_writing(self) -> None:
+        """The visitor does not keep up."""
+        self.write_paused = True
+        self.expect_taken()
+        if self.exchange is not None and self.exchange.origin is not None:
+            self.exchange.origin.pause()
+
+    def resume_writing(self) -> None:
+        """The visitor caught up."""
+        self.write_paused = False
+        if self._ending:
+            self.expect(self.limits.linger_s)
+        elif self.exchange is not None:
+            self.exchange.progressed()
+            if self.exchange.origin is not None:
+                self.exchange.origin.resume()
+        else:
+            self.expect(self.limits.keep_alive_s)
+            self._read_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """The connection is gone, and with it the interest in an answer."""
+        self.gateway.forget(self)
+        self._ending = True
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            exchange.visitor_gone()
+
+    # Heads
+
+    def _waits(self) -> bool:
+        """Whether what is kept waits for us: for an answer, for the visitor to take one, or for its turn."""
+        return self.exchange is not None or self.write_paused or self._turn_over
+
+    def _next_turn(self) -> None:
+        self._turn_over = False
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Reads requests from the buffer, called from outside `data_received`."""
+        try:
+            self._read_requests()
+        except Exception as error:
+            self.broken(error)
+
+    def _read_requests(self) -> None:
+        """Takes complete requests from the buffer, one at a time, until one takes longer or the turn is over."""
+        if self._reading or self._turn_over:
+            return
+        self._reading, unfinished = True, False
+        try:
+            turn = TURN_REQUESTS
+            while self._buffer and self.exchange is None and self.body is None and not self.write_paused and not self._ending:
+                if not turn:
+                    self._turn_over = True
+                    self.gateway.later(self._next_turn)
+                    break
+                turn -= 1
+                if not self._read_request():
+                    unfinished = True
+                    if self.half_closed and self.exchange is None:
+                        self.close()
+                    break
+        finally:
+            self._reading = False
+            if self.flow.reasons & AHEAD and (unfinished or len(self._buffer) <= self.limits.pipelined_bytes):
+                self.flow.resume(AHEAD)
+
+    def _read_request(self) -> bool:
+        """Takes one request from the buffer and has it decided; False when it is not complete or was refused."""
+        data, limits = self._buffer, self.limits
+        if data[0] == 13 and data[:2] == b"\r\n":  # one empty line before a request is tolerated: old clients end bodies with it
+            data = self._buffer = data[2:]
+            if not data:
+                return False
+        end = data.find(b"\r\n\r\n") + 4
+        if end < 4:
+            return self._wait_for_head(data)
+        block = data[:end]
+        head = read_head(block, self.peer)
+        self._buffer = data[end:]
+        if not isinstance(head, RequestHead):
+            return self.refuse(head.status, head.reason)
+        self.requests += 1
+        self.counts.requests += 1
+        self._head_since = 0.0
+        exchange = self.exchange = Exchange(self, head)
+        if head.chunked or head.content_length:
+            if limits.body_bytes and (head.content_length or 0) > limits.body_bytes:
+                return self.refuse(413, "the body of the request is too large")
+            self.body = RequestBody(head, limits)
+        self.gateway.receive(head.arrival, exchange.replied)
+        if self.exchange is exchange and exchange.forward is None:
+            self.expect(limits.decision_s)
+        return True
+
+    def _wait_for_head(self, data: bytes) -> bool:
+        wrong = hopeless(data, self.limits)
+        if wrong:
+            return self.refuse(wrong.status, wrong.reason)
+        if not self._head_since:  # a head has its time as a whole, however slowly it trickles in
+            self._head_since = self.gateway.now()
+            self.deadline = self._head_since + self.limits.head_s
+        return False
+
+    # Bodies
+
+    def start_body(self, exchange: Exchange, body: RequestBody) -> bytes:
+        """The exchange has its origin: what is there of the body, framed for the origin. Raises BadBody."""
+        body.wait(self.gateway.now())
+        data = self.take_buffer()
+        if not data:
+            if exchange.head.expect_continue:
+                self.write(CONTINUE)
+            return b""
+        payload = body.take(data)
+        done = body.done
+        if done:
+            self._body_over(body)
+        return exchange.framed(payload, done)
+
+    def _read_body(self, body: RequestBody, data: bytes) -> None:
+        payload = body.take_in_time(data, self.gateway.now())
+        done, exchange = body.done, self.exchange
+        if done:
+            self._body_over(body)
+        if exchange is not None:
+            self.expect(self.limits.origin_read_s if done else self.limits.body_idle_s)
+            exchange.request_continues(payload, done)
+        elif done:
+            self.expect(self.limits.keep_alive_s)
+            self._read_requests()
+
+    def _body_over(self, body: RequestBody) -> None:
+        self.body = None
+        self._buffer = body.rest
+
+    def can_go_on(self, head: RequestHead) -> bool:
+        """Whether the next request can be found: the body is read, or so little is left that it may be thrown away. To be asked once."""
+        body = self.body
+        if body is None:
+            return True
+        if not body.flowing and not body.take_unwanted(self.take_buffer(), head.expect_continue):
+            return False
+        if body.done:
+            self._body_over(body)
+            return True
+        return body.small_rest()
+
+    def take_buffer(self) -> bytes:
+        """What is kept, for somebody else to use."""
+        data, self._buffer = self._buffer, b""
+        if self.flow.reasons & AHEAD:
+            self.flow.resume(AHEAD)
+        return data
+
+    # Back-pressure and time
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is between requests."""
+        return self.exchange is None and self.body is None and not self._buffer
+
+    def expect(self, seconds: float) -> None:
+        """Something must happen within these seconds, or `overdue` is called."""
+        if self.half_closed and not self.write_paused and not self._ending:
+            seconds = min(seconds, self.limits.half_closed_s)
+        self.deadline = self.gateway.now() + seconds
+
+    def expect_taken(self) -> None:
+        """The visitor must take what is written."""
+        self.flow.mark()
+        self.expect(self.limits.send_idle_s)
+
+    def overdue(self) -> None:
+        """The deadline has passed. Whoever reads slowly, but reads, gets more time."""
+        if (self.write_paused or self._ending) and self.flow.taken >= max(1, self.limits.send_rate * self.limits.send_idle_s):
+            self.expect_taken()
+        elif self._ending or (self.write_paused and self.exchange is None):
+            self.transport.abort()
+        elif self.exchange is not None:
+            self.exchange.overdue()
+        elif self._buffer:
+            self.refuse(408, "the head of the request took too long")
+        else:
+            self.close()
+
+    # Answers
+
+    def write(self, data: bytes) -> None:
+        """To the visitor."""
+        self.counts.bytes_out += len(data)
+        self.transport.write(data)
+
+    def answer(self, answer: Answer, *, last: bool = False) -> None:
+        """Answers the present request from here; `last` closes the connection afterwards in any case."""
+        exchange = self.exchange
+        if exchange is not None:
+            head = exchange.head
+            keep = not last and self.lasts(head) and self.can_go_on(head)
+            exchange.answered = True
+            self._write_answer(answer, head, keep)
+            self.finished(keep)
+
+    def _write_answer(self, answer: Answer, head: RequestHead | None, keep: bool) -> None:
+        data = answer_bytes(answer, head, keep, self.gateway.date_line)
+        self.counts.bytes_out += len(data)
+        self.transport.write(data)
+
+    def lasts(self, head: RequestHead) -> bool:
+        """Whether the connection may serve another request after this one."""
+        return head.keep_alive and self.gateway.keeps and self.requests < self.limits.requests_per_connection
+
+    def refuse(self, status: int, reason: str) -> bool:
+        """Answers a request that goes no further, and closes: where the next one begins is unknown. Always False."""
+        exchange = self.exchange
+        self.counts.refused += 1
+        if exchange is None and self.body is not None:  # of a request that has its answer
+            self._end(True)
+            return False
+        if exchange is None:
+            self.counts.requests += 1
+        else:
+            exchange.detach()
+            if exchange.answered:
+                self.cut(reset=False)
+                return False
+        self._write_answer(refusal(status, reason), exchange.head if exchange else None, False)
+        self.finished(False, unread=True)
+        return False
+
+    def broken(self, error: BaseException) -> None:
+        """An exception in here: it is told, and the visitor is held, never passed on and never left with half an answer."""
+        self.counts.errors += 1
+        try:
+            self.gateway.on_error(error)
+            exchange = self.exchange
+            if self._ending or (exchange is not None and exchange.answered):
+                self.cut(reset=True)
+            elif exchange is not None:
+                exchange.detach()
+                self.answer(exchange.sorry(503) if exchange.forward else OUTAGE, last=True)
+            else:
+                self._write_answer(OUTAGE, None, False)
+                self.finished(False, unread=True)
+        except Exception:
+            self.transport.abort()
+
+    # The end of an exchange, and of the connection
+
+    def finished(self, keep: bool, *, unread: bool = False) -> None:
+        """The answer is written. `unread`: the visitor may still be sending, and must be given time to read the answer."""
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            exchange.visitor = None
+        body = self.body
+        if not keep:
+            self._end(unread or body is not None or bool(self._buffer))
+            return
+        if body is not None:
+            body.wait(self.gateway.now())
+        if not self.write_paused:
+            self.deadline = self.gateway.now() + self.limits.keep_alive_s
+        if self._buffer:
+            self._read_on()
+        elif self.half_closed:
+            self.close()
+
+    def _end(self, unread: bool) -> None:
+        if not unread or self.half_closed:
+            self.close()
+            return
+        # Closing a socket with unread input resets the connection, and the reset destroys the answer on its way.
+        self._ending = True
+        self._buffer, self.body = b"", None
+        self.flow.resume(AHEAD | ORIGIN)
+        if self.write_paused:
+            self.expect_taken()
+        else:
+            self.expect(self.limits.linger_s)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+
+    def close(self) -> None:
+        """Closes when everything is written."""
+        self._ending = True
+        self._buffer, self.body = b"", None
+        self.expect_taken()
+        self.transport.close()
+
+    def cut(self, *, reset: bool) -> None:
+        """Ends the connection in the middle of an answer. `reset` shows it even to readers that take the end for the end."""
+        self.counts.cut += 1
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            exchange.visitor = None
+            exchange.detach()
+        self.close()
+        if reset:
+            self.flow.reset()

@@ -1,0 +1,69 @@
+"""The body of one request while it is read: how far it is, whether it goes anywhere, whether it comes too slowly or too long."""
+
+from greenroom.gateway.wire.body import BadBody, ChunkedBody, LengthBody
+from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.request_head import RequestHead
+
+
+class RequestBody:
+    """Times are those of the event loop. `flowing` is whether what arrives is taken at once (to the origin, or thrown away)."""
+
+    __slots__ = ("_limits", "_reader", "_seen", "_since", "_waited", "flowing")
+
+    def __init__(self, head: RequestHead, limits: Limits) -> None:
+        self._limits = limits
+        self._reader: LengthBody | ChunkedBody = ChunkedBody() if head.chunked else LengthBody(head.content_length or 0)
+        self._seen = 0  # payload bytes
+        self._waited = 0.0  # seconds spent waiting for the visitor
+        self._since = 0.0  # since when it is waited for
+        self.flowing = False
+
+    @property
+    def done(self) -> bool:
+        """Whether it was read to its end."""
+        return self._reader.done
+
+    @property
+    def rest(self) -> bytes:
+        """What stood behind it."""
+        return self._reader.rest
+
+    def wait(self, now: float) -> None:
+        """From now on it is the visitor who is waited for (not the origin, nor the waiting room)."""
+        self._since = now
+        self.flowing = True
+
+    def take(self, data: bytes) -> bytes:
+        """The payload in `data`. BadBody when it is malformed or too large."""
+        payload = self._reader.feed(data)
+        self._seen += len(payload)
+        most = self._limits.body_bytes
+        if most and self._seen > most:
+            raise BadBody("the body of the request is too large", 413)
+        return payload
+
+    def take_in_time(self, data: bytes, now: float) -> bytes:
+        """As `take`; BadBody also when it trickles in more slowly than allowed."""
+        self._waited += now - self._since
+        self._since = now
+        payload = self.take(data)
+        if not self.done and self._waited > self._limits.body_idle_s and self._seen < self._waited * self._limits.body_rate:
+            raise BadBody("the body of the request is sent too slowly", 408)
+        return payload
+
+    def take_unwanted(self, kept: bytes, asked: bool) -> bool:
+        """Throws away what has arrived of a body that nobody wants; False when its end can never be found.
+
+        That is so when it is malformed, and when the visitor `asked` whether to send it (Expect): it may never send it.
+        """
+        if asked and not kept:
+            return False
+        try:
+            self.take(kept)
+        except BadBody:
+            return False
+        return True
+
+    def small_rest(self) -> bool:
+        """Whether so little is left that it may be thrown away to keep the connection."""
+        return isinstance(self._reader, LengthBody) and self._reader.left <= self._limits.drain_bytes

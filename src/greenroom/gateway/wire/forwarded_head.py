@@ -1,0 +1,60 @@
+"""Writes the head that the origin is sent, from the understood facts only: nothing is copied that was not read.
+
+Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-*, TE, Trailer, Upgrade), our own cookies,
+Expect (answered here), forwarding headers (written anew, so an origin may believe them) and headers that override the path (some
+frameworks obey them, and would serve another page than the one that was matched). Header names are in lower case.
+"""
+
+from collections.abc import Set
+
+from greenroom.decision.forwarded import forwarding_lines
+from greenroom.gateway.wire.request_head import Peer, RequestHead
+
+_DROPPED = frozenset(
+    b"connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy proxy-authenticate "
+    b"proxy-authorization proxy-connection te trailer transfer-encoding upgrade x-forwarded-for x-forwarded-host x-forwarded-port "
+    b"x-forwarded-proto x-original-uri x-original-url x-real-ip x-rewrite-url".split()
+)
+_FORWARDING = b"x-forwarded-"
+_USUAL_HOPS = _DROPPED | {b"close"}
+
+
+def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
+    """The complete head for the origin, up to and including the empty line, always in HTTP/1.1.
+
+    `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies` are cut out.
+    """
+    section = head.section
+    wanted = (authority, own_cookies)
+    if head.upgrade or section.tail_for != wanted:
+        section.tail = _tail(head, peer, authority, own_cookies)
+        section.tail_for = None if head.upgrade else wanted
+    return b"%b %b%b" % (head.method, head.target, section.tail)
+
+
+def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
+    """Everything behind the target: the same for every request with the same section that is no WebSocket."""
+    arrival, hops, host = head.arrival, head.hops, head.authority
+    dropped = _DROPPED if _USUAL_HOPS.issuperset(hops) else _DROPPED.union(hops)
+    lines = [name + b": " + value for name, value in arrival.headers if name not in dropped and not name.startswith(_FORWARDING)]
+    lines += [b"cookie: " + kept for name, value in arrival.headers if name == b"cookie" and (kept := without_cookies(value, own_cookies))]
+    if head.content_length is not None:
+        lines.append(b"content-length: %d" % head.content_length)
+    elif head.chunked:
+        lines.append(b"transfer-encoding: chunked")
+    if head.upgrade:
+        lines.append(b"connection: Upgrade\r\nupgrade: " + head.upgrade)
+    passed = b"\r\n".join([b" HTTP/1.1\r\nhost: " + (authority or host), *lines])
+    visitor = (
+        peer.forwarding
+        if (arrival.client, arrival.scheme) == (peer.client, peer.scheme)
+        else forwarding_lines(arrival.client, arrival.scheme)
+    )
+    return b'%b\r\n%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (passed, visitor, host, host)
+
+
+def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
+    """A Cookie header without the cookies of these names, what is left byte for byte; empty when nothing is left."""
+    parts = value.split(b";")
+    kept = [part for part in parts if part.partition(b"=")[0].strip() not in own]
+    return value if len(kept) == len(parts) else b";".join(kept).strip()

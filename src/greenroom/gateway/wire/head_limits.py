@@ -1,0 +1,21 @@
+"""What is refused before a head is read: too long, too many lines, or so far no HTTP at all."""
+
+from greenroom.core.canonical import Refusal
+from greenroom.gateway.wire.limits import Limits
+
+TOO_LONG = Refusal(414, "the request line is too long")
+TOO_LARGE = Refusal(431, "the head of the request is too large")
+TOO_MANY = Refusal(431, "there are too many header lines")
+_NOT_HTTP = Refusal(400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable")
+
+
+def hopeless(data: bytes, limits: Limits) -> Refusal | None:
+    """Judges the beginning of a head: whether it is no use waiting for the rest."""
+    line = data.find(b"\r\n")
+    if (line if line >= 0 else len(data)) > limits.url_bytes:
+        return TOO_LONG
+    if len(data) > limits.head_bytes:
+        return TOO_LARGE
+    if data.count(b"\n") != data.count(b"\r\n") or (data and not 0x21 <= data[0] <= 0x7E and data != b"\r"):
+        return _NOT_HTTP
+    return None

@@ -1,0 +1,80 @@
+"""Keeps this process's data center in step with the coordinator: connections, the sync loop, and what operators see of it."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.config.shared import Shared
+from greenroom.control.state import SyncState
+from greenroom.model.room import Room
+from greenroom.ports import LedgerStore
+from greenroom.stores.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
+from greenroom.stores.redis.link import Client
+from greenroom.stores.redis.sync_lock import RedisSyncLock
+from greenroom.sync.data_center import DataCenterSync
+from greenroom.sync.leader_loop import LeaderLoop
+
+
+class DataCenterMembership:
+    """The part of one process in keeping its data center in step. Make it inside the event loop; `close` when done."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        ledgers: LedgerStore,
+        rooms: Callable[[], Sequence[Room]],
+        data_centers: Callable[[], Sequence[str]],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        """`rooms` gives the rooms as ledgers are told, the same object as long as nothing changed; so does `data_centers`."""
+        self._rooms = rooms
+        self._seen: Sequence[Room] | None = None
+        self._by_id: Mapping[str, Room] = {}
+        process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._clients = [shared.global_redis.client(TIMEOUT_S), shared.redis.client(TIMEOUT_S)]
+        leader_lease = RedisLeaderLease(self._clients[0])
+        host = self._leader_loop = LeaderLoop(leader_lease, rooms, data_centers, secrets.randbits, on_error)
+        turn = RedisSyncLock(self._clients[1], process, shared.data_center)
+        self._sync = DataCenterSync(shared.data_center, process, ledgers, self._rooms_by_id, leader_lease, turn, host, on_error)
+
+    async def run(self) -> None:
+        """Until cancelled; then this process's turn and office are free for others at once."""
+        await self._sync.run()
+
+    async def borrow(self, room_id: str, want: int) -> None:
+        """See `ports.Borrow`."""
+        await self._sync.borrow(room_id, want)
+
+    def state(self) -> SyncState:
+        """For operators."""
+        contact = self._sync.contact()
+        answered_s = None if contact.answered_age_ms is None else contact.answered_age_ms / 1000
+        return SyncState(
+            data_center=contact.data_center,
+            syncing=contact.syncing,
+            leader=contact.leader,
+            holder=contact.holder,
+            answered_s=answered_s,
+            cut_off=answered_s is None or answered_s * 1000 >= CUT_OFF_MS,
+            batches=contact.batches,
+            unanswered=contact.unanswered,
+            answers=self._leader_loop.answers,
+            silent_s=self._leader_loop.silent_s(),
+        )
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await asyncio.gather(*map(_closed, self._clients), return_exceptions=True)
+
+    def _rooms_by_id(self) -> Mapping[str, Room]:
+        rooms = self._rooms()
+        if rooms is not self._seen:
+            self._seen, self._by_id = rooms, {room.id: room for room in rooms}
+        return self._by_id
+
+
+def _closed(client: Client) -> Awaitable[None]:
+    return client.aclose()

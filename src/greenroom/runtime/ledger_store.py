@@ -1,0 +1,252 @@
+"""The books of every room: restored at the start, ticked, flushed, kept across reloads, put away when a room is taken out."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from greenroom.admission.records import LedgerMemory, remember
+from greenroom.control.state import Figures, SyncState
+from greenroom.errors import StorageFailed
+from greenroom.model.room import Room
+from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
+from greenroom.ports import LedgerPort
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.data_dir import DataDir
+from greenroom.runtime.entropy import Entropy
+from greenroom.stores.late_journal import LateJournal
+from greenroom.stores.memory import MemoryLedger
+from greenroom.sync.loop import SyncLoop
+
+JOURNAL_LEAST_BYTES = 1 << 20
+"""A smaller journal is not worth compacting: it is read in milliseconds."""
+
+JOURNAL_GROWTH = 3
+"""Times what is alive in it that a journal may reach: keeps the disk bounded and the start within a second."""
+
+TOLD_BYTES = 16 << 20
+"""Journals above this take a moment to read, and the start says so."""
+
+RoomsAt = Callable[[int], Iterable[Room]]
+"""The rooms as their ledgers are told, at a moment of Unix milliseconds."""
+
+log = structlog.get_logger(__name__)
+
+
+class OpenRoom(Protocol):
+    """One open room, wherever its books are."""
+
+    @property
+    def ledger(self) -> LedgerPort:
+        """Answers its visitors."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How its requests were answered by this process so far."""
+
+    def figures(self, now_ms: int) -> Figures:
+        """Its books at this moment, or nearly."""
+
+
+class ProcessLedgerStore(Protocol):
+    """All open rooms of a process: in memory (`LocalLedgerStore`) or in Redis (`SharedLedgerStore`).
+
+    What `prepare` gave is only valid for the store that gave it.
+    """
+
+    @property
+    def open(self) -> Mapping[str, OpenRoom]:
+        """By room id."""
+
+    async def exchange_keys(self) -> None:
+        """Before the key ring is read: takes in the keys of other machines, where there are any."""
+
+    async def restore(self, rooms: RoomsAt) -> None:
+        """Opens these rooms as they are remembered. Raises StorageFailed."""
+
+    async def run(self) -> None:
+        """Until cancelled: time passes."""
+
+    def prepare(self, rooms: RoomsAt) -> dict[str, Any]:
+        """The books of these rooms. Raises StorageFailed, having changed nothing."""
+
+    def discard(self, prepared: Mapping[str, Any]) -> None:
+        """Closes what `prepare` opened and nobody took over."""
+
+    def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, Any]) -> None:
+        """From now on these rooms are open, with these settings."""
+
+    def sync_state(self) -> SyncState | None:
+        """How this process stands with the coordinator of all data centers; None where it is its own."""
+
+    def halted(self) -> set[str]:
+        """Names of the rooms that let nobody in because nothing can be written down."""
+
+    async def flush(self) -> None:
+        """Onto the disk itself. Raises StorageFailed."""
+
+    async def close(self) -> None:
+        """Puts everything away."""
+
+
+@dataclass(slots=True)
+class LocalRoom:
+    """One room's ledger, its journal, and how its requests were answered so far."""
+
+    ledger: MemoryLedger
+    journal: LateJournal
+    counts: Counter[str]
+    flushed: int = 0
+    """Size of the journal when it was last flushed: a room where nothing happened costs nothing."""
+
+    def figures(self, now_ms: int) -> Figures:
+        """The books at this moment."""
+        gauges = self.ledger.gauges()
+        found: list[Outcome] = []
+        self.ledger.peek(bytes(TICKET_ID_BYTES), make_key(now_ms, -1), found.append)  # nobody's id: changes nothing, tells the estimate
+        return Figures(
+            active=gauges.active,
+            waiting=gauges.waiting,
+            admitted=self.counts["admitted"],
+            last_minute=gauges.admitted_last_minute,
+            permits_unused=gauges.permits,
+            estimate=found[0].estimate,
+            journal_bytes=self.journal.size,
+            storage_failed=gauges.storage_failed,
+        )
+
+    def wants_compacting(self) -> bool:
+        """Whether most of the journal is history."""
+        return self.journal.size > max(JOURNAL_LEAST_BYTES, JOURNAL_GROWTH * self.ledger.live_bytes())
+
+
+class LocalLedgerStore:
+    """All open rooms by id. `run` makes time pass in them."""
+
+    def __init__(self, data: DataDir, clock: MonotonicClock, say: Callable[[str], None], on_error: Callable[[BaseException], None]) -> None:
+        self.open: Mapping[str, LocalRoom] = {}
+        self._data = data
+        self._clock = clock
+        self._say = say
+        self._ledgers: dict[str, MemoryLedger] = {}
+        self._loop = SyncLoop(lambda: self._ledgers, clock, None, on_error)
+
+    async def exchange_keys(self) -> None:
+        """One process has no others."""
+
+    async def restore(self, rooms: RoomsAt) -> None:
+        """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
+        journals: dict[str, LateJournal] = {}
+        try:
+            for room in rooms(self._clock.now_ms()):
+                journals[room.id] = LateJournal(self._data.journal(room.id))
+            size = sum(journal.size for journal in journals.values())
+            if size > TOLD_BYTES:
+                self._say(f"restoring: reading {size >> 20} MB of journals ...")
+            memories = {room_id: await asyncio.to_thread(_read, journal) for room_id, journal in journals.items()}
+        except BaseException:
+            for journal in journals.values():
+                journal.close()
+            raise
+        self._clock.catch_up(max((memory.latest_ms for memory in memories.values()), default=0))
+        self._use({room.id: self._restored(room, journals[room.id], memories[room.id]) for room in rooms(self._clock.now_ms())})
+
+    async def run(self) -> None:
+        """Until cancelled: sessions end, ghosts are swept, permits are leased."""
+        await self._loop.run()
+
+    def prepare(self, rooms: RoomsAt) -> dict[str, LocalRoom]:
+        """The books of these rooms: those at hand, and new ones opened. Raises StorageFailed, having changed nothing."""
+        wanted: dict[str, LocalRoom] = {}
+        try:
+            for room in rooms(self._clock.now_ms()):
+                wanted[room.id] = self.open.get(room.id) or self._opened(room)
+        except StorageFailed:
+            self.discard(wanted)
+            raise
+        return wanted
+
+    def discard(self, prepared: Mapping[str, LocalRoom]) -> None:
+        """Closes what `prepare` opened and nobody took over."""
+        for room_id, ledgers in prepared.items():
+            if room_id not in self.open:
+                ledgers.journal.close()
+
+    def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, LocalRoom]) -> None:
+        """From now on these rooms are open, with these settings; the books of the others wait on the disk for their return."""
+        for room_id, ledgers in self.open.items():
+            if room_id not in prepared:
+                ledgers.journal.close()
+        self._use(prepared)
+        for room in rooms:
+            if prepared[room.id].ledger.room != room:
+                prepared[room.id].ledger.configure(room)
+
+    def sync_state(self) -> SyncState | None:
+        """Nobody has to be kept in step."""
+        return None
+
+    def halted(self) -> set[str]:
+        """Names of the rooms that let nobody in because nothing can be written down."""
+        return {ledgers.ledger.room.name for ledgers in self.open.values() if ledgers.ledger.storage_failed}
+
+    async def flush(self) -> None:
+        """Onto the disk itself, and compacted where history has piled up. Raises StorageFailed after every room had its turn."""
+        failed: StorageFailed | None = None
+        for room_id, ledgers in list(self.open.items()):
+            try:
+                await self._flush(ledgers)
+            except StorageFailed as error:
+                if self.open.get(room_id) is ledgers:
+                    failed = error
+        if failed:
+            raise failed
+
+    async def _flush(self, ledgers: LocalRoom) -> None:
+        if not ledgers.ledger.storage_failed and ledgers.wants_compacting():
+            payloads, since = ledgers.ledger.snapshot(), ledgers.journal.size
+            await asyncio.to_thread(ledgers.journal.compact, payloads, since)
+        size = ledgers.journal.size
+        if size != ledgers.flushed:
+            await asyncio.to_thread(ledgers.journal.sync)
+            ledgers.flushed = size
+
+    async def close(self) -> None:
+        """Everything onto the disk, and closed."""
+        for ledgers in self.open.values():
+            with contextlib.suppress(StorageFailed):  # what was acknowledged is in the file; only a power cut could still take it
+                if ledgers.journal.size != ledgers.flushed:
+                    ledgers.journal.sync()
+            ledgers.journal.close()
+        self._use({})
+
+    def _use(self, rooms: Mapping[str, LocalRoom]) -> None:
+        self.open = rooms
+        self._ledgers = {room_id: ledgers.ledger for room_id, ledgers in rooms.items()}
+
+    def _opened(self, room: Room) -> LocalRoom:
+        journal = LateJournal(self._data.journal(room.id))
+        try:
+            return self._restored(room, journal, _read(journal))
+        except StorageFailed:
+            journal.close()
+            raise
+
+    def _restored(self, room: Room, journal: LateJournal, memory: LedgerMemory) -> LocalRoom:
+        for damage in journal.damage:
+            log.warning("the journal is damaged", room=room.name, what=str(damage))
+        if memory.sessions or memory.places:
+            self._say(f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line")
+        ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)
+        return LocalRoom(ledger, journal, Counter())
+
+
+def _read(journal: LateJournal) -> LedgerMemory:
+    try:
+        return remember(journal.replay())
+    except ValueError as error:
+        raise StorageFailed(f"{journal.path}: {error}") from None

@@ -1,0 +1,179 @@
+"""Compiles rooms for the gateway, and only those whose own settings, events, rules or lists are not what they were.
+
+A change to one room of a thousand then costs one room, and the others keep their calendars, with the stage they are at. At the start of
+a process rules wait until they are first asked, or until there is time (`catch_up`): they were tried when they were saved, and a
+thousand rooms of them would take longer to compile than everything else.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from greenroom.config.settings import Config
+from greenroom.core.rules import Bypass as Question
+from greenroom.core.rules import ListMembership, Lookups, compile_bypass, compile_lists
+from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
+from greenroom.decision.room_table import RoomTable
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.crawler import SEARCH
+from greenroom.model.room import Room
+from greenroom.model.rule import Rule, RuleList
+from greenroom.model.visit import Arrival
+from greenroom.ports import DrawStore
+from greenroom.runtime.ledger_store import OpenRoom
+
+SEARCH_ENGINES = (Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),)
+"""The setting search_engine_crawler_bypass is a rule of every room it holds for."""
+
+OnError = Callable[[BaseException], None]
+
+_NAMED = re.compile(r"\$([a-z0-9_]+)")
+
+
+def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
+    """Every rule of a room: its own, and what settings add."""
+    settings = config.zones.get(room.id, config)
+    return (*config.rules.get(room.id, ()), *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()))
+
+
+class RoomCompiler:
+    """What it made for the running table is used again where nothing behind it changed."""
+
+    def __init__(self, draws: DrawStore, on_error: OnError) -> None:
+        self._draws = draws
+        self._on_error = on_error
+        self._lists: dict[str, tuple[RuleList, ListMembership]] = {}
+        self._rooms: dict[str, tuple[tuple[Any, ...], RoomSchedule]] = {}
+        self._asleep: list[LazyRules] = []
+
+    def table(
+        self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups, *, rules_later: bool = False
+    ) -> RoomTable:
+        """Every room of the configuration with its books; the one reference that a change swaps.
+
+        Raises InvalidConfig, or StorageFailed when the seed of a draw cannot be had; the running table is not touched.
+        """
+        lists = self._compiled_lists(config.lists)
+        memberships = {name: membership for name, (_, membership) in lists.items()}
+        rooms, problems = {}, []
+        for room in config.rooms:
+            try:
+                rooms[room.id] = self._room(config, room, ledgers[room.id], memberships, now_ms, lookups, rules_later)
+            except InvalidConfig as error:
+                problems += [Problem(f"room {room.name}: {problem.pointer}", problem.reason) for problem in error.problems]
+        if problems:
+            raise InvalidConfig(problems)
+        self._lists, self._rooms = lists, rooms
+        return RoomTable(schedule for _, schedule in rooms.values())
+
+    def catch_up(self) -> bool:
+        """Compiles the rules of one room that nobody has asked yet; False when there are none left."""
+        if self._asleep:
+            self._asleep.pop().wake()
+        return bool(self._asleep)
+
+    def _compiled_lists(self, lists: Iterable[RuleList]) -> dict[str, tuple[RuleList, ListMembership]]:
+        compiled: dict[str, tuple[RuleList, ListMembership]] = {}
+        problems = []
+        for found in lists:
+            known = self._lists.get(found.name)
+            if known and known[0] == found:
+                compiled[found.name] = known
+                continue
+            try:
+                compiled[found.name] = found, compile_lists([found])[found.name]
+            except InvalidConfig as error:
+                problems += [Problem(f"list {found.name}: {problem.pointer}", problem.reason) for problem in error.problems]
+        if problems:
+            raise InvalidConfig(problems)
+        return compiled
+
+    def _room(
+        self,
+        config: Config,
+        room: Room,
+        ledgers: OpenRoom,
+        lists: Mapping[str, ListMembership],
+        now_ms: int,
+        lookups: Lookups,
+        rules_later: bool,
+    ) -> tuple[tuple[Any, ...], RoomSchedule]:
+        """(everything it was made of, the room)."""
+        settings = config.zones.get(room.id, config)
+        events = config.events.get(room.id, ())
+        rules = rules_of(config, room)
+        named = {name: lists[name] for rule in rules for name in _NAMED.findall(rule.expression) if name in lists}
+        made_of = (room, events, rules, named, settings.always_use_https, id(ledgers.ledger), id(lookups))
+        known = self._rooms.get(room.id)
+        if known and known[0] == made_of:
+            return known
+        schedule = compile_room(
+            room,
+            events,
+            now_ms,
+            ledgers.ledger,
+            ledgers.counts,
+            always_use_https=settings.always_use_https,
+            draws=self._draws,
+            on_error=self._on_error,
+            bypass=self._bypass(rules, named, lookups, ledgers.counts, rules_later),
+        )
+        return made_of, schedule
+
+    def _bypass(
+        self, rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, counts: Counter[str], later: bool
+    ) -> Bypass | None:
+        if not any(rule.enabled for rule in rules):
+            return None
+        if not later:
+            return bypass(rules, lists, lookups, counts, self._on_error)
+        asleep = LazyRules(lambda: bypass(rules, lists, lookups, counts, self._on_error), counts, self._on_error)
+        self._asleep.append(asleep)
+        return asleep
+
+
+def bypass(
+    rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, counts: Counter[str], on_error: OnError
+) -> Bypass | None:
+    """What lets by in one room; None when no rule counts. A rule that fails is counted and told, and lets nobody by."""
+
+    def failed(_: Rule, error: Exception) -> None:
+        counts["rule_failed"] += 1
+        on_error(error)
+
+    question: Question = compile_bypass(rules, lists, failed)
+    return (lambda arrival, now_ms: question(arrival, now_ms, lookups)) if any(rule.enabled for rule in rules) else None
+
+
+class LazyRules:
+    """Rules that are compiled when the first visitor comes. If they cannot be, that is counted and told, and they let nobody by."""
+
+    __slots__ = ("_compile", "_counts", "_on_error", "_question")
+
+    def __init__(self, compile: Callable[[], Bypass | None], counts: Counter[str], on_error: OnError) -> None:
+        self._compile = compile
+        self._counts = counts
+        self._on_error = on_error
+        self._question: Bypass | None = None
+
+    def __call__(self, arrival: Arrival, now_ms: int) -> Rule | None:
+        """See `Bypass`."""
+        if self._question is None:
+            self.wake()
+        return self._question(arrival, now_ms) if self._question else None
+
+    def wake(self) -> None:
+        """Compiles them, once."""
+        if self._question is not None:
+            return
+        try:
+            self._question = self._compile()
+        except InvalidConfig as error:
+            self._counts["rule_failed"] += 1
+            self._on_error(error)
+            self._question = _nobody
+
+
+def _nobody(_arrival: Arrival, _now_ms: int) -> Rule | None:
+    return None

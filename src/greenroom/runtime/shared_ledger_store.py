@@ -1,0 +1,208 @@
+"""The books of every room in Redis, shared with other processes: opened, kept in step with the coordinator, looked at for operators."""
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import structlog
+from redis.exceptions import RedisError
+
+from greenroom.config.shared import Shared
+from greenroom.control.state import Figures, SyncState, TripState
+from greenroom.errors import StorageFailed
+from greenroom.model.room import Room
+from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
+from greenroom.runtime.data_center_membership import DataCenterMembership
+from greenroom.runtime.entropy import Entropy
+from greenroom.runtime.ledger_store import RoomsAt
+from greenroom.stores.memory import Gauges
+from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.key_exchange import KeyExchange
+from greenroom.stores.redis.ledger import RedisLedger
+from greenroom.stores.redis.ledger_store import TIMEOUT_S, RedisLedgerStore
+
+LOOK_S = 1.0
+"""How old figures for operators may be. Looking at a room costs Redis 20 us."""
+
+ASKED_S = 60.0
+"""Rooms are looked at only while somebody wants to know: so long after the last question."""
+
+EXCHANGE_S = 2.0
+"""How often keys are exchanged: well within the 15 s after which a new one seals."""
+
+NOTHING = Gauges(0, 0, 0, 0, 0, False)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class SharedRoom:
+    """One room's ledger, and how its requests were answered by this process so far."""
+
+    ledger: RedisLedger
+    counts: Counter[str]
+    owner: "SharedLedgerStore"
+    gauges: Gauges = NOTHING
+    estimate: Estimate | None = None
+
+    def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
+        """The books as they were at the last look; `admitted` is what this process let in."""
+        self.owner.asked()
+        return Figures(
+            active=self.gauges.active,
+            waiting=self.gauges.waiting,
+            admitted=self.counts["admitted"],
+            last_minute=self.gauges.admitted_last_minute,
+            permits_unused=self.gauges.permits,
+            estimate=self.estimate,
+            storage_failed=self.owner.troubled,
+        )
+
+
+class SharedLedgerStore:
+    """All open rooms by id, as `runtime.ledger_store.LocalLedgerStore`. `run` keeps them in step with the coordinator."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        data_centers: Callable[[], Sequence[str]],
+        data: Path,
+        clock: ServerClock,
+        say: Callable[[str], None],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        """Make it inside the event loop. `data_centers` gives their names as they are configured now."""
+        self.open: Mapping[str, SharedRoom] = {}
+        self.troubled = False
+        """Whether Redis could not do what it was asked the last time."""
+        self._say = say
+        self._on_error = on_error
+        self._asked_s = float("-inf")
+        self._exchange_s = 0.0
+        self._rooms: tuple[Room, ...] = ()
+        self._clock = clock
+        self._name = str(shared.redis)
+        self._client = shared.redis.client(TIMEOUT_S)
+        self._ledgers = RedisLedgerStore(self._client, shared.data_center, clock, Entropy().bits, on_trouble=self._trouble)
+        self.membership = DataCenterMembership(shared, self._ledgers, self._open_rooms, data_centers, on_error)
+        self._ledgers.borrow = self.membership.borrow
+        self._global = shared.global_redis.client(TIMEOUT_S)
+        self._keys = KeyExchange(self._global, data)
+
+    async def exchange_keys(self) -> None:
+        """Before the key ring is read: takes in the keys of other machines, unless Redis does not answer."""
+        with contextlib.suppress(StorageFailed):
+            await self._keys.begin(self._clock.now_ms())
+
+    async def restore(self, rooms: RoomsAt) -> None:
+        """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
+        self.take_over((), self.prepare(rooms))
+        await self._look()
+        self._say(f"books      {self._name}{'' if not self.troubled else '  (does not answer yet: visitors are held until it does)'}")
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        looking = asyncio.create_task(self._keep_looking())
+        try:
+            await self.membership.run()
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    def prepare(self, rooms: RoomsAt) -> dict[str, SharedRoom]:
+        """The books of these rooms: those at hand, and new ones."""
+        return {room.id: self.open.get(room.id) or self._opened(room) for room in rooms(self._clock.now_ms())}
+
+    def discard(self, prepared: Mapping[str, SharedRoom]) -> None:
+        """Forgets what `prepare` opened and nobody took over."""
+        for room_id in prepared.keys() - self.open.keys():
+            self._ledgers.forget(room_id)
+
+    def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, SharedRoom]) -> None:
+        """From now on these rooms are open, with these settings; the books of the others stay in Redis."""
+        for room_id in self.open.keys() - prepared.keys():
+            self._ledgers.forget(room_id)
+        self.open = prepared
+        for room in rooms:
+            if prepared[room.id].ledger.room != room:
+                prepared[room.id].ledger.configure(room)
+
+    def sync_state(self) -> SyncState | None:
+        """How this process stands with the coordinator, and with its Redis."""
+        batcher = self._ledgers.batcher
+        trips = TripState(batcher.questions, batcher.trips, batcher.failed, batcher.seconds)
+        return msgspec.structs.replace(self.membership.state(), trips=trips)
+
+    def halted(self) -> set[str]:
+        """Names of the rooms that let nobody in because Redis does not answer."""
+        return {room.ledger.room.name for room in self.open.values()} if self.troubled else set()
+
+    async def flush(self) -> None:
+        """Nothing is kept here but the keys of tickets. Raises StorageFailed."""
+        if time.monotonic() >= self._exchange_s and not self.troubled:
+            self._exchange_s = time.monotonic() + EXCHANGE_S
+            await self._keys.run(self._clock.now_ms())
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self._ledgers.close()
+        await self.membership.close()
+        for client in (self._client, self._global):
+            with contextlib.suppress(RedisError, OSError):
+                await client.aclose()
+        self.open = {}
+
+    def asked(self) -> None:
+        """Somebody wants to know the figures: they are looked at for a while."""
+        self._asked_s = time.monotonic()
+
+    # -- inside -----------------------------------------------------------------------------------------------------------------
+
+    def _opened(self, room: Room) -> SharedRoom:
+        return SharedRoom(self._ledgers.ledger(room), Counter(), self)
+
+    def _open_rooms(self) -> tuple[Room, ...]:
+        """The same object as long as nothing has changed."""
+        found = tuple([room.ledger.room for room in self.open.values()])
+        if found != self._rooms:
+            self._rooms = found
+        return self._rooms
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if time.monotonic() - self._asked_s < ASKED_S:
+                try:
+                    await self._look()
+                except Exception as error:
+                    self._on_error(error)
+
+    async def _look(self) -> None:
+        found = await self._ledgers.look()
+        if self.open:
+            self.troubled = not found
+        if self.troubled:
+            self.asked()  # or nobody would notice that it is over: keys are not exchanged meanwhile
+        for room_id, gauges in found.items():
+            room = self.open.get(room_id)
+            if room is not None:
+                room.gauges = gauges
+                self._ask_estimate(room)
+
+    def _ask_estimate(self, room: SharedRoom) -> None:
+        """For somebody who would join the line now: nobody's id, so nothing changes."""
+
+        def told(outcome: Outcome) -> None:
+            room.estimate = outcome.estimate
+
+        room.ledger.peek(bytes(TICKET_ID_BYTES), make_key(self._clock.now_ms(), -1), told)
+
+    def _trouble(self, trouble: Exception | None) -> None:
+        self.troubled = trouble is not None
+        if trouble is not None:
+            self._on_error(trouble)

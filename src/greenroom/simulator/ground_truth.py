@@ -1,0 +1,152 @@
+"""Keeps the truth of a run: who is really inside, who really waits, who overtook whom. Sees visitors only, never anybody's books.
+
+Active is a visitor from entering until `session_duration` after the last page that was served. In use is a unit of capacity until the
+moment that the visitor was promised, which is up to q later. Unused, at a moment when somebody waits, is the part of the limits
+that could have been used: `min(1 - in use / L, 1 - entered within 60 s / N, waiting / min(L, N))`.
+"""
+
+from collections import deque
+from heapq import heappop, heappush
+
+from greenroom.simulator.scenario import START_MS, Scenario
+from greenroom.simulator.visitor import SimulatedVisitor
+
+SAMPLE_MS = 250
+SERIES_MS = 5_000
+WINDOW_MS = 60_000
+
+
+class GroundTruth:
+    """Counts. Times are true milliseconds."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        room = scenario.room
+        self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
+        self._largest = (self.total, self.per_minute)
+        self._session_ms = room.session_ms
+        self._renews = not room.disable_session_renewal
+        self.active = self.most_active = self.over_active = 0
+        self.on_trust = self.most_on_trust = self.over_beyond_trust = 0
+        """Active visitors who moved and whose unit could not be moved with them (yet), and how many were too many without them."""
+        self.in_use = 0
+        self.waiting = self.most_waiting = 0
+        self.minute: deque[int] = deque()
+        self.most_minute = self.over_minute = 0
+        self.entered = 0
+        self.early = 0
+        """Held at the door although both limits had room and nobody waited."""
+        self.waited_ms = self.unused_ms = 0.0
+        self.series: list[tuple[int, int, int, int]] = []
+        """(seconds, active, waiting, entered within 60 s)."""
+        self._endings: list[tuple[int, int, SimulatedVisitor]] = []
+        self._promises: list[tuple[int, int, SimulatedVisitor]] = []
+        self._newest_came_ms = 0
+
+    def held(self, visitor: SimulatedVisitor, now_ms: int) -> None:
+        """Somebody was told to wait."""
+        if visitor.waits:
+            return
+        if visitor.tries == 0 and not self.waiting:
+            self._trim(now_ms)
+            self.early += self.in_use < self.total and len(self.minute) < self.per_minute
+        visitor.waits = True
+        self.waiting += 1
+        self.most_waiting = max(self.most_waiting, self.waiting)
+
+    def gone(self, visitor: SimulatedVisitor) -> None:
+        """Somebody who waited is not there any more, for a while or for good."""
+        if visitor.waits:
+            visitor.waits = False
+            self.waiting -= 1
+
+    def entering(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int) -> None:
+        """Somebody was let in."""
+        self.gone(visitor)
+        self._trim(now_ms)
+        if not visitor.entered_ms:
+            visitor.entered_ms = now_ms
+            if not visitor.pauses:
+                visitor.overtaken_ms = max(0, self._newest_came_ms - visitor.came_ms)
+                self._newest_came_ms = max(self._newest_came_ms, visitor.came_ms)
+        self.entered += 1
+        self.minute.append(now_ms)
+        self.most_minute = max(self.most_minute, len(self.minute))
+        self.over_minute = max(self.over_minute, len(self.minute) - self._largest[1])
+        visitor.inside_until_ms = visitor.promised_ms = 0
+        self._served(visitor, now_ms + self._session_ms, promised_ms, now_ms)
+
+    def page(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int) -> None:
+        """Somebody inside was served."""
+        self._trim(now_ms)
+        self._served(visitor, now_ms + self._session_ms if self._renews else 0, promised_ms, now_ms)
+
+    def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
+        """Somebody said goodbye."""
+        self._trim(now_ms)
+        self._inactive(visitor)
+        self.in_use -= visitor.uses
+        visitor.uses = False
+
+    def _served(self, visitor: SimulatedVisitor, inside_until_ms: int, promised_ms: int, now_ms: int) -> None:
+        visitor.inside_until_ms = max(visitor.inside_until_ms, inside_until_ms)
+        visitor.promised_ms = max(visitor.promised_ms, promised_ms)
+        if not visitor.active and visitor.inside_until_ms > now_ms:
+            visitor.active = True
+            self.active += 1
+            heappush(self._endings, (visitor.inside_until_ms, visitor.number, visitor))
+        if visitor.on_trust != (visitor.active and visitor.trusted):
+            visitor.on_trust = not visitor.on_trust
+            self.on_trust += 1 if visitor.on_trust else -1
+            self.most_on_trust = max(self.most_on_trust, self.on_trust)
+        over = self.active - self._largest[0]
+        self.most_active = max(self.most_active, self.active)
+        self.over_active = max(self.over_active, over)
+        self.over_beyond_trust = max(self.over_beyond_trust, over - self.on_trust)
+        if not visitor.uses and visitor.promised_ms > now_ms:
+            visitor.uses = True
+            self.in_use += 1
+            heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
+
+    def change(self, total: int, per_minute: int) -> None:
+        """The limits are others now. Nobody is expelled, so larger ones of before may be seen for the rest of the run."""
+        self._largest = (max(self._largest[0], total), max(self._largest[1], per_minute))
+        self.total, self.per_minute = total, per_minute
+
+    def sample(self, now_ms: int) -> None:
+        """A quarter of a second has passed."""
+        self._trim(now_ms)
+        if self.waiting:
+            free = min(
+                1 - self.in_use / self.total,
+                1 - len(self.minute) / self.per_minute,
+                self.waiting / min(self.total, self.per_minute),
+            )
+            self.waited_ms += SAMPLE_MS
+            self.unused_ms += SAMPLE_MS * max(0.0, free)
+        if (now_ms - START_MS) % SERIES_MS == 0:
+            self.series.append(((now_ms - START_MS) // 1000, self.active, self.waiting, len(self.minute)))
+
+    def _inactive(self, visitor: SimulatedVisitor) -> None:
+        self.active -= visitor.active
+        self.on_trust -= visitor.on_trust
+        visitor.active = visitor.on_trust = False
+
+    def _trim(self, now_ms: int) -> None:
+        minute = self.minute
+        while minute and now_ms - minute[0] > WINDOW_MS:
+            minute.popleft()
+        endings = self._endings
+        while endings and endings[0][0] <= now_ms:
+            _, number, visitor = heappop(endings)
+            if visitor.active and visitor.inside_until_ms > now_ms:
+                heappush(endings, (visitor.inside_until_ms, number, visitor))
+            else:
+                self._inactive(visitor)
+        promises = self._promises
+        while promises and promises[0][0] <= now_ms:
+            _, number, visitor = heappop(promises)
+            if visitor.uses and visitor.promised_ms > now_ms:
+                heappush(promises, (visitor.promised_ms, number, visitor))
+            else:
+                self.in_use -= visitor.uses
+                visitor.uses = False

@@ -1,0 +1,252 @@
+"""Our own protocol under simulation: the ledgers and the coordinator of `greenroom.admission`, and messages between them.
+
+Nothing is decided here. What a process around the core does is done in virtual time: syncs at their intervals, one call to the
+coordinator at a time when the lease ran dry, visitors waiting behind it.
+"""
+
+from collections.abc import Callable
+
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.records import LedgerMemory, doubted
+from greenroom.admission.transfers.transfers import visit
+from greenroom.model.room import Room
+from greenroom.model.visit import Outcome, Standing, make_key
+from greenroom.simulator.agenda import Agenda
+from greenroom.simulator.chance import Streams, between
+from greenroom.simulator.links import Links
+from greenroom.simulator.scenario import Scenario
+from greenroom.simulator.visitor import SimulatedVisitor, Then
+
+DISK_EVERY_MS = 20_000
+"""How old a restored copy is at most."""
+SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
+CALL_LIMIT_MS = 1_000
+"""A visitor waits no longer than this for a call across the world."""
+
+
+class Center:
+    """One data center: its ledger, its clock, and who waits behind a call."""
+
+    __slots__ = ("behind", "calling_until_ms", "disk", "down", "ledger", "name", "skew_ms")
+
+    def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
+        self.name = name
+        self.ledger = ledger
+        self.skew_ms = skew_ms
+        self.down = 0
+        self.disk: LedgerMemory | None = None
+        self.calling_until_ms = 0
+        self.behind: list[tuple[SimulatedVisitor, Then, int]] = []
+
+
+class LeaseModel:
+    """A `Door`."""
+
+    def __init__(self, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams) -> None:
+        self._room = scenario.room
+        self._agenda, self._links = agenda, links
+        self._luck = streams("random_bits")
+        clocks = streams("clocks")
+        most_ms = scenario.network.skew_ms
+        self.global_calls = self.messages = 0
+        self.before_poll: Callable[[Center, SimulatedVisitor, int], None] | None = None
+        self.after_poll: Callable[[Center, SimulatedVisitor, int, Outcome], None] | None = None
+        self.coordinator_down = 0
+        self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
+        names = [f"dc{number:03}" for number in range(scenario.centers)]
+        self.coordinator = Coordinator(names, self._room, self._coordinator_ms())
+        self.centers: list[Center] = []
+        for number, name in enumerate(names):
+            skew_ms = between(clocks, -most_ms, most_ms)
+            self.centers.append(Center(name, Ledger(self._room, name, 1, agenda.now_ms + skew_ms), skew_ms))
+            agenda.after(between(clocks, 0, 500), self._sync_again, number)
+        if any(fault.kind == "old disk" for fault in scenario.faults):
+            agenda.after(DISK_EVERY_MS, self._save)
+
+    # -- what visitors ask -------------------------------------------------------------------------------------------------------
+
+    def skew_ms(self, center: int) -> int:
+        """See `visitor.SystemUnderTest`."""
+        return self.centers[center].skew_ms
+
+    def open(self, center: int) -> bool:
+        """See `visitor.SystemUnderTest`."""
+        return not self.centers[center].down
+
+    def arrive(self, visitor: SimulatedVisitor, then: Then) -> None:
+        """See `visitor.SystemUnderTest`."""
+        center = self.centers[visitor.center]
+        ledger, now_ms = center.ledger, self._local_ms(center)
+        visitor.key = make_key(ledger.line_ms(now_ms), self._luck.getrandbits(22))
+        visitor.latency_ms = between(self._luck, 1, 10)
+        if center.behind or ledger.borrows(now_ms):
+            if not center.behind:
+                self.global_calls += 1
+                self._call(visitor.center)
+            center.behind.append((visitor, then, self._agenda.now_ms))
+        else:
+            then(visitor, self._done(visitor, ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))
+
+    def poll(self, visitor: SimulatedVisitor, then: Then) -> None:
+        """See `visitor.SystemUnderTest`."""
+        center = self.centers[visitor.center]
+        now_ms = self._local_ms(center)
+        if self.before_poll:
+            self.before_poll(center, visitor, now_ms)
+        outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, self._luck.getrandbits(64))
+        if self.after_poll:
+            self.after_poll(center, visitor, now_ms, outcome)
+        then(visitor, self._done(visitor, outcome))
+
+    def peek(self, visitor: SimulatedVisitor, then: Then) -> None:
+        """See `visitor.SystemUnderTest`."""
+        center = self.centers[visitor.center]
+        then(visitor, center.ledger.peek(visitor.id, visitor.key, self._local_ms(center), self._luck.getrandbits(64)))
+
+    def view(self, visitor: SimulatedVisitor, then: Then) -> None:
+        """See `visitor.SystemUnderTest`."""
+        center = self.centers[visitor.center]
+        ledger, now_ms = center.ledger, self._local_ms(center)
+        if visitor.id in ledger.sessions.inside:
+            outcome = ledger.view(visitor.id, now_ms)
+        else:
+            claims = len(ledger.moves.claims)
+            renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
+            home = self.centers[visitor.home].name
+            outcome = visit(ledger, visitor.id, visitor.key, home, renewed_ms, now_ms, self._luck.getrandbits(64))
+            if len(ledger.moves.claims) > claims:
+                self.messages += 1
+                self._send(visitor.center, 0)
+        then(visitor, self._done(visitor, outcome))
+
+    def leave(self, visitor: SimulatedVisitor) -> None:
+        """See `visitor.SystemUnderTest`."""
+        center = self.centers[visitor.center]
+        center.ledger.leave(visitor.id, self._local_ms(center))
+        center.ledger.log.clear()
+
+    # -- what goes wrong -----------------------------------------------------------------------------------------------------------
+
+    def shut(self, center: int, change: int) -> None:
+        """See `visitor.SystemUnderTest`."""
+        self.centers[center].down += change
+        self._answer_those_behind(center)
+
+    def lose_books(self, center: int) -> None:
+        """The ledger begins a new epoch, with nothing."""
+        one = self.centers[center]
+        one.ledger = Ledger(self._room, one.name, one.ledger.epoch + 1, self._local_ms(one))
+
+    def restore_old(self, center: int) -> None:
+        """The ledger begins a new epoch, with sessions and places of some time ago."""
+        one = self.centers[center]
+        old = one.disk
+        self.lose_books(center)
+        if old:
+            one.ledger.restore(doubted(old, self._local_ms(one)), self._local_ms(one))
+            one.ledger.log.clear()
+
+    def silence(self, change: int) -> None:
+        """See `visitor.SystemUnderTest`."""
+        self.coordinator_down += change
+
+    def lose_coordinator(self) -> None:
+        """The coordinator begins again, with nothing."""
+        self.coordinator = Coordinator([one.name for one in self.centers], self._room, self._coordinator_ms())
+
+    def worker_dies(self, number: int) -> None:
+        """Whoever waited for an answer from it is asked for by another worker; admissions are in the ledger, not in workers."""
+        self._answer_those_behind(number)
+
+    def configure(self, room: Room) -> None:
+        """New settings reach everybody within a second, the coordinator first or last."""
+        self._room = room
+        self._agenda.after(between(self._luck, 0, 1000), self._configure_coordinator)
+        for center in self.centers:
+            self._agenda.after(between(self._luck, 0, 1000), self._configure, center, room)
+
+    def _configure_coordinator(self) -> None:
+        self.coordinator.configure(self._room)
+
+    def _configure(self, center: Center, room: Room) -> None:
+        center.ledger.configure(room, self._local_ms(center))
+        center.ledger.log.clear()
+
+    # -- syncs -----------------------------------------------------------------------------------------------------------------------
+
+    def _local_ms(self, center: Center) -> int:
+        return self._agenda.now_ms + center.skew_ms
+
+    def _coordinator_ms(self) -> int:
+        return self._agenda.now_ms + self._coordinator_skew_ms
+
+    def _done(self, visitor: SimulatedVisitor, outcome: Outcome) -> Outcome:
+        """Nothing is written down here; the ticket is, as a gateway would."""
+        center = self.centers[visitor.center]
+        center.ledger.log.clear()
+        visitor.trusted = outcome.standing is Standing.ACTIVE and visitor.id not in center.ledger.sessions.inside
+        if outcome.renewed_ms and not visitor.trusted:
+            visitor.home = visitor.center
+            visitor.checked_ms = center.ledger.line_ms(outcome.renewed_ms)
+        return outcome
+
+    def _sync_again(self, number: int) -> None:
+        """The background loop of one data center."""
+        center = self.centers[number]
+        ledger = center.ledger
+        if not center.down:
+            now_ms = self._local_ms(center)
+            ledger.sweep(now_ms)
+            self.messages += 1
+            self._send(number, 0)
+        rate = max(ledger.arrivals_per_s, self._room.new_users_per_minute / 60 if ledger.line.slots else 0.0)
+        pause_ms = min(SYNC_MOST_MS, max(SYNC_LEAST_MS, int(500 / max(rate, 1e-6))))
+        self._agenda.after(pause_ms, self._sync_again, number)
+
+    def _send(self, number: int, want: int) -> None:
+        center = self.centers[number]
+        up = center.ledger.report(self._local_ms(center), want)
+        center.ledger.log.clear()
+        self._links.send(number, self._coordinator_hears, number, up)
+
+    def _coordinator_hears(self, number: int, up: SyncUp) -> None:
+        if not self.coordinator_down:
+            down = self.coordinator.sync(up, self._coordinator_ms(), self._luck.getrandbits(64))
+            self._links.send(number, self._center_hears, number, down, up.want > 0)
+
+    def _center_hears(self, number: int, down: SyncDown, called: bool) -> None:
+        center = self.centers[number]
+        if center.down:
+            return
+        center.ledger.apply(down, self._local_ms(center))
+        if called:
+            self._answer_those_behind(number)
+
+    def _save(self) -> None:
+        """What a restore will find: a copy that is not quite new."""
+        self._agenda.after(DISK_EVERY_MS, self._save)
+        for center in self.centers:
+            kept = center.ledger.memory(self._local_ms(center))
+            center.disk = LedgerMemory(dict(kept.sessions), dict(kept.places), dict(kept.spent), list(kept.window), kept.latest_ms)
+
+    def _call(self, number: int) -> None:
+        """The lease ran dry: one call, and whoever comes meanwhile waits for the same answer."""
+        center = self.centers[number]
+        center.calling_until_ms = self._agenda.now_ms + CALL_LIMIT_MS
+        self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.calling_until_ms)
+        self._send(number, center.ledger.borrows(self._local_ms(center)))
+
+    def _call_ended(self, number: int, until_ms: int) -> None:
+        if self.centers[number].calling_until_ms == until_ms:
+            self._answer_those_behind(number)
+
+    def _answer_those_behind(self, number: int) -> None:
+        center = self.centers[number]
+        behind, center.behind = center.behind, []
+        center.calling_until_ms = 0
+        now_ms = self._local_ms(center)
+        for visitor, then, since_ms in behind:
+            visitor.latency_ms += self._agenda.now_ms - since_ms
+            then(visitor, self._done(visitor, center.ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))

@@ -1,0 +1,202 @@
+"""The books of all rooms of one data center in Redis: opens ledgers, and carries reports and answers as `ports.LedgerStore`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import msgpack
+
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.model.room import Room
+from greenroom.ports import Borrow
+from greenroom.stores.memory import Gauges
+from greenroom.stores.redis.batcher import RequestBatcher
+from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.ledger import RedisLedger
+from greenroom.stores.redis.library import LEDGER_LIBRARY, Library
+from greenroom.stores.redis.link import Client
+from greenroom.stores.redis.sync_batch import arguments_of, report_of
+from greenroom.stores.redis.wire import Command, Unreachable, wire
+
+TIMEOUT_S = 1.0
+"""Longest time a visitor waits for Redis before the waiting page comes instead."""
+
+PAGE = 1_000
+"""People in one call when the whole line is read or given other keys: under 2 ms."""
+
+AGAIN_S = 1.0
+
+
+class RedisLedgerStore:
+    """One data center. Make it inside the event loop; `close` when done."""
+
+    def __init__(
+        self,
+        client: Client,
+        data_center: str,
+        clock: ServerClock,
+        getrandbits: Callable[[int], int],
+        borrow: Borrow | None = None,
+        *,
+        on_trouble: Callable[[Exception | None], None] = lambda _: None,
+        library: Library = LEDGER_LIBRARY,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        """`clock` is set right by every answer. `borrow`: see `ports.Borrow`; may be set later.
+
+        `on_trouble` is told what Redis could not do, and None when it can again.
+        """
+        self.data_center = data_center
+        self.clock = clock
+        self.borrow = borrow
+        self._library = library
+        self._getrandbits = getrandbits
+        self._heard_ms = 0
+        self._wire = wire(client, library, timeout_s)
+        self._turn = asyncio.Lock()
+        self.batcher = RequestBatcher(wire(client, library, timeout_s), self._on_trip, on_trouble)
+        self._ledgers: dict[str, RedisLedger] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ledger(self, room: Room) -> RedisLedger:
+        """The ledger of a room, opened with these settings, or as it is when it is open."""
+        found = self._ledgers.get(room.id)
+        if found is None:
+            found = self._ledgers[room.id] = RedisLedger(
+                room, self._place(room.id), self.data_center, self._library, self.batcher, self.clock, self._getrandbits, self
+            )
+        return found
+
+    def forget(self, room_id: str) -> None:
+        """The room is gone from this process; its books stay where they are."""
+        self._ledgers.pop(room_id, None)
+
+    async def close(self) -> None:
+        """Everybody who waits is answered, connections end."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.batcher.close()
+        async with self._turn:
+            await self._wire.close()
+
+    # -- the Books port -------------------------------------------------------------------------------------------------------
+
+    async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
+        """See `ports.LedgerStore`."""
+        ids = [room_id for room_id in wants if room_id in self._ledgers]
+        calls = [self._call("report", self._ledgers[room_id], self.data_center, wants[room_id]) for room_id in ids]
+        replies = await self._exchange(calls)
+        return {room_id: report_of(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
+
+    async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
+        """See `ports.LedgerStore`."""
+        calls = []
+        for room_id, down in downs.items():
+            if room_id in self._ledgers:
+                calls.append(self._call("apply", self._ledgers[room_id], *arguments_of(down)))
+        await self._exchange(calls)
+
+    # -- for the process around it ----------------------------------------------------------------------------------------------
+
+    async def look(self) -> dict[str, Gauges]:
+        """Room id -> state of every open room that can be looked at."""
+        states = await self.states()
+        return {
+            room_id: Gauges(state["inside"], state["waiting"], state["called"], state["permits"], state["minute_rows"], False)
+            for room_id, state in states.items()
+        }
+
+    async def states(self) -> dict[str, dict[str, Any]]:
+        """Room id -> every small number on the books of every open room."""
+        ids = list(self._ledgers)
+        replies = await self._exchange([self._call("look", self._ledgers[room_id]) for room_id in ids])
+        return {room_id: msgpack.decode(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, bytes)}
+
+    # -- for the ledgers ----------------------------------------------------------------------------------------------------------
+
+    def heard(self, server_ms: int) -> None:
+        """See `ledger.Errands`."""
+        self._heard_ms = server_ms
+
+    def run_dry(self, room_id: str, want: int, then: Callable[[], None]) -> bool:
+        """See `ledger.Errands`."""
+        borrow = self.borrow
+        if borrow is None:
+            return False
+
+        async def ask() -> None:
+            try:
+                await borrow(room_id, want)
+            finally:
+                then()
+
+        self._begin(ask())
+        return True
+
+    def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
+        """See `ports.LedgerPort.before`."""
+        ledger = self._ledgers[room_id]
+
+        async def ask() -> None:
+            while True:
+                found: list[bytes] = []
+                while True:
+                    (reply,) = await self._exchange([self._call("before", ledger, key, len(found), PAGE)])
+                    if not isinstance(reply, list):
+                        break
+                    found += reply
+                    if len(reply) < PAGE:
+                        then(found)
+                        return
+                await asyncio.sleep(AGAIN_S)
+
+        self._begin(ask())
+
+    def rekey(self, room_id: str, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
+        """See `ports.LedgerPort.rekey`."""
+        ledger = self._ledgers[room_id]
+
+        async def ask() -> None:
+            pairs = [part for pair in keys.items() for part in pair]
+            for start in range(0, len(pairs), 2 * PAGE):
+                (reply,) = await self._exchange([self._call("rekey", ledger, *pairs[start : start + 2 * PAGE])])
+                if isinstance(reply, Exception):
+                    then(False)
+                    return
+            then(True)
+
+        self._begin(ask())
+
+    # -- inside -----------------------------------------------------------------------------------------------------------------
+
+    def _place(self, room_id: str) -> bytes:
+        """One hash tag for all keys of a room. Whatever a name contains, two rooms never share one."""
+        return f"greenroom:{{{quote(self.data_center, safe='')}/{quote(room_id, safe='')}}}".encode()
+
+    def _call(self, name: str, ledger: RedisLedger, *arguments: bytes | str | int) -> Command:
+        return ("FCALL", self._library.function(name), 1, ledger.place, ledger.settings, *arguments)
+
+    async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        """Replies; exceptions where there are none."""
+        if not commands:
+            return []
+        async with self._turn:
+            try:
+                return await self._wire.exchange(commands)
+            except Unreachable as error:
+                return [error] * len(commands)
+
+    def _on_trip(self, took_s: float) -> None:
+        if self._heard_ms:
+            self.clock.hear(self._heard_ms, int(took_s * 1000) + 1)
+            self._heard_ms = 0
+
+    def _begin(self, work: Awaitable[None]) -> None:
+        async def run() -> None:
+            await work
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,44 @@
+"""What a data center and the coordinator write to each other: all rooms in one letter, as msgpack.
+
+Fields are told apart by position and new ones are added at the end, so two versions understand each other while one replaces the other.
+"""
+
+import msgspec
+
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+
+BATCH_MAX_BYTES = 16 << 20
+"""No letter is longer: a thousand rooms with a long line each stay below; what is longer was not written by us."""
+
+
+class ReportBatch(msgspec.Struct, frozen=True, array_like=True):
+    """From a data center."""
+
+    number: int  # comes back in the answer
+    rooms: dict[str, SyncUp]
+
+
+class AnswerBatch(msgspec.Struct, frozen=True, array_like=True):
+    """To a data center. A room that the coordinator does not know (yet) is left out."""
+
+    number: int  # of the report
+    rooms: dict[str, SyncDown]
+
+
+encode = msgspec.msgpack.Encoder().encode
+_report = msgspec.msgpack.Decoder(ReportBatch)
+_answer = msgspec.msgpack.Decoder(AnswerBatch)
+
+
+def report_of(batch: bytes) -> ReportBatch:
+    """Raises ValueError for what is no report."""
+    if len(batch) > BATCH_MAX_BYTES:
+        raise ValueError(f"a letter of {len(batch)} bytes")
+    return _report.decode(batch)
+
+
+def answer_of(batch: bytes) -> AnswerBatch:
+    """Raises ValueError for what is no answer."""
+    if len(batch) > BATCH_MAX_BYTES:
+        raise ValueError(f"a letter of {len(batch)} bytes")
+    return _answer.decode(batch)

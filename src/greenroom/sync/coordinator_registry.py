@@ -1,0 +1,188 @@
+"""The coordinators of all rooms side by side: a data center's letter in, the answer out, and what must be written down before it goes.
+
+No clock, no network, no chance of its own: whoever holds office drives it, and so do the bench and the tests. Rows have names: `=` is
+when the newest row was written, `~` in which life of the server, `room` is a room's own row and `room|data center` that of one data
+center in it.
+
+What is read back may be older than what was written, when the server that keeps it lost its last moments. Then nothing is granted in a
+room before every data center has said what it holds. The same goes for a room of which nothing is remembered: it may be new, or
+everything may have been lost, and from here that looks the same.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from zlib import crc32
+
+import msgspec
+
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.memory import CenterRow, Mark, RoomRow, center_row, mark_of, recalled, room_row, worth_writing
+from greenroom.admission.forecast.forecast import THINK_MS
+from greenroom.model.room import Room
+from greenroom.sync.batch import AnswerBatch, encode, report_of
+
+CLOCK_ROW, LIFE_ROW = "=", "~"
+_clock = msgspec.msgpack.Decoder(int)
+_room_row = msgspec.msgpack.Decoder(RoomRow)
+_center_row = msgspec.msgpack.Decoder(CenterRow)
+
+
+DORMANT_MS = 3_600_000
+"""Rows of a room that nobody configures any more are kept so long: every session is over, every process has the same rooms by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dormant:
+    """What is remembered of a room that has no coordinator."""
+
+    since_ms: int
+    passed_ms: int
+    complete: bool
+    room: RoomRow
+    rows: Mapping[str, CenterRow]
+
+
+class CoordinatorRegistry:
+    """All rooms, by id. Times are the coordinator's own milliseconds."""
+
+    def __init__(self, getrandbits: Callable[[int], int]) -> None:
+        """`getrandbits(64)` gives 64 random bits."""
+        self.coordinators: dict[str, Coordinator] = {}
+        self.heard_ms: dict[str, int] = {}
+        """Data center -> when its newest letter came."""
+        self.now_ms = 0
+        self._getrandbits = getrandbits
+        self._life = encode("")
+        self._rooms: dict[str, Room] = {}
+        self._data_centers: tuple[str, ...] = ()
+        self._dormant: dict[str, Dormant] = {}
+        self._touched: dict[str, tuple[str, str]] = {}  # name of a row -> room id, data center or ''
+        self._writing: list[tuple[DataCenter, Mark]] = []
+        self._forgotten: dict[str, None] = {}
+
+    # -- what is written down ----------------------------------------------------------------------------------------------------
+
+    def recall(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> None:
+        """Takes over what somebody has written down; rooms come to life with `configure`. Raises ValueError for rows that are none."""
+        self._life = encode(life)
+        complete = rows.get(LIFE_ROW) == self._life
+        written_ms = _clock.decode(rows[CLOCK_ROW]) if CLOCK_ROW in rows else now_ms
+        self.now_ms = max(now_ms, written_ms)
+        ledgers: dict[str, dict[str, CenterRow]] = {}
+        for name, row in rows.items():
+            room_id, bar, data_center = name.partition("|")
+            if bar:
+                ledgers.setdefault(room_id, {})[data_center] = _center_row.decode(row)
+        for room_id in rows.keys() - {CLOCK_ROW, LIFE_ROW}:
+            if "|" not in room_id:
+                room = _room_row.decode(rows[room_id])
+                self._dormant[room_id] = Dormant(self.now_ms, self.now_ms - written_ms, complete, room, ledgers.get(room_id, {}))
+
+    def rows(self) -> dict[str, bytes]:
+        """What has changed since the last `written`: to be written down before an answer goes out."""
+        rows = {CLOCK_ROW: encode(self.now_ms), LIFE_ROW: self._life}
+        self._writing.clear()
+        for name, (room_id, data_center) in self._touched.items():
+            coordinator = self.coordinators.get(room_id)
+            if coordinator is None:
+                continue
+            if not data_center:
+                rows[name] = encode(room_row(coordinator))
+                continue
+            center = coordinator.data_centers.get(data_center)
+            if center is None:
+                self._forgotten[name] = None
+                continue
+            rows[name] = encode(center_row(center, coordinator.movers.on_the_way(data_center)))
+            self._writing.append((center, mark_of(center)))
+        return rows
+
+    def forgotten(self) -> list[str]:
+        """Names of rows that mean nothing any more."""
+        return list(self._forgotten)
+
+    def written(self) -> None:
+        """`rows` and `forgotten` are where nothing is lost."""
+        for center, mark in self._writing:
+            center.marked = mark
+        self._writing.clear()
+        self._touched.clear()
+        self._forgotten.clear()
+
+    # -- what operators change ---------------------------------------------------------------------------------------------------
+
+    def configure(self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int) -> None:
+        """The rooms and data centers there are from now on, with their settings."""
+        self.now_ms = max(self.now_ms, now_ms)
+        wanted, names = {room.id: room for room in rooms}, tuple(dict.fromkeys(data_centers))
+        moved = names != self._data_centers
+        self._data_centers = names
+        for room_id in self.coordinators.keys() - wanted.keys():
+            self._put_away(room_id)
+        for room_id, room in wanted.items():
+            coordinator = self.coordinators.get(room_id)
+            if coordinator is None:
+                coordinator = self.coordinators[room_id] = self._begin(room)
+                coordinator.forecaster.due_ms += crc32(room_id.encode()) % THINK_MS  # or all rooms would think at the same letter
+            elif moved:
+                coordinator.enlist(names, self.now_ms)
+            elif room == self._rooms[room_id]:
+                continue
+            coordinator.configure(room)
+            self._touch(room_id, coordinator)
+        self._rooms = wanted
+        self._forget_dormant()
+
+    def _begin(self, room: Room) -> Coordinator:
+        dormant = self._dormant.pop(room.id, None)
+        if dormant is None:
+            return Coordinator(self._data_centers, room, self.now_ms)
+        return recalled(
+            room, self._data_centers, dormant.room, dormant.rows, dormant.passed_ms, self.now_ms, dormant.complete
+        )  # fmt: skip
+
+    def _put_away(self, room_id: str) -> None:
+        """A room that is gone, or that this process has not heard of yet: its rows stay for a while."""
+        coordinator = self.coordinators.pop(room_id)
+        rows = {name: center_row(center, coordinator.movers.on_the_way(name)) for name, center in coordinator.data_centers.items()}
+        self._dormant[room_id] = Dormant(self.now_ms, 0, True, room_row(coordinator), rows)
+
+    def _forget_dormant(self) -> None:
+        for room_id, dormant in list(self._dormant.items()):
+            if not dormant.complete or self.now_ms - dormant.since_ms > DORMANT_MS:
+                del self._dormant[room_id]
+                for name in (room_id, *(f"{room_id}|{data_center}" for data_center in dormant.rows)):
+                    self._forgotten[name] = None
+
+    def _touch(self, room_id: str, coordinator: Coordinator) -> None:
+        """All rows of a room may have to be written."""
+        self._touched |= {f"{room_id}|{name}": (room_id, name) for name in coordinator.data_centers} | {room_id: (room_id, "")}
+        for name in self._touched:
+            self._forgotten.pop(name, None)
+
+    # -- what data centers say ---------------------------------------------------------------------------------------------------
+
+    def answer(self, data_center: str, batch: bytes, now_ms: int) -> bytes | None:
+        """The answer to a data center's letter; None when it is not on the list, or what it wrote is no report."""
+        if data_center not in self._data_centers:
+            return None
+        try:
+            report = report_of(batch)
+        except ValueError:
+            return None
+        self.now_ms = now_ms = max(self.now_ms, now_ms)
+        self.heard_ms[data_center] = now_ms
+        rooms = {}
+        for room_id, up in report.rooms.items():
+            coordinator = self.coordinators.get(room_id)
+            if coordinator is None or up.data_center != data_center:
+                continue
+            doubted = bool(coordinator.doubted)
+            rooms[room_id] = coordinator.sync(up, now_ms, self._getrandbits(64))
+            if doubted and not coordinator.doubted:  # a row that doubts more than is necessary does no harm
+                self._touched[room_id] = (room_id, "")
+            center = coordinator.data_centers[data_center]
+            if worth_writing(mark_of(center), center.marked):
+                self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
+        return encode(AnswerBatch(report.number, rooms))

@@ -1,0 +1,140 @@
+"""Holds the coordinator's office, while this process has it: collects letters, answers them, and has everything written down first.
+
+A term ends when another one has begun (the office refuses whatever is done in an old one), or when the office cannot be reached for
+long enough that another process will have taken it. Then everything here is thrown away: who holds office next goes on from what was
+written, and so does this process if it is its turn again.
+
+What was written is complete when it was written in this life of the server. After a restart or a failover newer rows may be missing.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from greenroom.errors import StorageFailed
+from greenroom.model.room import Room
+from greenroom.stores.redis.leader_lease import TERM_MS, LeaseTerm, RedisLeaderLease, SavedState
+from greenroom.sync.coordinator_registry import CoordinatorRegistry
+
+WAIT_S = 0.5
+"""A term is renewed at least this often: four times before it ends."""
+GIVE_UP_MS = 2 * TERM_MS
+RETRY_S = 0.1
+WORK_MS = 5
+"""Answers go out after this much work, and requests of visitors get their turn."""
+
+
+class LeaderLoop:
+    """At most one term at a time."""
+
+    def __init__(
+        self,
+        leader_lease: RedisLeaderLease,
+        rooms: Callable[[], Sequence[Room]],
+        data_centers: Callable[[], Sequence[str]],
+        getrandbits: Callable[[int], int],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        """`rooms` and `data_centers` give what is configured now: the same object as long as it is the same."""
+        self.term: LeaseTerm | None = None
+        self.registry: CoordinatorRegistry | None = None
+        self.answers = 0
+        """Since the start."""
+        self._leader_lease = leader_lease
+        self._rooms, self._data_centers = rooms, data_centers
+        self._getrandbits = getrandbits
+        self._on_error = on_error
+        self._seen: tuple[Sequence[Room], Sequence[str]] | None = None
+        self._ahead_ms = self._begun_ms = 0
+
+    async def serve(self, term: LeaseTerm) -> None:
+        """One term, to its end."""
+        self.term = term
+        try:
+            memory = await self._remembered(term)
+            if memory is not None:
+                self.registry = self._begin(memory)
+                await self._work(term, self.registry)
+        finally:
+            self.term = self.registry = None
+
+    def silent_s(self) -> dict[str, float]:
+        """As the coordinator: how long each data center has been silent, at most since the term began."""
+        registry = self.registry
+        if self.term is None or registry is None:
+            return {}
+        now_ms = self._now_ms()
+        return {name: max(0, now_ms - registry.heard_ms.get(name, self._begun_ms)) / 1000 for name in self._data_centers()}
+
+    async def resign(self) -> None:
+        """Ends the term, if there is one, so that another process can go on at once."""
+        if self.term:
+            term, self.term = self.term, None
+            try:
+                await self._leader_lease.resign(term)
+            except StorageFailed as error:
+                self._on_error(error)
+
+    def _now_ms(self) -> int:
+        """The coordinator's clock: steady during a term, and never behind what was written in earlier ones."""
+        return time.monotonic_ns() // 1_000_000 + self._ahead_ms
+
+    async def _remembered(self, term: LeaseTerm) -> SavedState | None:
+        until = time.monotonic() + TERM_MS / 1000
+        while time.monotonic() < until:
+            try:
+                return await self._leader_lease.remember(term)
+            except StorageFailed as error:
+                self._on_error(error)
+                await asyncio.sleep(RETRY_S)
+        return None
+
+    def _begin(self, memory: SavedState) -> CoordinatorRegistry:
+        registry = CoordinatorRegistry(self._getrandbits)
+        registry.recall(memory.rows, memory.now_ms, memory.life)
+        self._ahead_ms = registry.now_ms - time.monotonic_ns() // 1_000_000
+        self._begun_ms = registry.now_ms
+        self._seen = None
+        return registry
+
+    async def _work(self, term: LeaseTerm, registry: CoordinatorRegistry) -> None:
+        reached, wait_s = time.monotonic(), 0.0  # reports may have been brought before we came
+        while self.term is term:
+            try:
+                batches = await self._leader_lease.collect(term, wait_s)
+                if batches is None or not await self._answer(term, registry, batches):
+                    return
+                reached, wait_s = time.monotonic(), WAIT_S
+            except StorageFailed as error:
+                self._on_error(error)
+                if (time.monotonic() - reached) * 1000 > GIVE_UP_MS:
+                    return
+                await asyncio.sleep(RETRY_S)
+
+    async def _answer(self, term: LeaseTerm, registry: CoordinatorRegistry, batches: list[tuple[str, bytes]]) -> bool:
+        """False when the term is over. Renews it, even when there is nothing to answer."""
+        self._configure(registry)
+        answers: list[tuple[str, bytes]] = []
+        began = time.monotonic()
+        for data_center, batch in batches:
+            answer = registry.answer(data_center, batch, self._now_ms())
+            if answer is not None:
+                answers.append((data_center, answer))
+            if (time.monotonic() - began) * 1000 > WORK_MS:
+                if not await self._commit(term, registry, answers):
+                    return False
+                answers, began = [], time.monotonic()
+        return await self._commit(term, registry, answers)
+
+    def _configure(self, registry: CoordinatorRegistry) -> None:
+        rooms, data_centers = self._rooms(), self._data_centers()
+        if self._seen is None or self._seen[0] is not rooms or self._seen[1] is not data_centers:
+            registry.configure(rooms, data_centers, self._now_ms())
+            self._seen = rooms, data_centers
+
+    async def _commit(self, term: LeaseTerm, registry: CoordinatorRegistry, answers: list[tuple[str, bytes]]) -> bool:
+        if not await self._leader_lease.commit(term, registry.rows(), registry.forgotten(), answers):
+            return False
+        registry.written()
+        self.answers += len(answers)
+        return True

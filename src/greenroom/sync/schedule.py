@@ -1,0 +1,85 @@
+"""When which room of a data center is due for its next sync, and how many letters that makes.
+
+A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second come there or are let in. Rooms are
+due in slots of a quarter of a second that all rooms of a data center share, so that many rooms make few letters; each data center
+begins its slots at a moment of its own, so that they do not all write at once. A wish (a lease ran dry) is due at once.
+"""
+
+from collections.abc import Iterable
+
+from greenroom.admission.messages.sync import SyncUp
+
+SLOT_MS = 250
+SLOTS_MOST = 6
+LETTERS_PER_S = 4.5
+BURST_MS = 500
+"""Letters may be this much ahead of their pace: a wish need not wait because a letter has just gone."""
+PACE_MS = 2_000
+"""Over how long admissions a second are averaged."""
+
+
+class SyncSchedule:
+    """The slots of one data center. Times are milliseconds of any clock that does not run backwards."""
+
+    def __init__(self, phase_ms: int) -> None:
+        """`phase_ms`: when its slots begin, 0 to 1499."""
+        self._phase_ms = phase_ms
+        self._every: dict[str, int] = {}  # room -> slots from one sync to the next: 1, 2, 3 or 6
+        self._last: dict[str, int] = {}  # room -> slot of its newest sync
+        self._wants: dict[str, int] = {}
+        self._entries: dict[str, tuple[int, int, float]] = {}  # room -> admissions so far, when, and how many a second of late
+        self._paid_ms = float("-inf")
+
+    def due(self, now_ms: int, room_ids: Iterable[str]) -> dict[str, int]:
+        """Room -> permits wished for, of all that are due now; they count as synced. Empty when it is too early for a letter."""
+        if now_ms < self._paid_ms:
+            return {}
+        slot = self._slot(now_ms)
+        last, every = self._last, self._every
+        wants = self._wants
+        due = {}
+        for room_id in room_ids:
+            if room_id in wants or slot >= _next(last.get(room_id, -SLOTS_MOST), every.get(room_id, 1)):
+                due[room_id] = wants.get(room_id, 0)
+                last[room_id] = slot
+        self._wants = {}
+        if due:
+            self._paid_ms = max(self._paid_ms, now_ms - BURST_MS) + 1000 / LETTERS_PER_S
+        return due
+
+    def wish(self, room_id: str, want: int) -> None:
+        """Some visitor waits for a permit: the room is due at once."""
+        self._wants[room_id] = max(self._wants.get(room_id, 0), want)
+
+    def told(self, room_id: str, up: SyncUp, now_ms: int) -> None:
+        """How busy a room is, by its newest report."""
+        admitted, then_ms, per_s = self._entries.get(room_id, (up.admitted, now_ms, 0.0))
+        passed_ms = now_ms - then_ms
+        if passed_ms > 0:
+            newer = max(0, up.admitted - admitted) * 1000 / passed_ms
+            per_s += (newer - per_s) * passed_ms / (passed_ms + PACE_MS)
+        self._entries[room_id] = up.admitted, now_ms, per_s
+        rate = max(up.arrivals_per_s, per_s)
+        slots = 500 / SLOT_MS / rate if rate > 0 else SLOTS_MOST
+        self._every[room_id] = 1 if slots < 2 else 2 if slots < 3 else 3 if slots < SLOTS_MOST else SLOTS_MOST
+
+    def keep(self, room_ids: Iterable[str]) -> None:
+        """Forgets all other rooms."""
+        wanted = set(room_ids)
+        for known in (self._every, self._last, self._wants, self._entries):
+            for room_id in known.keys() - wanted:
+                known.pop(room_id)
+
+    def rest_ms(self, now_ms: int, room_ids: Iterable[str]) -> int:
+        """How long nothing is due: 0 or more."""
+        slot = min((_next(self._last.get(one, -SLOTS_MOST), self._every.get(one, 1)) for one in room_ids), default=self._slot(now_ms) + 1)
+        due_ms = 0.0 if self._wants else slot * SLOT_MS + self._phase_ms
+        return max(0, int(max(due_ms, self._paid_ms) - now_ms) + 1)
+
+    def _slot(self, now_ms: int) -> int:
+        return (now_ms - self._phase_ms) // SLOT_MS
+
+
+def _next(last: int, every: int) -> int:
+    """The first slot after `last` in which a room with this many slots between syncs is due: all such rooms in the same one."""
+    return (last // every + 1) * every

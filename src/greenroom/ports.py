@@ -6,6 +6,7 @@ from typing import Protocol
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.core.draw import Draw
 from greenroom.errors import StorageFailed
+from greenroom.model.alert import Alert
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
@@ -137,3 +138,14 @@ class ConfigStore(Protocol):
 
     def close(self) -> None:
         """Gives connections back; nothing may be called after it."""
+
+
+class AlertSink(Protocol):
+    """Where sources of alerts put them, to be delivered to everyone whose policy asks for them."""
+
+    def put(self, alerts: Sequence[Alert]) -> None:
+        """Keeps all of them or none; when it returns, they survive kill -9 and will be delivered at least once.
+
+        An alert that was put before (`Alert.identity`) is ignored. Blocks on the configuration store: call it in a thread.
+        Raises StorageFailed, having kept nothing.
+        """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "greenroom"
-PURE_ROOMS = ("errors", "model", "core", "admission", "analytics", "simulator")
+PURE_ROOMS = ("errors", "model", "core", "admission", "alerting", "analytics", "simulator")
 
 # What may be imported is written down, so that nothing impure gets in by not being thought of.
 STANDARD = frozenset(

@@ -1,0 +1,76 @@
+"""Who probes: agents by region, which of them are lost, and which three of a region a check is given to."""
+
+import hashlib
+from collections.abc import Mapping
+
+import msgspec
+
+from greenroom.model.health_check import REGIONS, HealthCheck
+
+AGENTS_PER_REGION = 3
+"""Agents of a region that probe one check, as published."""
+
+MISSED_REPORTS = 3
+"""Reports that an agent may miss before it counts as lost."""
+
+FORGOTTEN_MS = 24 * 3_600_000
+"""After a day of silence an agent is forgotten: until then its region waits for it, so that a loss cannot shift a majority."""
+
+LOCAL = "local"
+"""The name of the agent inside greenroom itself."""
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """One agent. `region` is empty for the agent inside greenroom, unless the operator says where it is."""
+
+    name: str
+    region: str
+    heard_ms: int
+    report_every_ms: int
+
+    def lost(self, now_ms: int) -> bool:
+        """Whether its last reports are missing."""
+        return now_ms - self.heard_ms > MISSED_REPORTS * self.report_every_ms
+
+
+Roster = Mapping[str, Agent]
+
+
+def lost_agents(roster: Roster, now_ms: int) -> frozenset[str]:
+    """The names of all agents that are not heard of any more."""
+    return frozenset(name for name, agent in roster.items() if agent.lost(now_ms))
+
+
+def remembered(roster: Roster, now_ms: int) -> dict[str, Agent]:
+    """The roster without agents that have been silent for a day."""
+    return {name: agent for name, agent in roster.items() if now_ms - agent.heard_ms <= FORGOTTEN_MS}
+
+
+def asked(check: HealthCheck, roster: Roster, now_ms: int) -> dict[str, tuple[str, ...]]:
+    """Region -> the agents that probe this check. Chosen regions without any agent are left out.
+
+    A check without chosen regions is probed by greenroom itself where it has an agent of its own, else from the first region with
+    agents. If no chosen region has agents, all of them collapse into greenroom's own agent. Empty when there is no agent at all.
+    """
+    by_region: dict[str, list[Agent]] = {}
+    for agent in roster.values():
+        by_region.setdefault(agent.region, []).append(agent)
+    own = roster.get(LOCAL)
+    chosen = [region for region in check.regions if region in by_region]
+    if not chosen and own:
+        return {own.region: (own.name,)}
+    if not chosen and not check.regions:
+        chosen = [region for region in REGIONS if region in by_region][:1]
+    return {region: _three(check.id, by_region[region], now_ms) for region in chosen}
+
+
+def _three(check_id: str, agents: list[Agent], now_ms: int) -> tuple[str, ...]:
+    """Three at most, living ones first. Every check has an order of its own, so that many agents share the work."""
+    if len(agents) <= AGENTS_PER_REGION:
+        return tuple(sorted(agent.name for agent in agents))
+    ordered = sorted(agents, key=lambda agent: (agent.lost(now_ms), _rank(check_id, agent.name)))
+    return tuple(sorted(agent.name for agent in ordered[:AGENTS_PER_REGION]))
+
+
+def _rank(check_id: str, agent: str) -> bytes:
+    return hashlib.blake2b(f"{check_id}/{agent}".encode(), digest_size=8).digest()

@@ -1,0 +1,176 @@
+"""The connections of a probe: guarded addresses, the server name as the check wants it, and the time of the first byte.
+
+httpcore asks this backend for its connections. It connects only to addresses that the outbound guard allowed a moment ago, and nothing is
+resolved a second time.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from ssl import SSLContext
+from typing import Any
+
+import httpcore
+
+from greenroom.health.tls import TlsContexts, is_address, require_name
+from greenroom.outbound import Guard, OutboundPolicy, OutboundRefused, Resolve
+
+RESOLVERS = 32
+"""Names that are resolved at once. A resolver that hangs takes one of these threads and none of anyone else's."""
+
+NEVER = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "100.100.100.200/32", "0.0.0.0/8", "224.0.0.0/4", "ff00::/8", "::/128")
+"""Networks that no setting allows: link-local addresses and the metadata services of clouds, and what is no single machine."""
+
+PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1/128", "fc00::/7")
+"""Networks in which an operator's own servers usually are; a setting takes them away."""
+
+ADDRESSES_TRIED = 3
+"""Addresses of one name that are tried, one after the other, within the time of one try."""
+
+
+def probe_policy(*, private: bool = True) -> OutboundPolicy:
+    """What probes may connect to: every port of every public address, and of private ones unless they are forbidden."""
+    return OutboundPolicy(ports=(), allowed=PRIVATE if private else (), denied=NEVER)
+
+
+def threaded_resolver() -> Resolve:
+    """What this machine says about a name, asked in threads of its own."""
+    pool = ThreadPoolExecutor(RESOLVERS, "probe-names")
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        found = await asyncio.get_running_loop().run_in_executor(pool, _look_up, host, port)
+        return list(dict.fromkeys(str(sockaddr[0]) for _, _, _, _, sockaddr in found))
+
+    return resolve
+
+
+def _look_up(host: str, port: int) -> list[Any]:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+class ProbeGuard(Guard):
+    """The guard, which also knows where greenroom itself listens: a check on a waiting room would count itself as its visitor."""
+
+    def __init__(self, policy: OutboundPolicy, resolve: Resolve, own: Callable[[], Collection[tuple[str, int]]] = tuple) -> None:
+        """`own` gives the addresses and ports of greenroom's listeners."""
+        super().__init__(policy, resolve)
+        self._own = own
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """As `Guard.addresses`; raises OutboundRefused when it is a listener of greenroom."""
+        found = await super().addresses(host, port)
+        own = {(address, number) for address, number in self._own() if number == port}
+        if any((address, port) in own or (("0.0.0.0", port) in own and address.startswith("127.")) for address in found):  # noqa: S104
+            raise OutboundRefused(f"{host}:{port} is a listener of greenroom itself")
+        return found
+
+
+@dataclass(slots=True)
+class Course:
+    """How far one try has come; `now` is the event loop's clock in seconds."""
+
+    now: Callable[[], float]
+    phase: str = "dns"
+    address: str = ""
+    tcp_ms: float = 0.0
+    tls_ms: float = 0.0
+    ready: float = 0.0  # when the connection could take a request
+    first: float = 0.0  # when the first byte came
+    marks: dict[str, float] = field(default_factory=dict)
+
+    async def trace(self, event: str, _facts: Any) -> None:
+        """What httpcore tells while it works (its `trace` extension)."""
+        at = self.now()
+        self.marks[event] = at
+        if event == "connection.connect_tcp.started":
+            self.phase = "tcp"
+        elif event == "connection.connect_tcp.complete":
+            self.tcp_ms, self.phase, self.ready = self._since("connection.connect_tcp.started", at), "http", at
+        elif event == "connection.start_tls.complete":
+            self.tls_ms, self.ready = self._since("connection.start_tls.started", at), at
+
+    def _since(self, event: str, at: float) -> float:
+        return (at - self.marks[event]) * 1000
+
+
+class ProbeNetwork(httpcore.AsyncNetworkBackend):
+    """Connects to one of these addresses. `name` is what the certificate must be for, `sent` the name that is sent, or empty for none."""
+
+    def __init__(self, addresses: Sequence[str], course: Course, *, name: str = "", sent: str = "", tls: TlsContexts | None = None) -> None:
+        self._addresses = addresses[:ADDRESSES_TRIED]
+        self._course = course
+        self._name, self._sent, self._tls = name, sent, tls
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """The first address that accepts. `host` is only a name here: the addresses are known."""
+        del host, local_address, socket_options
+        share = timeout / len(self._addresses) if timeout else None
+        for address in self._addresses[:-1]:
+            try:
+                return await self._connected(address, port, share)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._connected(self._addresses[-1], port, share)
+
+    async def _connected(self, address: str, port: int, timeout: float | None) -> httpcore.AsyncNetworkStream:
+        self._course.address = address
+        stream = await self._network.connect_tcp(address, port, timeout)
+        return ProbeStream(stream, self)
+
+    async def secured(self, stream: httpcore.AsyncNetworkStream) -> httpcore.AsyncNetworkStream:
+        """TLS over a connection, for as long as the try lasts."""
+        if self._tls is None:
+            raise OutboundRefused("this connection is not meant for TLS")
+        if self._name and not self._sent and not is_address(self._name):
+            secured = await stream.start_tls(self._tls.unnamed, None)
+            require_name(secured.get_extra_info("ssl_object").getpeercert(), self._name)
+        elif self._name:
+            secured = await stream.start_tls(self._tls.named, self._sent or self._name)
+        else:
+            secured = await stream.start_tls(self._tls.unchecked, self._sent or None)
+        return ProbeStream(secured, self)
+
+    def read_one(self) -> None:
+        """The first byte has come."""
+        self._course.first = self._course.first or self._course.now()
+
+
+class ProbeStream(httpcore.AsyncNetworkStream):
+    """One connection; notes its first byte."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, network: ProbeNetwork) -> None:
+        self._stream = stream
+        self._network = network
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """As httpcore has it."""
+        data = await self._stream.read(max_bytes, timeout)
+        self._network.read_one()
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """As httpcore has it."""
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        """As httpcore has it."""
+        await self._stream.aclose()
+
+    async def start_tls(self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None) -> Any:
+        """As the check wants it, whatever httpcore would do by itself."""
+        del ssl_context, server_hostname, timeout
+        return await self._network.secured(self._stream)
+
+    def get_extra_info(self, info: str) -> Any:
+        """As httpcore has it."""
+        return self._stream.get_extra_info(info)

@@ -1,0 +1,191 @@
+"""One probe of a health check: connect, perhaps ask, and judge the answer.
+
+A probe has a number of tries. Each has the whole `timeout` of the check, from the name to the end of the body; the next one begins at once,
+and only after a timeout. An answer is judged by its code, then by the first 10 KB of its body.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from urllib.parse import urljoin
+
+import httpcore
+import msgspec
+
+from greenroom.health.network import Course, ProbeNetwork
+from greenroom.health.reasons import reason_of
+from greenroom.health.tls import TlsContexts, is_address
+from greenroom.model.health_check import BODY_READ, HealthCheck, HttpCheck
+from greenroom.model.probe import TIMEOUTS, ProbeResult, Reason
+from greenroom.outbound import Guard, OutboundRefused, Target, read_target
+
+REDIRECTS_MAX = 5
+"""Redirects that are followed; a browser gives up after twenty, a health check should lead to its page."""
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+USER_AGENT = "Mozilla/5.0 (compatible; greenroom-health-check/{version}; health-check-id: {id})"
+ID_SHOWN = 16
+"""Characters of the id in the User-Agent, as published."""
+
+_VERSION = version("greenroom")
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What every probe of an agent uses."""
+
+    guard: Guard
+    tls: TlsContexts
+
+
+async def probe(check: HealthCheck, equipment: Equipment) -> ProbeResult:
+    """One probe with all its tries. Never raises but when it is cancelled."""
+    tries = 1
+    while (result := await _try(check, equipment)).reason in TIMEOUTS and tries <= check.retries:
+        tries += 1
+    return msgspec.structs.replace(result, tries=tries)
+
+
+async def _try(check: HealthCheck, equipment: Equipment) -> ProbeResult:
+    course = Course(asyncio.get_running_loop().time)
+    code, reason = 0, ""
+    try:
+        async with asyncio.timeout(check.timeout):
+            code, reason = await PROBES[check.type](check, equipment, course)
+    except Exception as error:  # what a server makes the libraries raise is a failure of the probe, not of greenroom
+        reason = _reason(check, course, error)
+    return _result(course, code, str(reason))
+
+
+_LATE = {"dns": Reason.UNKNOWN_HOST, "tcp": Reason.TCP_TIMEOUT, "http": Reason.HTTP_TIMEOUT}
+
+
+def _reason(check: HealthCheck, course: Course, error: Exception) -> Reason:
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return _LATE[course.phase]
+    if isinstance(error, OutboundRefused) and course.phase == "dns" and not is_address(check.address):
+        return Reason.RESTRICTED  # a name that leads to a forbidden address, other than a forbidden address that was written down
+    return reason_of(error)
+
+
+def _result(course: Course, code: int, reason: str) -> ProbeResult:
+    ttfb = (course.first - course.ready) * 1000 if course.first else 0.0
+    end = course.marks.get("end", course.first)
+    return ProbeResult(
+        reason=reason,
+        code=code,
+        address=course.address,
+        tcp_ms=round(course.tcp_ms, 2),
+        tls_ms=round(course.tls_ms, 2),
+        ttfb_ms=round(ttfb, 2),
+        rtt_ms=round((end - course.ready) * 1000, 2) if end else 0.0,
+    )
+
+
+async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
+    """Whether a connection can be made; it is closed at once."""
+    addresses = await equipment.guard.addresses(check.address.lower(), check.port)
+    await course.trace("connection.connect_tcp.started", None)
+    stream = await ProbeNetwork(addresses, course).connect_tcp(check.address, check.port, check.timeout)
+    await course.trace("connection.connect_tcp.complete", None)
+    await stream.aclose()
+    return 0, ""
+
+
+async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
+    """The answer to one request, or to the last one of a chain of redirects: (code, reason or empty)."""
+    config = check.http_config or HttpCheck()
+    target = Target(check.type.lower(), check.address.lower(), check.port, config.path)
+    for _ in range(REDIRECTS_MAX + 1):
+        status, headers, body = await _asked(check, config, equipment, course, target)
+        where = headers.get("location")
+        if not (config.follow_redirects and status in REDIRECTS and where):
+            return status, judged(config, status, body)
+        target = _following(check, config, target, where)
+        course.phase = "dns"
+    raise OutboundRefused(f"more than {REDIRECTS_MAX} redirects")
+
+
+def _following(check: HealthCheck, config: HttpCheck, before: Target, where: str) -> Target:
+    """Where a redirect leads. The host of the Host header is the checked server itself: its public address may be someone else's."""
+    found = read_target(urljoin(before.url, where))
+    return replace(found, host=check.address.lower()) if found.host == _own_host(config) else found
+
+
+async def _asked(
+    check: HealthCheck, config: HttpCheck, equipment: Equipment, course: Course, target: Target
+) -> tuple[int, Mapping[str, str], bytes]:
+    same_host = target.host == check.address.lower() and (target.scheme == "https" or check.type == "HTTP")
+    addresses = await equipment.guard.check(target)
+    sent, name = _names(config, target, same_host=same_host)
+    network = ProbeNetwork(addresses, course, name=name, sent=sent, tls=equipment.tls)
+    url = httpcore.URL(scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode())
+    course.first = 0.0
+    async with httpcore.AsyncHTTPConnection(url.origin, ssl_context=equipment.tls.named, network_backend=network) as connection:
+        request = httpcore.Request(
+            config.method,
+            url,
+            headers=_headers(check, config, target, same_host=same_host),
+            extensions={"trace": course.trace, "timeout": {"connect": float(check.timeout)}},
+        )
+        response = await connection.handle_async_request(request)
+        try:
+            body = await _beginning(response)
+        finally:
+            await response.aclose()
+    course.marks["end"] = course.now()
+    return response.status, {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}, body
+
+
+def _names(config: HttpCheck, target: Target, *, same_host: bool) -> tuple[str, str]:
+    """(name that TLS sends, name that the certificate must be for); a name is sent only when there is a Host header, as published."""
+    host = _own_host(config) if same_host else target.host
+    sent = "" if is_address(host) else host
+    return sent, "" if config.allow_insecure else host or target.host
+
+
+def _own_host(config: HttpCheck) -> str:
+    """The Host header of the check without its port; empty when there is none."""
+    authority = config.header_value("host").lower()
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0]
+    return authority.partition(":")[0]
+
+
+def _headers(check: HealthCheck, config: HttpCheck, target: Target, *, same_host: bool) -> list[tuple[str, str]]:
+    """Headers of the check are for its own host: they may hold secrets, and a redirect may lead anywhere."""
+    own = {name: values for name, values in (config.header or {}).items() if same_host}
+    given = {name.lower() for name in own}
+    fixed = [("Host", target.authority), ("User-Agent", USER_AGENT.format(version=_VERSION, id=check.id[:ID_SHOWN])), ("Accept", "*/*")]
+    found = [pair for pair in fixed if pair[0].lower() not in given]
+    found += [(name, value) for name, values in own.items() for value in values]
+    return [*found, ("Connection", "close")]
+
+
+async def _beginning(response: httpcore.Response) -> bytes:
+    body = b""
+    async for part in response.aiter_stream():
+        body += part
+        if len(body) >= BODY_READ:
+            break
+    return body[:BODY_READ]
+
+
+def judged(config: HttpCheck, status: int, body: bytes) -> str:
+    """Why an answer is not good; empty when it is. The body is compared as UTF-8, capitals or not."""
+    code = str(status)
+    if not any(code == wanted or (wanted[1:].lower() == "xx" and code[0] == wanted[0]) for wanted in config.expected_codes):
+        return Reason.CODE
+    if config.expected_body and config.expected_body.casefold() not in body.decode("utf-8", "replace").casefold():
+        return Reason.BODY
+    return ""
+
+
+PROBES: Mapping[str, Callable[[HealthCheck, Equipment, Course], Awaitable[tuple[int, str]]]] = {
+    "HTTP": probe_http,
+    "HTTPS": probe_http,
+    "TCP": probe_tcp,
+}
+"""What a probe of each type does: (code of the answer or 0, reason or empty); it may raise anything."""

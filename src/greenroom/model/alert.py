@@ -1,0 +1,68 @@
+"""One thing that operators may want to be told about, as its source raises it; who is told, and how, is for `notify` to decide."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.zone import ACCOUNT_ID
+
+AlertState = Literal["start", "end", "none"]
+"""Whether an incident begins, ends, or the alert stands for itself."""
+
+STATES: tuple[AlertState, ...] = ("start", "end", "none")
+
+TEXT_MAX = 2_000
+"""Characters of the text: chat services cut longer messages."""
+
+ID_MAX = 200
+"""Characters of a correlation id, and of the id and the name of a subject."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One alert. Making one with anything wrong raises InvalidConfig with every problem.
+
+    The start and the end of one incident share a `correlation_id`, and no other incident may use it. Two alerts of the same
+    type, correlation id and state are the same alert told twice: the second one is ignored. So a source that cannot know whether its alert
+    was kept raises it again under the same correlation id.
+    """
+
+    type: str
+    """Name of a row of the table of alert types (`notify.alerts.ALERTS`)."""
+    time_ms: int
+    correlation_id: str
+    text: str
+    """What happened, in one or two sentences that need nothing else to be understood."""
+    state: AlertState = "none"
+    account_id: str = ACCOUNT_ID
+    zone_id: str = ""
+    """Empty: it does not belong to one zone."""
+    subject_id: str = ""
+    """Id of the room, the health check or the data center it is about; empty when it is about the installation."""
+    subject_name: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """Facts for programs, as JSON values; each alert type says which ones. Never a secret."""
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, f"must be 1 to {most} characters, not {len(getattr(self, name))}")
+            for name, most in (("type", ID_MAX), ("correlation_id", ID_MAX), ("text", TEXT_MAX))
+            if not 1 <= len(getattr(self, name)) <= most
+        ]
+        problems += [
+            Problem(name, f"must be at most {ID_MAX} characters, not {len(getattr(self, name))}")
+            for name in ("account_id", "zone_id", "subject_id", "subject_name")
+            if len(getattr(self, name)) > ID_MAX
+        ]
+        if self.state not in STATES:
+            problems.append(Problem("state", f"must be one of {', '.join(STATES)}, not {self.state!r}"))
+        if self.time_ms < 0:
+            problems.append(Problem("time_ms", f"must be at least 0, not {self.time_ms}"))
+        if problems:
+            raise InvalidConfig(problems)
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Equal for two alerts exactly when the second one is a repetition of the first."""
+        return (self.type, self.correlation_id, self.state)

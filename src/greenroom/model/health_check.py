@@ -1,0 +1,241 @@
+"""A health check as an operator writes it down: which address is asked, how often, from where, and what a good answer is.
+
+Names and defaults are those of the published API. There, 0 means "the default" in every number; `effective` puts the default in its
+place, so a record holds (and the API answers) the values that count.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from ipaddress import ip_address
+from typing import Any
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import SPEC, check_value, plain_type, spec, specs
+
+TYPES = ("HTTP", "HTTPS", "TCP")
+REGIONS = ("WNAM", "ENAM", "WEU", "EEU", "NSAM", "SSAM", "OC", "ME", "NAF", "SAF", "IN", "SEAS", "NEAS")
+ALL_REGIONS = "ALL_REGIONS"
+STATUSES = ("unknown", "healthy", "unhealthy", "suspended")
+
+CHECKS_MAX = 10_000
+"""Health checks of an installation: as many as one process can run every minute without falling behind (`bench/health_checks.py`)."""
+
+CODES_MAX = 20
+HEADERS_MAX = 20
+"""Names of headers, and values of one name: together with HEADER_VALUE_MAX they keep a request below 64 KB for most servers."""
+HEADER_VALUE_MAX = 2_048
+BODY_READ = 10_240
+"""Bytes of a body that are read; the published 10 KB."""
+
+PORTS = {"HTTP": 80, "HTTPS": 443, "TCP": 80}
+"""The port that 0 means."""
+
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_ADDRESS = re.compile(rf"(?=.{{1,253}}\.?$){_LABEL}(?:\.{_LABEL})*\.?")
+_CODE = re.compile(r"[1-5](?:[0-9]{2}|[xX]{2})")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
+_PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
+NOT_TO_BE_SET = frozenset("user-agent connection content-length transfer-encoding upgrade keep-alive te trailer expect".split())
+"""Headers that the probe sets itself or that would change how the message is framed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpCheck:
+    """What is asked over HTTP or HTTPS, and which answer is a good one."""
+
+    method: str = spec("method of the request", "GET", choices=("GET", "HEAD"))
+    path: str = spec("path that is asked for, with its query", "/", low=1, high=2_048)
+    port: int = spec("port; 0 = 80 for HTTP, 443 for HTTPS", 0, low=0, high=65_535)
+    expected_codes: tuple[str, ...] = spec("good status codes: `200`, or `2xx` for a whole class", ("200",), low=1, high=CODES_MAX)
+    expected_body: str = spec("text that must occur in the first 10 KB of the body, capitals or not", "", high=BODY_READ)
+    follow_redirects: bool = spec("follow redirects and judge the last answer", False)
+    allow_insecure: bool = spec("accept any certificate", False)
+    header: dict[str, tuple[str, ...]] | None = spec(
+        "headers to send, name -> list of values; `Host` also sets the server name of TLS", None, nullable=True, high=HEADERS_MAX
+    )
+
+    def header_value(self, name: str) -> str:
+        """The first value of a header in any spelling, or empty."""
+        for key, values in (self.header or {}).items():
+            if key.lower() == name.lower() and values:
+                return values[0]
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpCheck:
+    """What is tried over TCP."""
+
+    method: str = spec("what counts as success", "connection_established", choices=("connection_established",))
+    port: int = spec("port; 0 = 80", 0, low=0, high=65_535)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheck:
+    """One health check. Making one with anything wrong raises InvalidConfig with every problem.
+
+    Holds effective values only: see `effective`. `check_regions` None means one region, chosen by greenroom.
+    """
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    name: str = spec("name, unique in the zone", pattern=r"[A-Za-z0-9_-]+", low=1, high=200, example="origin")
+    address: str = spec("host name or IP address of the server that is checked", low=1, high=254, example="origin.example.com")
+    description: str = spec("a note for operators", "", high=10_000)
+    type: str = spec("protocol of the check", "HTTP", choices=TYPES)
+    interval: int = spec("time between two probes of one agent; 0 = the default", 60, unit="seconds", low=1, high=3_600)
+    timeout: int = spec("how long one try may take; 0 = the default", 5, unit="seconds", low=1, high=60)
+    retries: int = spec("further tries at once after a timeout, and after nothing else; 0 = the default", 2, low=1, high=5)
+    consecutive_fails: int = spec("failed probes of an agent in a row before it says unhealthy; 0 = the default", 1, low=1, high=20)
+    consecutive_successes: int = spec("good probes of an agent in a row before it says healthy; 0 = the default", 1, low=1, high=20)
+    suspended: bool = spec("send no probes", False)
+    check_regions: tuple[str, ...] | None = spec(
+        "regions to probe from; null = one, chosen by greenroom; `ALL_REGIONS` = all", None, nullable=True, low=1, high=len(REGIONS) + 1
+    )
+    http_config: HttpCheck | None = spec("what is asked over HTTP and HTTPS", None, nullable=True)
+    tcp_config: TcpCheck | None = spec("what is tried over TCP", None, nullable=True)
+
+    def __post_init__(self) -> None:
+        problems = health_check_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        if problems:
+            raise InvalidConfig(problems)
+
+    @property
+    def port(self) -> int:
+        """Where the check connects to."""
+        config = self.tcp_config if self.type == "TCP" else self.http_config
+        return (config.port if config else 0) or PORTS[self.type]
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The chosen regions, each once, in the order of REGIONS; empty when greenroom is to choose."""
+        chosen = self.check_regions or ()
+        return REGIONS if ALL_REGIONS in chosen else tuple(region for region in REGIONS if region in chosen)
+
+    @property
+    def probe_longest_ms(self) -> int:
+        """How long one probe may take with all its tries."""
+        return self.timeout * (1 + self.retries) * 1000
+
+
+ZERO_IS_DEFAULT = ("interval", "timeout", "retries", "consecutive_fails", "consecutive_successes")
+CONFIGS: Mapping[str, tuple[str, type]] = {
+    "HTTP": ("http_config", HttpCheck),
+    "HTTPS": ("http_config", HttpCheck),
+    "TCP": ("tcp_config", TcpCheck),
+}
+"""Which part of a check says what a probe of this type does."""
+
+
+def effective(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that count: zeros and missing parts filled in, the type in capitals. What has a wrong type stays as it is."""
+    found = dict(values)
+    defaults = {item.name: item.default for item in fields(HealthCheck)}
+    for name in ZERO_IS_DEFAULT:
+        if found.get(name) == 0 and not isinstance(found.get(name), bool):
+            found[name] = defaults[name]
+    if isinstance(found.get("type"), str):
+        found["type"] = found["type"].upper()
+    kind = found.get("type", "HTTP")
+    if kind in CONFIGS:
+        name, record = CONFIGS[kind]
+        if found.get(name) is None:
+            found[name] = record()
+    for name, record, port in (("http_config", HttpCheck, PORTS.get(str(kind), 80)), ("tcp_config", TcpCheck, PORTS["TCP"])):
+        config = found.get(name)
+        if isinstance(config, record) and getattr(config, "port", None) == 0:
+            found[name] = record(**{**{item.name: getattr(config, item.name) for item in fields(record)}, "port": port})
+    return found
+
+
+def health_check_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of one health check, each with its pointer; `pointer` ends with a dot."""
+    problems = _field_problems(HealthCheck, values, pointer)
+    wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
+    if "address" in values and "address" not in wrong and not _is_address(values["address"]):
+        allowed = "a host name or an IP address, without scheme, port or path"
+        problems.append(Problem(f"{pointer}address", f"must be {allowed}, not {values['address'][:60]!r}"))
+    if "check_regions" not in wrong:
+        problems += _region_problems(values.get("check_regions"), f"{pointer}check_regions")
+    if isinstance(config := values.get("http_config"), HttpCheck):
+        problems += _http_problems(config, f"{pointer}http_config.")
+    if isinstance(config := values.get("tcp_config"), TcpCheck):
+        problems += _field_problems(TcpCheck, _values(config), f"{pointer}tcp_config.")
+    return problems
+
+
+def _values(record: Any) -> dict[str, Any]:
+    return {item.name: getattr(record, item.name) for item in fields(record)}
+
+
+def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> list[Problem]:
+    problems = []
+    rules = specs(record)
+    for item in fields(record):
+        at = f"{pointer}{item.name}"
+        if item.name in values:
+            found = check_value(at, values[item.name], plain_type(item.type), item.metadata[SPEC])
+            problems += [found] if found else []
+        elif item.default is MISSING and item.default_factory is MISSING:
+            problems.append(Problem(at, f"is required: {rules[item.name].help}"))
+    return problems
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(ip_address(text)) or True
+    except ValueError:
+        return bool(_ADDRESS.fullmatch(text)) and not _looks_like_a_number(text)
+
+
+def _looks_like_a_number(name: str) -> bool:
+    """`127.1`, `0x7f.1` or `2130706433`: some resolvers read them as addresses, and no host name ends like that."""
+    last = name.rstrip(".").rpartition(".")[2].lower()
+    return last.isdigit() or bool(re.fullmatch(r"0x[0-9a-f]*", last))
+
+
+def _region_problems(chosen: Any, pointer: str) -> list[Problem]:
+    allowed = (*REGIONS, ALL_REGIONS)
+    return [
+        Problem(f"{pointer}[{index}]", f"must be one of {', '.join(allowed)}, not {str(region)[:40]!r}")
+        for index, region in enumerate(chosen or ())
+        if region not in allowed
+    ]
+
+
+def _http_problems(config: HttpCheck, pointer: str) -> list[Problem]:
+    problems = _field_problems(HttpCheck, _values(config), pointer)
+    wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
+    if "path" not in wrong and not _PATH.fullmatch(config.path):
+        problems.append(Problem(f"{pointer}path", "must begin with / and hold printable ASCII without blanks and # (percent-encode them)"))
+    if "expected_codes" not in wrong:
+        problems += [
+            Problem(
+                f"{pointer}expected_codes[{index}]", f"must be a status code such as 200 or a class such as 2xx, not {str(code)[:40]!r}"
+            )
+            for index, code in enumerate(config.expected_codes)
+            if not isinstance(code, str) or not _CODE.fullmatch(code)
+        ]
+    if config.expected_body and config.method == "HEAD":
+        problems.append(Problem(f"{pointer}expected_body", "must be empty when the method is HEAD: such an answer has no body"))
+    if "header" not in wrong:
+        for name, values in (config.header or {}).items():
+            problems += _header_problems(name, values, f"{pointer}header.{str(name)[:60]}")
+    return problems
+
+
+def _header_problems(name: Any, values: Any, pointer: str) -> list[Problem]:
+    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+        return [Problem(pointer, "must be the name of a header: letters, digits and -")]
+    if name.lower() in NOT_TO_BE_SET:
+        return [Problem(pointer, "is set by the probe itself and cannot be overridden")]
+    if not isinstance(values, tuple) or not 1 <= len(values) <= HEADERS_MAX:
+        return [Problem(pointer, f"must be a list of 1 to {HEADERS_MAX} values")]
+    if name.lower() == "host" and len(values) != 1:
+        return [Problem(pointer, "must have exactly one value")]
+    return [
+        Problem(f"{pointer}[{index}]", f"must be printable ASCII, at most {HEADER_VALUE_MAX} characters")
+        for index, value in enumerate(values)
+        if not isinstance(value, str) or len(value) > HEADER_VALUE_MAX or not _HEADER_VALUE.fullmatch(value)
+    ]

@@ -1,0 +1,183 @@
+"""Who is told about which alerts: policies, the webhooks and services they name, silences, and notes on incidents."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import check_value, plain_type, spec, specs
+
+EMAILS_MAX = 20
+"""Recipients of one policy, as published."""
+
+DESTINATIONS_MAX = 50
+"""Webhooks, or PagerDuty services, of one policy."""
+
+FILTERS_MAX = 44
+"""Filters of one policy: as many as are published."""
+
+FILTER_VALUES_MAX = 200
+"""Values of one filter: every alert is compared with all of them."""
+
+INTERVAL_MAX_MS = 7 * 86_400_000
+
+EMAIL = r"[^@\s,;<>\"()\[\]]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
+"""One address, without a display name; whether it exists is for its mail server to say."""
+
+SHORT_ID = r"[0-9A-Za-z_-]{1,64}"
+
+
+class _Checked:
+    """A record that refuses to be invalid, with every problem at once."""
+
+    def __post_init__(self) -> None:
+        problems = record_problems(type(self), {item.name: getattr(self, item.name) for item in fields(self)})  # type: ignore[arg-type]
+        if problems:
+            raise InvalidConfig(problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlertPolicy(_Checked):
+    """Which alerts of one type go to which destinations."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    name: str = spec("what it is called", example="The shop is down", low=1, high=200)
+    description: str = spec("a note for operators", "", high=2_000)
+    enabled: bool = spec("whether it counts", True)
+    alert_type: str = spec("type of alert, one of those that are available", example="health_check_status_notification", low=1, high=100)
+    alert_interval: str = spec(
+        "least time between two incidents of the same subject, such as 30m or 1h30m; empty: every incident is told",
+        "",
+        high=20,
+        pattern=r"([0-9]+(ms|s|m|h))*",
+        example="30m",
+    )
+    emails: tuple[str, ...] = spec("addresses that get an e-mail", (), high=EMAILS_MAX)
+    webhook_ids: tuple[str, ...] = spec("webhooks that are called", (), high=DESTINATIONS_MAX)
+    pagerduty_ids: tuple[str, ...] = spec("PagerDuty services that are told", (), high=DESTINATIONS_MAX)
+    filters: dict[str, tuple[str, ...]] = spec("name of a filter -> the values that pass it; a filter that is left out passes all", {})
+
+    @property
+    def interval_ms(self) -> int:
+        """The alert interval; 0 when there is none."""
+        return duration_ms(self.alert_interval) or 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Webhook(_Checked):
+    """A URL that is called. `url` and `secret` are never shown to anyone; `shown_url` is the URL without what is secret in it."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    name: str = spec("what it is called; every call carries it", low=1, high=200)
+    url: str = spec("where it is, `https://` or `http://`", example="https://hooks.example.com/alerts", low=1, high=2_048)
+    secret: str = spec("what proves to the receiver who calls; it is never shown again", "", high=1_000, pattern=r"[\x20-\x7e]*")
+    channel: str = spec("whose message format is used", "generic", low=1, high=40, pattern=r"[a-z0-9_]+")
+    shown_url: str = spec("the URL as it may be shown", "", high=2_048)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PagerdutyService(_Checked):
+    """A service of PagerDuty, by its Events API v2 routing key, which is never shown to anyone."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    name: str = spec("what it is called", low=1, high=200)
+    routing_key: str = spec("integration key of an Events API v2 integration", low=1, high=100, pattern=r"[0-9A-Za-z_-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Silence(_Checked):
+    """A time in which a policy sends nothing. Times are kept as they were written, and as Unix milliseconds."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    policy_id: str = spec("the policy that is silent; empty: all of them", "", high=64)
+    start_ms: int = spec("when it begins", unit="ms", low=0)
+    end_ms: int = spec("when it ends", unit="ms", low=0)
+    start_time: str = spec("when it begins, as it was written", "", high=40)
+    end_time: str = spec("when it ends, as it was written", "", high=40)
+
+    def covers(self, policy_id: str, now_ms: int) -> bool:
+        """Whether this policy sends nothing at this moment."""
+        return self.policy_id in ("", policy_id) and self.start_ms <= now_ms < self.end_ms
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncidentNote(_Checked):
+    """What an operator tells visitors of the status page, about an incident or by itself."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    incident: str = spec("correlation id of the incident it belongs to; empty: a message of its own", "", high=200)
+    title: str = spec("heading of a message of its own", "", high=200)
+    text: str = spec("plain text; blank lines separate paragraphs", low=1, high=10_000)
+    at_ms: int = spec("the time it is shown under", unit="ms", low=0)
+
+
+def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+    """Everything wrong with the fields of one of these records as plain values; `pointer` ends with a dot."""
+    rules = specs(record)
+    problems = []
+    for item in fields(record):
+        if item.name in values:
+            found = check_value(f"{pointer}{item.name}", values[item.name], plain_type(item.type), rules[item.name])
+            problems += [found] if found else []
+    wrong = {problem.pointer for problem in problems}
+    for name, check in _CHECKS.get(record, {}).items():
+        if name in values and f"{pointer}{name}" not in wrong:
+            problems += [Problem(f"{pointer}{found.pointer}", found.reason) for found in check(values)]
+    return problems
+
+
+def duration_ms(written: str) -> int | None:
+    """`1h30m` in milliseconds; None when it is not a duration of that form."""
+    if not re.fullmatch(r"([0-9]{1,9}(ms|s|m|h))+", written):
+        return None
+    units = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+    return sum(int(number) * units[unit] for number, unit in re.findall(r"([0-9]+)(ms|s|m|h)", written))
+
+
+Check = Callable[[Any], list[Problem]]
+
+
+def _each(name: str, values: Any, pattern: str, what: str) -> list[Problem]:
+    return [
+        Problem(f"{name}[{index}]", f"must be {what}, not {value!r:.60}")
+        for index, value in enumerate(values)
+        if not isinstance(value, str) or not re.fullmatch(pattern, value)
+    ]
+
+
+def _interval_problems(values: Mapping[str, Any]) -> list[Problem]:
+    written = values["alert_interval"]
+    found = duration_ms(written) if written else 0
+    if found is None or found > INTERVAL_MAX_MS:
+        return [Problem("alert_interval", f"must be a duration of at most 168h such as 30m or 1h30m, not {written!r:.60}")]
+    return []
+
+
+def _filter_problems(values: Mapping[str, Any]) -> list[Problem]:
+    filters = values["filters"]
+    problems = [Problem("filters", f"must be at most {FILTERS_MAX} filters, not {len(filters)}")] if len(filters) > FILTERS_MAX else []
+    for name, wanted in filters.items():
+        if not isinstance(wanted, (tuple, list)) or not all(isinstance(value, str) and len(value) <= 300 for value in wanted):
+            problems.append(Problem(f"filters.{name}", "must be a list of strings of at most 300 characters"))
+        elif len(wanted) > FILTER_VALUES_MAX:
+            problems.append(Problem(f"filters.{name}", f"must be at most {FILTER_VALUES_MAX} values, not {len(wanted)}"))
+    return problems
+
+
+def _silence_problems(values: Mapping[str, Any]) -> list[Problem]:
+    if values["end_ms"] <= values.get("start_ms", 0):
+        return [Problem("end_time", "must be later than start_time")]
+    return []
+
+
+_CHECKS: Mapping[type, Mapping[str, Check]] = {
+    AlertPolicy: {
+        "alert_interval": _interval_problems,
+        "emails": lambda values: _each("emails", values["emails"], EMAIL, "an e-mail address"),
+        "webhook_ids": lambda values: _each("webhook_ids", values["webhook_ids"], SHORT_ID, "an id"),
+        "pagerduty_ids": lambda values: _each("pagerduty_ids", values["pagerduty_ids"], SHORT_ID, "an id"),
+        "filters": _filter_problems,
+    },
+    Silence: {"end_ms": _silence_problems},
+}

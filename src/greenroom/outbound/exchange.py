@@ -1,0 +1,114 @@
+"""One HTTP request to an address that somebody wrote down: guarded, bounded in size and time, redirects only where they are wanted."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from urllib.parse import urljoin
+
+import httpcore
+
+from greenroom.outbound.guard import Guard, GuardedBackend, reason_of, tls_context
+from greenroom.outbound.policy import OutboundFailed, Target, read_target
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to send. Headers come besides Host, Content-Length, Accept-Encoding and User-Agent, which are set here."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long and how much. `total_s` is for everything together: names, connections, redirects and the whole body."""
+
+    total_s: float = 10.0
+    connect_s: float = 5.0
+    body_max: int = 65_536
+    """Bytes of the answer's body that are read; the rest is left unread."""
+    redirects: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. The body is as it came: never decompressed, so a compressed bomb stays as small as it was sent."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    url: str
+    truncated: bool = False
+
+
+USER_AGENT = "greenroom"
+
+
+async def exchange(guard: Guard, request: Request, limits: Limits, tls: ssl.SSLContext | None = None) -> Answer:
+    """Sends the request and follows as many redirects as the limits allow, each one judged like the first.
+
+    Raises OutboundRefused when the settings do not allow it, OutboundFailed when there is no usable answer.
+    """
+    target = read_target(request.url)
+    try:
+        async with asyncio.timeout(limits.total_s):
+            for _ in range(limits.redirects + 1):
+                await guard.check(target)
+                answer = await _once(guard, request, target, limits, tls or _tls())
+                where = answer.headers.get("location") if answer.status in REDIRECTS and limits.redirects else None
+                if where is None:
+                    return answer
+                following = read_target(urljoin(target.url, where))
+                request = _redirected(request, answer.status, target, following)
+                target = following
+    except (TimeoutError, OSError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+        raise OutboundFailed(reason_of(error)) from error
+    raise OutboundFailed(f"more than {limits.redirects} redirects")
+
+
+async def _once(guard: Guard, request: Request, target: Target, limits: Limits, tls: ssl.SSLContext) -> Answer:
+    fixed = [("Host", target.authority), ("User-Agent", USER_AGENT), ("Accept-Encoding", "identity"), ("Connection", "close")]
+    if request.body or request.method not in ("GET", "HEAD"):
+        fixed.append(("Content-Length", str(len(request.body))))
+    timeouts = {"connect": limits.connect_s, "read": limits.total_s, "write": limits.total_s, "pool": limits.total_s}
+    url = httpcore.URL(scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode())
+    async with (
+        httpcore.AsyncConnectionPool(ssl_context=tls, network_backend=GuardedBackend(guard)) as pool,
+        pool.stream(
+            request.method, url, headers=[*fixed, *request.headers], content=request.body, extensions={"timeout": timeouts}
+        ) as response,
+    ):
+        body, truncated = await _bounded(response, limits.body_max)
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    return Answer(response.status, headers, body, target.url, truncated)
+
+
+async def _bounded(response: httpcore.Response, most: int) -> tuple[bytes, bool]:
+    body = b""
+    async for part in response.aiter_stream():
+        body += part
+        if len(body) > most:
+            return body[:most], True
+    return body, False
+
+
+def _redirected(request: Request, status: int, before: Target, after: Target) -> Request:
+    """As browsers do it. What the first server was given in headers is not for another one."""
+    headers = request.headers
+    if (before.scheme, before.host, before.port) != (after.scheme, after.host, after.port):
+        headers = tuple(pair for pair in headers if pair[0].lower() in ("content-type", "accept"))
+    if status in (301, 302, 303) and request.method not in ("GET", "HEAD"):
+        headers = tuple(pair for pair in headers if pair[0].lower() != "content-type")
+        return replace(request, method="GET", body=b"", headers=headers)
+    return replace(request, headers=headers)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return tls_context()

@@ -1,0 +1,139 @@
+"""The guard where connections are made: a name is resolved, every address is judged, and the connection goes to a judged one.
+
+Nothing is resolved a second time, so a name that answers differently the next time (DNS rebinding) gains nothing. It is a network
+backend of httpcore: whatever is built on it cannot connect past it, redirects included.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+import httpcore
+
+from greenroom.outbound.policy import OutboundFailed, OutboundPolicy, OutboundRefused, Target, host_problem, read_address
+
+ADDRESSES_MAX = 8
+"""Addresses of a name that are tried, in the order of the resolver."""
+
+RESOLVE_S = 10.0
+"""How long a resolver may take when the caller sets no limit."""
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""(host, port) -> addresses as text, best first. Raises OSError (socket.gaierror) when there are none."""
+
+
+async def resolve_by_system(host: str, port: int) -> Sequence[str]:
+    """What this machine says about a name: its hosts file, then DNS."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(sockaddr[0]) for _, _, _, _, sockaddr in found))
+
+
+class Guard:
+    """Judges hosts. `policy` may be replaced while it is in use; what is judged from then on is judged by the new one."""
+
+    def __init__(self, policy: OutboundPolicy, resolve: Resolve = resolve_by_system) -> None:
+        self.policy = policy
+        self._resolve = resolve
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """The addresses to connect to, all of them allowed. Raises OutboundRefused when there are only others.
+
+        Raises OSError (socket.gaierror) when the name has none at all.
+        """
+        reason = host_problem(host)
+        if reason:
+            raise OutboundRefused(reason)
+        written = [host] if read_address(host) else list(await self._resolve(host, port))[:ADDRESSES_MAX]
+        if not written:
+            raise socket.gaierror(socket.EAI_NONAME, "the name has no address")
+        allowed, reasons = [], []
+        for text in written:
+            address = read_address(text)
+            reason = "an address with a zone index" if address is None else self.policy.address_problem(address)
+            if address is None or reason:
+                reasons.append(reason)
+            else:
+                allowed.append(str(address))
+        if not allowed:
+            raise OutboundRefused(f"{host}: {reasons[0]}")
+        return list(dict.fromkeys(allowed))
+
+    async def check(self, target: Target) -> list[str]:
+        """As `addresses`, for a whole target: scheme and port are judged too."""
+        reason = self.policy.target_problem(target)
+        if reason:
+            raise OutboundRefused(f"{target.host}: {reason}")
+        return await self.addresses(target.host, target.port)
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to allowed addresses only, one after the other until one answers."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """As httpcore has it; raises OutboundRefused besides, and httpcore.ConnectError for a name that is not known."""
+        try:
+            async with asyncio.timeout(timeout or RESOLVE_S):
+                addresses = await self._guard.addresses(host, port)
+        except TimeoutError:
+            raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from None
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
+        for address in addresses[:-1]:
+            try:
+                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._network.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        """Never: a socket file is not an address that anyone may write down."""
+        del path, timeout, socket_options
+        raise OutboundRefused("socket files are not allowed")
+
+    async def sleep(self, seconds: float) -> None:
+        """As httpcore has it."""
+        await self._network.sleep(seconds)
+
+
+def tls_context() -> ssl.SSLContext:
+    """For servers that others run: the certificates of this machine, TLS 1.2 and later."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong on the way, in a few words; never the URL, which may be a secret."""
+    if isinstance(error, (OutboundRefused, OutboundFailed)):
+        return str(error)
+    named = _REASONS.get(type(error))
+    if named:
+        return named
+    cause = error.__cause__ or error.__context__
+    return str(error) or (reason_of(cause) if cause else type(error).__name__)
+
+
+_REASONS: dict[type[BaseException], str] = {
+    httpcore.ConnectTimeout: "the server did not accept the connection in time",
+    httpcore.ReadTimeout: "the server did not answer in time",
+    httpcore.WriteTimeout: "the server did not take the request in time",
+    httpcore.RemoteProtocolError: "the answer is not HTTP",
+    httpcore.ReadError: "the server closed the connection",
+    httpcore.WriteError: "the server closed the connection",
+    TimeoutError: "the server did not answer in time",
+}

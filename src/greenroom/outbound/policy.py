@@ -1,0 +1,201 @@
+"""Which URLs and addresses greenroom may talk to. Pure: what a name resolves to is an argument.
+
+An address is judged by what a packet to it would reach. An IPv6 address that carries an IPv4 address (mapped, compatible, NAT64, 6to4) is
+judged as that IPv4 address. A host is judged as it is written: forms that programs read in different ways (`2130706433`, `0x7f.1`,
+`0177.0.0.1`) are refused before anything is resolved.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import SplitResult, urlsplit
+
+from greenroom.errors import GreenroomError, InvalidConfig, Problem
+
+URL_MAX = 2_048
+"""Characters of a URL: the longest webhook address of a chat service has about 300."""
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+
+class OutboundRefused(GreenroomError):
+    """The settings do not allow this request; nothing was sent."""
+
+
+class OutboundFailed(GreenroomError):
+    """The request was allowed, and there was no usable answer; the message says why, without the path of the URL, which may be a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundPolicy:
+    """What is allowed. Public addresses always are; `allowed` adds networks that are not public, `denied` takes networks away.
+
+    Raises InvalidConfig with every problem.
+    """
+
+    schemes: tuple[str, ...] = ("https", "http")
+    ports: tuple[int, ...] = (443, 80)
+    """Empty: every port."""
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    """Counts more than `allowed`."""
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(f"schemes[{index}]", f"must be https or http, not {scheme!r}")
+            for index, scheme in enumerate(self.schemes)
+            if scheme not in DEFAULT_PORTS
+        ]
+        problems += [
+            Problem(f"ports[{index}]", f"must be 1 to 65535, not {port}") for index, port in enumerate(self.ports) if not 1 <= port <= 65535
+        ]
+        for name in ("allowed", "denied"):
+            problems += [
+                Problem(f"{name}[{index}]", f"must be an address or a network such as 10.0.0.0/8, not {written!r}")
+                for index, written in enumerate(getattr(self, name))
+                if _network(written) is None
+            ]
+        if problems:
+            raise InvalidConfig(problems)
+
+    def address_problem(self, address: Address) -> str:
+        """Why nothing may be sent to this address; empty when it may."""
+        found = unwrapped(address)
+        if any(each in network for network in _networks(self.denied) for each in (address, found)):
+            return f"{found} is in a network that the settings deny"
+        if is_public(found) or any(found in network for network in _networks(self.allowed)):
+            return ""
+        return f"{found} is not a public address, and the settings do not allow it"
+
+    def target_problem(self, target: "Target") -> str:
+        """Why this target is refused whatever its name resolves to; empty when that depends on the addresses."""
+        if target.scheme not in self.schemes:
+            return f"the scheme must be {' or '.join(self.schemes)}, not {target.scheme}"
+        if self.ports and target.port not in self.ports:
+            return f"port {target.port} is not allowed; allowed: {', '.join(map(str, self.ports))}"
+        return "" if target.address is None else self.address_problem(target.address)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a URL leads: `host` as it was written in lower case, without the brackets of IPv6; `path` with its query."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def address(self) -> Address | None:
+        """The address, when the host is one."""
+        return read_address(self.host)
+
+    @property
+    def url(self) -> str:
+        """The whole URL."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the Host header has them; the usual port is left out."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def read_target(url: str) -> Target:
+    """The parts of a URL. Raises OutboundRefused for everything that two programs could read in two ways."""
+    if not isinstance(url, str) or not 1 <= len(url) <= URL_MAX:
+        raise OutboundRefused(f"a URL must have 1 to {URL_MAX} characters")
+    if not url.isascii() or re.search(r"[\x00-\x20\x7f\\<>\"^`{|}]", url):
+        raise OutboundRefused("a URL must be plain ASCII without spaces or backslashes (international names as xn--…)")
+    try:
+        parts = urlsplit(url)
+        scheme, port = parts.scheme.lower(), parts.port
+    except ValueError as error:
+        raise OutboundRefused(f"not a URL: {error}") from None
+    if scheme not in DEFAULT_PORTS or not parts.netloc:
+        raise OutboundRefused("a URL must begin with https:// or http:// and name a host")
+    if "@" in parts.netloc:
+        raise OutboundRefused("a URL must not contain a user name or password")
+    if port == 0 or re.search(r":$", parts.netloc):
+        raise OutboundRefused("the port of a URL must be 1 to 65535")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(scheme, _read_host(parts), port or DEFAULT_PORTS[scheme], path)
+
+
+def _read_host(parts: SplitResult) -> str:
+    written = (parts.hostname or "").lower()
+    reason = host_problem(written, bracketed="[" in parts.netloc)
+    if reason:
+        raise OutboundRefused(reason)
+    return written
+
+
+def host_problem(host: str, *, bracketed: bool = False) -> str:
+    """Why a host cannot be used as it is written; empty when it can. IPv6 addresses come without brackets."""
+    if bracketed or ":" in host:
+        return "" if isinstance(read_address(host), IPv6Address) else f"not an IPv6 address: {host[:60]!r}"
+    name = host.removesuffix(".")
+    if not _NAME.fullmatch(name) or len(name) > 253:
+        return f"not a host name: {host[:60]!r}"
+    if _NUMBER.fullmatch(name.rpartition(".")[2]) and (read_address(host) is None):
+        return f"an address must be written as four decimal numbers such as 192.0.2.1, not {host[:60]!r}"
+    return ""
+
+
+def read_address(text: str) -> Address | None:
+    """An address in its one usual form; None for everything else, zone indices (`%eth0`) included."""
+    if "%" in text:
+        return None
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def unwrapped(address: Address) -> Address:
+    """The address that packets would reach: the IPv4 address inside an IPv6 one, where there is one."""
+    if isinstance(address, IPv4Address):
+        return address
+    for network, shift in _CARRIERS:
+        if address in network and int(address) not in _NOT_CARRIED:
+            return IPv4Address(int(address) >> shift & 0xFFFF_FFFF)
+    return address
+
+
+def is_public(address: Address) -> bool:
+    """Whether it is an address of the public Internet; `unwrapped` first."""
+    if isinstance(address, IPv6Address):
+        return address in _GLOBAL_UNICAST and address.is_global and not any(address in network for network in _NOT_PUBLIC_6)
+    return address.is_global and not address.is_multicast and not any(address in network for network in _NOT_PUBLIC_4)
+
+
+_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.(?!-)[a-z0-9_-]{1,63})*")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_NOT_PUBLIC_6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16")))
+_NOT_PUBLIC_4 = tuple(map(IPv4Network, ("192.88.99.0/24", "192.0.0.0/24", "100.64.0.0/10", "198.18.0.0/15", "240.0.0.0/4", "0.0.0.0/8")))
+_CARRIERS = (
+    (IPv6Network("::ffff:0:0/96"), 0),
+    (IPv6Network("::ffff:0:0:0/96"), 0),
+    (IPv6Network("::/96"), 0),
+    (IPv6Network("64:ff9b::/96"), 0),
+    (IPv6Network("2002::/16"), 80),
+)
+_NOT_CARRIED = frozenset({0, 1})
+"""`::` and `::1` are addresses of their own."""
+
+
+def _network(written: object) -> Network | None:
+    try:
+        return ip_network(written) if isinstance(written, str) else None
+    except ValueError:
+        return None
+
+
+def _networks(written: Sequence[str]) -> list[Network]:
+    return [ip_network(each) for each in written]

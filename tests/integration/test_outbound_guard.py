@@ -1,0 +1,233 @@
+"""Attacks on requests that greenroom makes itself: rebinding names, redirects inwards, answers that are too large, too slow or too clever."""
+
+import asyncio
+import gzip
+import socket
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from greenroom.outbound import Guard, Limits, OutboundFailed, OutboundPolicy, OutboundRefused, Request, exchange
+
+HERE = OutboundPolicy(ports=(), allowed=("127.0.0.1",))
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Receiver:
+    """A real server; `answers` says what to send for each path, and `heads` keeps what came."""
+
+    def __init__(self, answers: dict[str, bytes | Handler]) -> None:
+        self.answers = answers
+        self.heads: list[bytes] = []
+        self.connections = 0
+
+    async def __aenter__(self) -> "Receiver":
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.heads.append(head)
+            answer = self.answers[head.split(b" ", 2)[1].decode()]
+            if callable(answer):
+                await answer(head, writer)
+            else:
+                writer.write(answer)
+            await writer.drain()
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+def to(*addresses: str) -> Callable[[str, int], Awaitable[list[str]]]:
+    """A resolver that gives one address after the other, the last one for ever, as an attacker's name server does."""
+    left = list(addresses)
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return [left.pop(0) if len(left) > 1 else left[0]]
+
+    return resolve
+
+
+def redirect(where: str, status: int = 302) -> bytes:
+    return f"HTTP/1.1 {status} Found\r\nLocation: {where}\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+async def refusal(guard: Guard, url: str, **limits: float) -> str:
+    with pytest.raises((OutboundRefused, OutboundFailed)) as caught:
+        await exchange(guard, Request("GET", url), Limits(**limits))
+    return f"{caught.type.__name__}: {caught.value}"
+
+
+def test_a_public_name_that_leads_inside_is_refused_before_any_connection() -> None:
+    async def story() -> None:
+        async with Receiver({"/": OK}) as inside:
+            for address in ("127.0.0.1", "::ffff:127.0.0.1", "169.254.169.254", "::1", "10.0.0.1", "fe80::1%lo"):
+                guard = Guard(OutboundPolicy(ports=()), to(address))
+                assert (await refusal(guard, f"http://shop.example:{inside.port}/")).startswith("OutboundRefused: shop.example:")
+            assert inside.connections == 0
+
+    asyncio.run(story())
+
+
+def test_a_name_that_changes_its_mind_gains_nothing() -> None:
+    """DNS rebinding: judged while it is public, connected to when it is not. Here each connection judges what it connects to."""
+
+    async def story() -> None:
+        async with Receiver({"/": OK}) as inside:
+            guard = Guard(OutboundPolicy(ports=()), to("8.8.8.8", "127.0.0.1"))
+            assert "127.0.0.1 is not a public address" in await refusal(guard, f"http://rebind.example:{inside.port}/")
+            assert inside.connections == 0
+
+    asyncio.run(story())
+
+
+def test_of_several_addresses_only_the_allowed_ones_are_tried() -> None:
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["127.0.0.2", "10.0.0.1", "127.0.0.1"]
+
+    async def story() -> None:
+        async with Receiver({"/": OK}) as server:
+            guard = Guard(HERE, resolve)
+            assert await guard.addresses("several.example", 80) == ["127.0.0.1"]
+            assert (await exchange(guard, Request("GET", f"http://several.example:{server.port}/"), Limits())).body == b"ok"
+            assert b"Host: several.example:" in server.heads[0]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://127.0.0.2/",
+        "http://[::1]/",
+        "http://[::ffff:127.0.0.2]/",
+        "http://2130706434/",
+        "http://0177.0.0.2/",
+        "//10.0.0.1/",
+        "http://user:secret@8.8.8.8/",
+        "file:///etc/passwd",
+    ],
+)
+def test_a_redirect_inwards_is_refused(where: str) -> None:
+    async def story() -> None:
+        async with Receiver({"/": redirect(where)}) as server:
+            assert (await refusal(Guard(HERE), f"http://127.0.0.1:{server.port}/", redirects=3)).startswith("OutboundRefused")
+
+    asyncio.run(story())
+
+
+def test_redirects_are_followed_only_where_they_are_wanted_and_not_for_ever() -> None:
+    async def story() -> None:
+        async with Receiver({"/": redirect("/next"), "/next": OK, "/round": redirect("/round")}) as server:
+            base = f"http://127.0.0.1:{server.port}"
+            assert (await exchange(Guard(HERE), Request("GET", f"{base}/"), Limits())).status == 302
+            followed = await exchange(Guard(HERE), Request("GET", f"{base}/"), Limits(redirects=1))
+            assert (followed.body, followed.url) == (b"ok", f"{base}/next")
+            assert "more than 5 redirects" in await refusal(Guard(HERE), f"{base}/round", redirects=5)
+            assert server.connections == 3 + 6
+
+    asyncio.run(story())
+
+
+def test_headers_for_one_server_are_not_given_to_another() -> None:
+    async def story() -> None:
+        async with Receiver({"/": OK}) as other, Receiver({"/": redirect(f"http://127.0.0.1:{other.port}/", 307)}) as first:
+            request = Request("POST", f"http://127.0.0.1:{first.port}/", (("cf-webhook-auth", "secret"), ("Content-Type", "a/b")), b"{}")
+            await exchange(Guard(HERE), request, Limits(redirects=1))
+            assert b"cf-webhook-auth" in first.heads[0]
+            assert b"cf-webhook-auth" not in other.heads[0]
+            assert b"Content-Type: a/b" in other.heads[0]
+            assert other.heads[0].startswith(b"POST ")
+
+    asyncio.run(story())
+
+
+async def endless(_head: bytes, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    while not writer.is_closing():
+        writer.write(b"x" * 65_536)
+        await writer.drain()
+
+
+async def silent(_head: bytes, _writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(60)  # longer than any limit of these tests
+
+
+async def drop_by_drop(_head: bytes, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+    while not writer.is_closing():
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.02)  # every single read is in time; only the whole is not
+
+
+async def many_headers(_head: bytes, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(1000)) + b"\r\n")
+
+
+def test_an_endless_body_is_read_up_to_the_limit() -> None:
+    async def story() -> None:
+        async with Receiver({"/": endless}) as server:
+            answer = await exchange(Guard(HERE), Request("GET", f"http://127.0.0.1:{server.port}/"), Limits(body_max=100_000))
+            assert (len(answer.body), answer.truncated) == (100_000, True)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("handler", "words"), [(silent, "in time"), (drop_by_drop, "in time"), (many_headers, "not HTTP")])
+def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(handler: Handler, words: str) -> None:
+    async def story() -> None:
+        async with Receiver({"/": handler}) as server:
+            begun = time.monotonic()
+            assert words in await refusal(Guard(HERE), f"http://127.0.0.1:{server.port}/", total_s=0.4)
+            assert time.monotonic() - begun < 5
+
+    asyncio.run(story())
+
+
+def test_a_compressed_bomb_stays_as_small_as_it_was_sent() -> None:
+    bomb = gzip.compress(bytes(50 << 20))
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode()
+
+    async def story() -> None:
+        async with Receiver({"/": head + bomb}) as server:
+            answer = await exchange(Guard(HERE), Request("GET", f"http://127.0.0.1:{server.port}/"), Limits(body_max=1 << 20))
+            assert answer.body == bomb
+            assert b"Accept-Encoding: identity" in server.heads[0]
+
+    asyncio.run(story())
+
+
+def test_what_goes_wrong_is_said_without_the_path_of_the_url() -> None:
+    async def hangs(_host: str, _port: int) -> list[str]:
+        await asyncio.sleep(60)  # a name server that never answers
+        return []
+
+    async def unknown(_host: str, _port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async def story() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            refused = f"http://127.0.0.1:{taken.getsockname()[1]}/T00/secret"
+            found = [
+                await refusal(Guard(HERE), refused),
+                await refusal(Guard(HERE, unknown), "http://unknown.example/secret"),
+                await refusal(Guard(HERE, hangs), "http://slow.example/secret", total_s=0.3),
+            ]
+        assert all(each.startswith("OutboundFailed") and "secret" not in each for each in found), found
+        assert "Name or service not known" in found[1]
+        assert "in time" in found[2]
+
+    asyncio.run(story())

@@ -15,6 +15,7 @@ from greenroom.api.management import api_document
 from greenroom.api.openapi import FORMS
 from greenroom.cli import app
 from greenroom.config.event_entries import TIMES, EventExtra
+from greenroom.config.health_check_entries import HealthCheckExtra
 from greenroom.config.room_entries import Extra
 from greenroom.config.settings import SECTIONS, OriginEntry, Server
 from greenroom.control.api_schema import EXTENSION, ApiSchema
@@ -26,12 +27,14 @@ from greenroom.gateway.counts import Counts
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import EVENTS_PER_ROOM, Event
 from greenroom.model.fields import Spec, plain_type, specs
+from greenroom.model.health_check import ALL_REGIONS, CHECKS_MAX, REGIONS, HealthCheck, HttpCheck, TcpCheck
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
 
 REFERENCE = Path(__file__).parent / "reference"
-NAMES = {bool: "boolean", int: "whole number", str: "text", tuple: "list", CookieAttributes: "table", types.UnionType: "text"}
+NAMES = {bool: "boolean", int: "whole number", str: "text", tuple: "list", dict: "table", types.UnionType: "text"}
+NAMES |= dict.fromkeys((CookieAttributes, HttpCheck, TcpCheck), "table")
 NOTE = "<!-- Written by docs/generate.py from the source: change the tables there. -->\n\n"
 MANY = 12
 """More choices than this make a table unreadable; they are listed below it."""
@@ -78,6 +81,8 @@ def default(item: Any) -> str:
         return f"{item.default:,}"
     if isinstance(item.default, CookieAttributes):
         return "both `auto`"
+    if isinstance(item.default, tuple) and item.default:
+        return ", ".join(f"`{each}`" for each in item.default)
     return f"`{item.default}`" if item.default else "empty"
 
 
@@ -135,6 +140,17 @@ def configuration() -> str:
         "\n## `[[crawlers]]`\n\nCrawlers beside those that are built in: [the how-to](../howto/countries-and-crawlers.md).\n\n"
         + keys(Crawler)
     )
+    parts.append(
+        f"\n## `[[health_checks]]`\n\nAt most {CHECKS_MAX:,}. In every number 0 means the default.\n\n"
+        + keys(HealthCheck, without=["id"])
+        + "\nIn a file there is also:\n\n"
+        + keys(HealthCheckExtra)
+        + "\n### `http_config`\n\nA table, also as `[health_checks.http_config]`.\n\n"
+        + keys(HttpCheck)
+        + "\n### `tcp_config`\n\nA table.\n\n"
+        + keys(TcpCheck)
+    )
+    lists.append(("check_regions", (*REGIONS, ALL_REGIONS)))
     for name, choices in lists:
         parts.append(f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n")
     return "".join(parts)

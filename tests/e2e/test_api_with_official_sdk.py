@@ -242,6 +242,55 @@ def test_rules_and_their_order(drive) -> None:
     drive(story)
 
 
+def test_health_checks(drive) -> None:
+    async def story(cf: Any) -> None:
+        zone = await new_zone(cf)
+        checks, here = cf.healthchecks, {"zone_id": zone.id}
+        made = await done(
+            checks.create(
+                **here,
+                address="www.example.com",
+                name="server-1",
+                check_regions=["WEU", "ENAM"],
+                consecutive_fails=0,
+                consecutive_successes=0,
+                description="Health check for www.example.com",
+                healthcheck_timeout=0,
+                http_config={
+                    "allow_insecure": True,
+                    "expected_body": "success",
+                    "expected_codes": ["2xx", "302"],
+                    "follow_redirects": True,
+                    "header": {"Host": ["example.com"], "X-App-ID": ["abc123"]},
+                    "method": "GET",
+                    "path": "/health",
+                    "port": 0,
+                },
+                interval=0,
+                retries=0,
+                suspended=True,
+                tcp_config={"method": "connection_established", "port": 0},
+                type="HTTPS",
+            )
+        )
+        assert (made.interval, made.timeout, made.retries, made.consecutive_fails) == (60, 5, 2, 1)
+        assert (made.http_config.port, made.tcp_config.port, made.status) == (443, 80, "suspended")
+        assert made.http_config.header == {"Host": ["example.com"], "X-App-ID": ["abc123"]}
+        assert await done(checks.get(made.id, **here)) == made
+        edited = await done(checks.edit(made.id, **here, address="10.0.0.1", name="server-2", healthcheck_timeout=7))
+        assert (edited.address, edited.name, edited.timeout, edited.type) == ("10.0.0.1", "server-2", 7, "HTTPS")
+        plain = await done(checks.update(made.id, **here, address="10.0.0.2", name="server-3"))
+        assert (plain.type, plain.http_config.port, plain.http_config.expected_codes, plain.check_regions) == ("HTTP", 80, ["200"], None)
+        for number in range(6):
+            await done(checks.create(**here, address="10.0.0.3", name=f"more-{number}", suspended=True))
+        assert len(await each(checks.list(**here, per_page=5))) == 7
+        assert (await done(checks.delete(made.id, **here))).id == made.id
+        with pytest.raises(cloudflare.NotFoundError):
+            await done(checks.get(made.id, **here))
+
+    drive(story)
+
+
 def test_lists_with_items(drive) -> None:
     async def story(cf: Any) -> None:
         lists, here = cf.rules.lists, {"account_id": ACCOUNT}

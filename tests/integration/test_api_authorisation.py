@@ -44,6 +44,7 @@ def ids(api) -> dict[str, str]:
         "waiting_room_id": room,
         "event_id": event,
         "rule_id": rules[0]["id"],
+        "healthcheck_id": api.make(f"/zones/{zone}/healthchecks", {"name": "a", "address": "a.example.com"})["id"],
         "list_id": named,
         "item_id": item,
         "operation_id": operation,

@@ -61,6 +61,9 @@ class Kept:
             "waiting_room_id": room_id,
             "event_id": self._only(known.events.of(room_id), f"{rooms}/{room_id}/events", event),
             "rule_id": rules[0].id if rules else self._api.make(f"{rooms}/{room_id}/rules", rule)[0]["id"],
+            "healthcheck_id": self._only(
+                known.health_checks.of(zone_id), f"/zones/{zone_id}/healthchecks", {"name": "kept", "address": "origin.shop.example.com"}
+            ),
             "list_id": list_id,
             "item_id": self._api.store.read().list_items.of(list_id)[0].id,
             "operation_id": self._operation,

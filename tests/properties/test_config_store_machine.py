@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from config_material import contents, event, one_of_each, room, rules, zone
+from config_material import contents, event, health_check, one_of_each, room, rules, zone
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
@@ -25,11 +25,14 @@ PUTS = st.one_of(
     st.builds(lambda key, name, text, above: Put(room(key, name=f"r{name}", description=text), above), ROOMS, IDS, TEXT, ZONES),
     st.builds(lambda n, text, above: Put(event(f"e{n}", description=text), above), IDS, TEXT, ROOMS),
     st.builds(lambda key, texts: Put(rules(key, *texts), key), ROOMS, st.lists(st.sampled_from(["x", "y"]), max_size=2)),
+    st.builds(lambda n, text, above: Put(health_check(f"h{n}", description=text), above), IDS, TEXT, ZONES),
     st.builds(lambda n, text: Put(RuleList(id=f"l{n}", name=f"l{n}", kind="ip", description=text)), IDS, TEXT),
     st.builds(lambda n, value, above: Put(ListItem(id=f"i{n}", value=value), f"l{above}"), IDS, st.sampled_from("pq"), IDS),
 )
 REMOVALS = st.builds(
-    lambda kind, n: Remove(kind, {"rules": "r", "list_item": "i"}.get(kind, kind[0]) + n), st.sampled_from(list(KINDS)), IDS
+    lambda kind, n: Remove(kind, {"rules": "r", "list_item": "i", "health_check": "h"}.get(kind, kind[0]) + n),
+    st.sampled_from(list(KINDS)),
+    IDS,
 )
 
 
@@ -174,13 +177,14 @@ def test_the_audit_log_says_who_did_what_with_before_and_after_and_no_secret(url
     store.write([Remove("zone", "z1")], expected=2, author="third", now_ms=3)
     log = store.audit(100)
     assert [entry.number for entry in log] == sorted((entry.number for entry in log), reverse=True)
-    assert [(entry.revision, entry.action, entry.kind) for entry in log[:4]] == [
+    assert [(entry.revision, entry.action, entry.kind) for entry in log[:5]] == [
+        (3, "removed", "health_check"),
         (3, "removed", "rules"),
         (3, "removed", "event"),
         (3, "removed", "room"),
         (3, "removed", "zone"),
     ]
-    second = log[4]
+    second = log[5]
     assert (second.author[:8], len(second.author), second.at_ms, second.action, second.name) == ("secondxx", 200, 2, "changed", "r1")
     assert second.before["description"] == '"quoted"\n\ttext'
     assert second.after["description"] == "new"
@@ -190,7 +194,7 @@ def test_the_audit_log_says_who_did_what_with_before_and_after_and_no_secret(url
     assert token.before is None
     assert token.after["name"] == "deploy"
     assert "secret_sha256" not in token.after
-    assert store.audit(2, before=second.number) == log[5:7]
+    assert store.audit(2, before=second.number) == log[6:8]
 
 
 def test_a_reader_that_slept_while_the_log_was_shortened_reads_everything(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from greenroom.model.configuration import Configuration
 from greenroom.model.event import Event
+from greenroom.model.health_check import HealthCheck, HttpCheck, TcpCheck, effective
 from greenroom.model.room import CookieAttributes, Room, Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.token import Token, secret_hash
@@ -54,6 +55,37 @@ def full_room(id: str = "r1") -> Room:
     )
 
 
+def health_check(id: str = "h1", **more) -> HealthCheck:
+    return HealthCheck(**effective({"id": id, "name": id, "address": f"{id}.z1.example", **more}))
+
+
+def full_health_check(id: str = "h1") -> HealthCheck:
+    """A health check in which nothing has its default."""
+    return health_check(
+        id,
+        type="HTTPS",
+        description="the shop",
+        interval=10,
+        timeout=3,
+        retries=1,
+        consecutive_fails=2,
+        consecutive_successes=3,
+        suspended=True,
+        check_regions=("WEU", "ENAM"),
+        http_config=HttpCheck(
+            method="GET",
+            path="/health",
+            port=8443,
+            expected_codes=("200", "3xx"),
+            expected_body="well",
+            follow_redirects=True,
+            allow_insecure=True,
+            header={"Host": ("shop.z1.example",), "X-Two": ("a", "b")},
+        ),
+        tcp_config=TcpCheck(port=8080),
+    )
+
+
 def one_of_each() -> list[tuple[object, str]]:
     """(record, parent) of every kind, parents first."""
     return [
@@ -61,6 +93,7 @@ def one_of_each() -> list[tuple[object, str]]:
         (full_room("r1"), "z1"),
         (event("e1", session_duration=None, disable_session_renewal=False, prequeue_start_ms=1), "r1"),
         (rules("r1", 'http.host eq "a"', "ip.src in $office"), "r1"),
+        (full_health_check("h1"), "z1"),
         (RuleList(id="l1", name="office", kind="ip"), ""),
         (ListItem(id="i1", value="192.0.2.0/24", comment="head office"), "l1"),
         (Token(id="t1", name="deploy", scopes=("read", "edit"), zone_ids=("z1",), secret_sha256=secret_hash("x"), expires_ms=5), ""),

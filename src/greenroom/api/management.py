@@ -18,17 +18,28 @@ from greenroom.api.envelope import broken, no_route, refused
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
-from greenroom.api.routes import audit, events, explain, lists, rooms, rules, zones
+from greenroom.api.routes import audit, events, explain, health_checks, lists, rooms, rules, zones
 from greenroom.control.authenticator import Authenticator
 from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
+from greenroom.control.health_view import HealthView, NoHealth
 from greenroom.control.list_items import Catalogue, Operations
 from greenroom.control.refusals import CODES, ApiFault, Code, Refused
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore
 
-ROUTERS = (zones.router, preview.router, rooms.router, events.router, rules.router, lists.router, audit.router, explain.router)
+ROUTERS = (
+    zones.router,
+    preview.router,
+    rooms.router,
+    events.router,
+    rules.router,
+    lists.router,
+    *health_checks.routers,
+    audit.router,
+    explain.router,
+)
 """Literal segments before ids: `settings` and `preview` stand where a room's id would."""
 
 
@@ -45,14 +56,24 @@ def api_document() -> dict[str, Any]:
 
 
 def management_api(
-    store: ConfigStore, clock: Clock, observed: Observed, origin_problems: OriginProblems, explains: Explains | None = None
+    store: ConfigStore,
+    clock: Clock,
+    observed: Observed,
+    origin_problems: OriginProblems,
+    explains: Explains | None = None,
+    health: HealthView | None = None,
 ) -> ASGIApp:
     """The whole API, its front included."""
-    return Front(management_app(store, clock, observed, origin_problems, explains))
+    return Front(management_app(store, clock, observed, origin_problems, explains, health))
 
 
 def management_app(
-    store: ConfigStore, clock: Clock, observed: Observed, origin_problems: OriginProblems, explains: Explains | None = None
+    store: ConfigStore,
+    clock: Clock,
+    observed: Observed,
+    origin_problems: OriginProblems,
+    explains: Explains | None = None,
+    health: HealthView | None = None,
 ) -> FastAPI:
     """The routes with what they need."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
@@ -62,6 +83,7 @@ def management_app(
     app.state.origin_problems = origin_problems
     app.state.previews = previews = Previews(clock)
     app.state.explains = explains
+    app.state.health = health or NoHealth()
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
     for router in ROUTERS:

@@ -15,6 +15,7 @@ from greenroom.control.api_schema import ApiSchema, Json
 from greenroom.control.audit import LOG
 from greenroom.control.events import DETAILS, EVENT
 from greenroom.control.explain_request import explanation_schemas
+from greenroom.control.health_checks import HEALTH_CHECK
 from greenroom.control.list_items import ITEM, ITEM_DELETION, OPERATION
 from greenroom.control.lists import LIST
 from greenroom.control.refusals import CODES, Code
@@ -31,6 +32,7 @@ FORMS: dict[str, ApiSchema] = {
     "Event": EVENT,
     "EventDetails": DETAILS,
     "Rule": RULE,
+    "HealthCheck": HEALTH_CHECK,
     "List": LIST,
     "ListItem": ITEM,
     "Operation": OPERATION,

@@ -31,7 +31,7 @@ def merged(file: Config, stored: Configuration) -> Config:
     zones = {entry.id: entry.record for entry in stored.zones.values()}
     rooms = [_in_zone(entry.record, zones[entry.parent]) for entry in stored.rooms.values()]
     lists = stored.rule_lists()
-    problems = [*_taken_twice(file.rooms, rooms), *_lists_twice(file.lists, lists)]
+    problems = [*_taken_twice(file.rooms, rooms), *_lists_twice(file.lists, lists), *_checks_twice(file, stored)]
     if not problems:
         problems = scope_clashes([*file.rooms, *rooms])
     origins = {}
@@ -51,6 +51,7 @@ def merged(file: Config, stored: Configuration) -> Config:
         events={**file.events, **{room.id: events for room in rooms if (events := _records(stored.events.of(room.id)))}},
         rules={**file.rules, **{entry.id: entry.record.rules for entry in stored.rules.values()}},
         lists=(*file.lists, *lists),
+        health_checks=(*file.health_checks, *stored.health_checks.records()),
         zone_proxies={zone.name: zone.trusted_proxies for zone in zones.values() if zone.trusted_proxies},
     )
 
@@ -89,6 +90,13 @@ def _taken_twice(file: Iterable[Room], stored: Iterable[Room]) -> Iterator[Probl
 def _lists_twice(file: Iterable[RuleList], stored: Iterable[RuleList]) -> Iterator[Problem]:
     names = {found.name for found in file}
     yield from (Problem(f"list {found.name}", "is in the configuration file already") for found in stored if found.name in names)
+
+
+def _checks_twice(file: Config, stored: Configuration) -> Iterator[Problem]:
+    for check in file.health_checks:
+        if check.id in stored.health_checks:
+            other = stored.health_checks[check.id].record.name
+            yield Problem(f"health check {check.name}", f"has the id of health check {other}, which was made through the API")
 
 
 class LayeredStore:
@@ -145,9 +153,10 @@ class LayeredStore:
 
 
 def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, str]]:
-    """(record, parent) of everything in the file; a room belongs to the zone of the store that covers its host, else to one of its own."""
-    homes = {room.id: _home(room, stored) for room in file.rooms}
-    if FILE_ZONE_ID in homes.values():
+    """(record, parent) of everything in the file; rooms and checks are in the zone of the store that covers their host, else in its own."""
+    homes = {room.id: _home(room.host, stored) for room in file.rooms}
+    checked = {check.id: _home(check.served_host, stored) for check in file.health_checks}
+    if FILE_ZONE_ID in {*homes.values(), *checked.values()}:
         yield _file_zone(file), ""
     for room in file.rooms:
         yield room, homes[room.id]
@@ -155,6 +164,8 @@ def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, 
             yield event, room.id
         if file.rules.get(room.id):
             yield RuleSet(id=room.id, rules=file.rules[room.id]), room.id
+    for check in file.health_checks:
+        yield check, checked[check.id]
     for found in file.lists:
         list_id = _id("list", found.name)
         yield replace(found, id=list_id, items=()), ""
@@ -162,8 +173,8 @@ def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, 
             yield ListItem(id=_id("item", found.name, item), value=item), list_id
 
 
-def _home(room: Room, stored: Configuration) -> str:
-    covering = [entry for entry in stored.zones.values() if entry.record.covers(room.host)]
+def _home(host: str, stored: Configuration) -> str:
+    covering = [entry for entry in stored.zones.values() if entry.record.covers(host)]
     return max(covering, key=lambda entry: len(entry.record.name)).id if covering else FILE_ZONE_ID
 
 

@@ -20,6 +20,7 @@ from greenroom.config.addresses import (
     store_url,
 )
 from greenroom.config.crawler_entries import read_crawlers
+from greenroom.config.health_check_entries import read_health_checks
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.room_entries import read_rooms
 from greenroom.config.rule_entries import read_lists
@@ -37,7 +38,7 @@ from greenroom.model.room import host_problems
 FILE_MAX = 64 * 1024 * 1024
 """Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
 
-TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms")
+TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms", "health_checks")
 LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
 
@@ -118,6 +119,7 @@ class _Reading:
         lists, memberships = read_lists(raw.get("lists", []), self.problems)
         read = read_rooms(raw.get("rooms", []), self._folder, self._text_line, memberships)
         self.problems += read.problems
+        health_checks = read_health_checks(raw.get("health_checks", []), self.problems)
         for index, network in enumerate(server.trusted_proxies if server else ()):
             self.problems += network_problems(step("trusted_proxies", index), network)
         crawlers, range_files = read_crawlers(raw.get("crawlers", []), self._folder, self.problems)
@@ -134,6 +136,7 @@ class _Reading:
             events=read.events,
             rules=read.rules,
             lists=lists,
+            health_checks=health_checks,
             crawlers=crawlers,
             geo_database=databases["geo_database"],
             asn_database=databases["asn_database"],

@@ -11,6 +11,7 @@ from greenroom.gateway.wire.limits import Limits
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import Event
 from greenroom.model.fields import spec
+from greenroom.model.health_check import HealthCheck
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.zone import Zone
@@ -117,6 +118,7 @@ class Config:
     rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     """Bypass rules by the id of their room."""
     lists: tuple[RuleList, ...] = ()
+    health_checks: tuple[HealthCheck, ...] = ()
     crawlers: tuple[Crawler, ...] = ()
     """The operator's own, with the networks of their files; they stand beside those that are built in."""
     geo_database: Path | None = None

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from greenroom.control import events, list_items, lists, rooms, rules, zones
+from greenroom.control import events, health_checks, list_items, lists, rooms, rules, zones
 from greenroom.control.api_schema import EXTENSION, UNSET, ApiSchema, Json
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.control.health_view import NoHealth
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within
 from greenroom.control.zones import OriginProblems
 from greenroom.errors import InvalidConfig
@@ -49,12 +50,18 @@ def _list(known: Configuration, entry: Entry[Any]) -> Json:
 def _zone(known: Configuration, entry: Entry[Any]) -> Json:
     settings = _brief(zones.SETTINGS, zones.settings(entry))
     inside = [_room(known, room) for room in known.rooms.of(entry.id) if not room.read_only]
+    checks = [_health_check(check) for check in known.health_checks.of(entry.id) if not check.read_only]
     return {
         "id": entry.id,
         **_brief(zones.ZONE, zones.show(entry), leave_out=("account", "type")),
         **({"settings": settings} if settings else {}),
         "waiting_rooms": inside,
+        **({"health_checks": checks} if checks else {}),
     }
+
+
+def _health_check(entry: Entry[Any]) -> Json:
+    return {"id": entry.id, **_brief(health_checks.HEALTH_CHECK, health_checks.show(entry, NoHealth()))}
 
 
 def _room(known: Configuration, entry: Entry[Any]) -> Json:
@@ -210,7 +217,7 @@ def _wanted(known: Configuration, document: Any, at: ChangeContext, origin_probl
 
 def _untouched(known: Configuration, document: Json) -> Configuration:
     """What the document does not speak of: tokens, what stands in a file, and the sections that it leaves out."""
-    spoken = {"lists": ("list", "list_item"), "zones": ("zone", "room", "event", "rules")}
+    spoken = {"lists": ("list", "list_item"), "zones": ("zone", "room", "event", "rules", "health_check")}
     kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
     shelves = {kind: {key: entry for key, entry in known.shelf(kind).items() if entry.read_only} for kind in kinds}
     return known.with_shelves(known.revision, shelves)
@@ -228,12 +235,14 @@ def _make_list(building: _Building, pointer: str, document: Any) -> None:
 
 def _make_zone(building: _Building, pointer: str, document: Any, origin_problems: OriginProblems) -> None:
     key = building.id_of("zone", document)
-    if not building.do(pointer, zones.create(_without(document, "settings", "waiting_rooms"), origin_problems), key):
+    if not building.do(pointer, zones.create(_without(document, "settings", "waiting_rooms", "health_checks"), origin_problems), key):
         return
     if "settings" in document:
         building.do(f"{pointer}/settings", zones.change_settings(key, document["settings"], whole=True))
     for at, part in building.parts(pointer, document, "waiting_rooms"):
         _make_room(building, at, key, part)
+    for at, part in building.parts(pointer, document, "health_checks"):
+        building.do(at, health_checks.create(key, _without(part)), building.id_of("health_check", part, key))
 
 
 def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -> None:

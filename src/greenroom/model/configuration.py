@@ -11,12 +11,13 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from greenroom.errors import Problem
 from greenroom.model.event import Event
+from greenroom.model.health_check import HealthCheck
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
 from greenroom.model.token import Token
 from greenroom.model.zone import Zone
 
-Record = Zone | Room | Event | RuleSet | RuleList | ListItem | Token
+Record = Zone | Room | Event | RuleSet | HealthCheck | RuleList | ListItem | Token
 R = TypeVar("R", bound=Record)
 
 
@@ -33,6 +34,7 @@ KINDS: Mapping[str, RecordKind] = {
     "room": RecordKind(Room, "zone"),
     "event": RecordKind(Event, "room"),
     "rules": RecordKind(RuleSet, "room"),
+    "health_check": RecordKind(HealthCheck, "zone"),
     "list": RecordKind(RuleList),
     "list_item": RecordKind(ListItem, "list"),
     "token": RecordKind(Token, secret=("secret_sha256",)),
@@ -111,6 +113,7 @@ class Configuration:
     rooms: EntryIndex[Room] = field(default_factory=_shelf)
     events: EntryIndex[Event] = field(default_factory=_shelf)
     rules: EntryIndex[RuleSet] = field(default_factory=_shelf)
+    health_checks: EntryIndex[HealthCheck] = field(default_factory=_shelf)
     lists: EntryIndex[RuleList] = field(default_factory=_shelf)
     list_items: EntryIndex[ListItem] = field(default_factory=_shelf)
     tokens: EntryIndex[Token] = field(default_factory=_shelf)

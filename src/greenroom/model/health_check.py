@@ -80,7 +80,7 @@ class HealthCheck:
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("name, unique in the zone", pattern=r"[A-Za-z0-9_-]+", low=1, high=200, example="origin")
+    name: str = spec("what people call it", pattern=r"[A-Za-z0-9_-]+", low=1, high=200, example="origin")
     address: str = spec("host name or IP address of the server that is checked", low=1, high=254, example="origin.example.com")
     description: str = spec("a note for operators", "", high=10_000)
     type: str = spec("protocol of the check", "HTTP", choices=TYPES)
@@ -106,6 +106,12 @@ class HealthCheck:
         """Where the check connects to."""
         config = self.tcp_config if self.type == "TCP" else self.http_config
         return (config.port if config else 0) or PORTS[self.type]
+
+    @property
+    def served_host(self) -> str:
+        """The host name that the checked server serves: that of the Host header, else the address; lower case, without a port."""
+        authority = (self.http_config.header_value("host") if self.http_config else "") or self.address
+        return authority.lower() if ":" in authority.partition(":")[2] else authority.lower().partition(":")[0]
 
     @property
     def regions(self) -> tuple[str, ...]:
@@ -138,7 +144,7 @@ def effective(values: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(found.get("type"), str):
         found["type"] = found["type"].upper()
     kind = found.get("type", "HTTP")
-    if kind in CONFIGS:
+    if isinstance(kind, str) and kind in CONFIGS:
         name, record = CONFIGS[kind]
         if found.get(name) is None:
             found[name] = record()

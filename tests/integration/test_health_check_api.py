@@ -1,0 +1,165 @@
+"""Health checks through the API: what is kept, what is refused, and both of the published addresses."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from api_in_process import ApiInProcess, api_in
+
+from greenroom.control.config_service import ChangeContext
+from greenroom.control.export_import import exported, make_true
+from greenroom.control.refusals import Code
+from greenroom.model.change import applied
+from greenroom.model.configuration import Configuration
+
+FAMILIES = ("healthchecks", "smart_shield/healthchecks")
+NEEDED = {"name": "origin", "address": "origin.example.com"}
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory) -> Iterator[ApiInProcess]:
+    with api_in(tmp_path_factory.mktemp("health")) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def zone(api: ApiInProcess) -> str:
+    return str(api.make("/zones", {"name": "shop.example.com"})["id"])
+
+
+@pytest.fixture(params=FAMILIES)
+def path(request, zone: str) -> str:
+    return f"/zones/{zone}/{request.param}"
+
+
+def codes(answer: Any) -> dict[str, int]:
+    return {error.get("source", {}).get("pointer", ""): error["code"] for error in answer.json()["errors"]}
+
+
+def test_a_check_is_made_looked_at_changed_and_removed(api: ApiInProcess, path: str) -> None:
+    made = api.make(path, {**NEEDED, "type": "https", "interval": 10, "http_config": {"header": {"Host": ["shop.example.com"]}}})
+    assert (made["type"], made["interval"], made["timeout"], made["retries"]) == ("HTTPS", 10, 5, 2)
+    assert made["http_config"] == {
+        "method": "GET",
+        "path": "/",
+        "port": 443,
+        "expected_codes": ["200"],
+        "expected_body": "",
+        "follow_redirects": False,
+        "allow_insecure": False,
+        "header": {"Host": ["shop.example.com"]},
+    }
+    assert (made["tcp_config"], made["check_regions"]) == (None, None)
+    assert (made["status"], made["failure_reason"], made["suspended"]) == ("unknown", "", False)
+    assert made["greenroom"] == {"regions": {}, "status_since": None, "read_only": False}
+    at = f"{path}/{made['id']}"
+    assert api.ask("GET", at).json()["result"] == made
+    edited = api.ask("PATCH", at, {"suspended": True, "http_config": {"path": "/health"}}).json()["result"]
+    assert (edited["status"], edited["http_config"]["path"]) == ("suspended", "/health")
+    assert edited["http_config"]["header"] == {"Host": ["shop.example.com"]}, "the rest of the part stays"
+    replaced = api.ask("PUT", at, NEEDED).json()["result"]
+    assert (replaced["type"], replaced["http_config"]["port"], replaced["suspended"]) == ("HTTP", 80, False)
+    assert [check["id"] for check in api.ask("GET", path).json()["result"]] == [made["id"]]
+    assert api.ask("DELETE", at).json()["result"] == {"id": made["id"]}
+    assert api.ask("GET", at).status_code == 404
+
+
+def test_both_addresses_show_the_same_checks(api: ApiInProcess, zone: str) -> None:
+    made = api.make(f"/zones/{zone}/{FAMILIES[0]}", NEEDED)
+    assert api.ask("GET", f"/zones/{zone}/{FAMILIES[1]}/{made['id']}").json()["result"] == made
+    assert api.ask("DELETE", f"/zones/{zone}/{FAMILIES[1]}/{made['id']}").status_code == 200
+
+
+def test_zeros_and_both_parts_at_once_are_accepted_as_clients_send_them(api: ApiInProcess, path: str) -> None:
+    zeros = dict.fromkeys(("interval", "timeout", "retries", "consecutive_fails", "consecutive_successes"), 0)
+    parts = {"http_config": {"port": 0, "header": {"Host": ["a.example.com"], "X-App-ID": ["abc123"]}}, "tcp_config": {"port": 0}}
+    made = api.make(path, {**NEEDED, **zeros, **parts, "type": "HTTPS", "check_regions": ["WEU", "ENAM"], "status": "healthy"})
+    assert [made[name] for name in zeros] == [60, 5, 2, 1, 1]
+    assert (made["http_config"]["port"], made["tcp_config"]["port"], made["status"]) == (443, 80, "unknown")
+    api.ask("DELETE", f"{path}/{made['id']}")
+
+
+def test_a_port_that_was_the_default_follows_the_type(api: ApiInProcess, path: str) -> None:
+    made = api.make(path, NEEDED)
+    at = f"{path}/{made['id']}"
+    assert api.ask("PATCH", at, {"type": "HTTPS"}).json()["result"]["http_config"]["port"] == 443
+    kept = api.ask("PATCH", at, {"type": "HTTP", "http_config": {"port": 443}}).json()["result"]
+    assert kept["http_config"]["port"] == 443, "what was written down stays"
+    api.ask("DELETE", at)
+
+
+def test_everything_wrong_is_said_at_once_with_its_place(api: ApiInProcess, path: str) -> None:
+    document = {
+        "name": "a b",
+        "type": "ICMP",
+        "interval": 100_000,
+        "check_regions": ["WEU", "MARS"],
+        "http_config": {"expected_codes": ["ok"], "path": "x", "header": {"User-Agent": ["me"]}},
+        "tcp_config": {"prot": 1},
+        "intervall": 5,
+    }
+    answer = api.ask("POST", path, document)
+    assert answer.status_code == 400
+    assert codes(answer) == {
+        "/address": Code.REQUIRED,
+        "/name": Code.INVALID,
+        "/type": Code.INVALID,
+        "/interval": Code.INVALID,
+        "/check_regions/1": Code.INVALID,
+        "/http_config/expected_codes/0": Code.INVALID,
+        "/http_config/path": Code.INVALID,
+        "/http_config/header/User-Agent": Code.INVALID,
+        "/tcp_config/prot": Code.INVALID,
+        "/intervall": Code.UNKNOWN_FIELD,
+    }
+
+
+def test_what_is_not_there_and_what_belongs_to_another_zone_is_not_found(api: ApiInProcess, zone: str, path: str) -> None:
+    made = api.make(path, NEEDED)
+    other = api.make("/zones", {"name": f"{path.count('/')}.example.org"})["id"]
+    family = path.removeprefix(f"/zones/{zone}/")
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        assert api.ask(method, f"/zones/{other}/{family}/{made['id']}", NEEDED).status_code == 404
+        assert api.ask(method, f"/zones/nowhere/{family}/{made['id']}", NEEDED).status_code == 404
+    assert api.ask("GET", f"/zones/nowhere/{family}").status_code == 404
+    api.ask("DELETE", f"{path}/{made['id']}")
+    api.ask("DELETE", f"/zones/{other}")
+
+
+def test_a_token_needs_the_scope_and_the_zone(api: ApiInProcess, zone: str, path: str) -> None:
+    reader, stranger = api.make_token(f"reader {path}", "read"), api.make_token(f"stranger {path}", "edit", zones=("0" * 32,))
+    assert api.ask("GET", path, token=reader).status_code == 200
+    assert api.ask("POST", path, NEEDED, token=reader).status_code == 403
+    assert api.ask("GET", path, token=stranger).status_code == 403
+    assert api.ask("GET", path, token="").status_code == 401
+
+
+def test_changes_are_in_the_audit_log(api: ApiInProcess, path: str) -> None:
+    made = api.make(path, NEEDED)
+    api.ask("PATCH", f"{path}/{made['id']}", {"interval": 30})
+    api.ask("DELETE", f"{path}/{made['id']}")
+    entries = [entry for entry in api.store.audit(3) if entry.kind == "health_check"]
+    assert [(entry.action, entry.name) for entry in entries] == [("removed", "origin"), ("changed", "origin"), ("created", "origin")]
+    assert entries[1].after == {"interval": 30}
+
+
+def test_an_export_makes_the_same_checks_again_and_changes_nothing_where_they_are(api: ApiInProcess, zone: str) -> None:
+    path = f"/zones/{zone}/healthchecks"
+    made = api.make(path, {**NEEDED, "type": "TCP", "tcp_config": {"port": 5432}, "check_regions": ["ALL_REGIONS"]})
+    known = api.store.read()
+    document = exported(known)
+    moment = ChangeContext(1, lambda: "f" * 32)
+    assert make_true(document, lambda _pointer, _url: [])(known, moment).changes == []
+    again, _ = applied(Configuration(), make_true(document, lambda _pointer, _url: [])(Configuration(), moment).changes, 1)
+    assert again.health_checks[made["id"]].record == known.health_checks[made["id"]].record
+    del document["zones"][0]["health_checks"]
+    (gone,) = make_true(document, lambda _pointer, _url: [])(known, moment).changes
+    assert gone.id == made["id"]
+    api.ask("DELETE", f"{path}/{made['id']}")
+
+
+def test_a_check_goes_with_its_zone(api: ApiInProcess) -> None:
+    zone = api.make("/zones", {"name": "gone.example.net"})["id"]
+    made = api.make(f"/zones/{zone}/healthchecks", NEEDED)
+    api.ask("DELETE", f"/zones/{zone}")
+    assert made["id"] not in api.store.read().health_checks

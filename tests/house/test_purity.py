@@ -12,7 +12,7 @@ PURE_ROOMS = ("errors", "model", "core", "admission", "alerting", "analytics", "
 STANDARD = frozenset(
     "__future__ abc array base64 binascii bisect collections collections.abc copy dataclasses datetime difflib enum fractions "
     "functools hashlib heapq hmac html ipaddress itertools json math operator re statistics string struct types typing unicodedata "
-    "urllib.parse".split()
+    "urllib.parse zlib".split()
 )
 THIRD_PARTY = frozenset({"msgspec", "lark", "re2"})
 READS_A_CLOCK = frozenset({"now", "utcnow", "today"})

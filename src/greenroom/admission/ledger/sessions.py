@@ -81,6 +81,10 @@ class Sessions:
         self.spent[ticket_id] = until_ms
         self._spent_wheel.file(until_ms, ticket_id)
 
+    def revive(self, ticket_id: bytes) -> None:
+        """The id is not spent after all."""
+        self.spent.pop(ticket_id, None)
+
     def end(self, ticket_id: bytes, now_ms: int) -> int:
         """Ends a session; until when its id stays spent (0: needs no memory)."""
         session = self.inside.pop(ticket_id)

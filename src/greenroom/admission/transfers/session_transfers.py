@@ -3,11 +3,24 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.messages.moves import MovesDown, MovesUp
 
-Known = Callable[[str], DataCenter | None]
+
+class TransferCounts(Protocol):
+    """What moving a session changes on the books of a data center. Implemented by `coordinator.data_center.DataCenter`."""
+
+    name: str
+    retired: bool
+    orphans: int
+    orphans_until_ms: int
+    moved_in: int
+    moved_out: int
+    arrived: int
+
+
+Known = Callable[[str], TransferCounts | None]
 
 
 @dataclass(slots=True)
@@ -38,7 +51,7 @@ class SessionTransfers:
         if pending:
             pending.arrivals.clear()
 
-    def book(self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int) -> int:
+    def book(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int) -> int:
         """Takes in counts, in any order. Returns by how many units the pool changes: only for what is not known of earlier times."""
         new = min(len(up.gifts), max(0, up.given - center.moved_out))
         older = max(0, up.given - center.moved_out - new)
@@ -59,7 +72,7 @@ class SessionTransfers:
             pending.arrivals.popleft()
         return change
 
-    def hear(self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int) -> None:
+    def hear(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int) -> None:
         """Claims and denials, of the newest report only."""
         self._forget(now_ms)
         pending = self._pending(center.name)
@@ -75,7 +88,7 @@ class SessionTransfers:
         for ticket_id, home, age_ms in up.claims:
             self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
 
-    def answer(self, center: DataCenter, now_ms: int) -> MovesDown | None:
+    def answer(self, center: TransferCounts, now_ms: int) -> MovesDown | None:
         """What to tell this data center; None while nobody ever moved."""
         pending = self._by_data_center.get(center.name)
         if not (pending or center.moved_in or center.moved_out):
@@ -99,7 +112,7 @@ class SessionTransfers:
         return self._by_data_center.setdefault(name, PendingTransfers())
 
     def _claim(
-        self, center: DataCenter, pending: PendingTransfers, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int, until_ms: int
+        self, center: TransferCounts, pending: PendingTransfers, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int, until_ms: int
     ) -> None:
         owner_name = self._whereabouts.get(ticket_id, (home, 0))[0]
         if any(ticket_id == one for one, _ in pending.arrivals) or ticket_id in pending.denied:
@@ -134,7 +147,7 @@ class SessionTransfers:
         self._whereabouts[ticket_id] = (to, until_ms)
         return 0
 
-    def _orphan(self, owner: DataCenter, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None) -> bool:
+    def _orphan(self, owner: TransferCounts, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None) -> bool:
         """A unit of a ledger that lost its books goes to one of its visitors; one to one, because each is booked once."""
         if not owner.orphans:
             return False
@@ -142,7 +155,7 @@ class SessionTransfers:
         owner.orphans += self._bring(ticket_id, to, now_ms if renewed_ms is None else renewed_ms, until_ms)
         return True
 
-    def _lost_on_the_way(self, center: DataCenter, pending: PendingTransfers, until_ms: int) -> None:
+    def _lost_on_the_way(self, center: TransferCounts, pending: PendingTransfers, until_ms: int) -> None:
         """Booked by a coordinator before this one, but nobody remembers for whom: nobody's until any such session must have ended."""
         lost = center.moved_in - center.arrived - len(pending.arrivals)
         if lost > 0:

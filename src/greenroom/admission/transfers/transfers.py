@@ -1,24 +1,76 @@
 """What a ledger does about visitors who were let in elsewhere, and about sessions whose visitors went elsewhere (see `moves`).
 
-These are operations of `Ledger`, in a room of their own.
+These are operations on a ledger, in a package of their own; `SessionLedger` is all that they need of one.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Container
+from typing import Protocol
 
-from greenroom.admission.lease import CUT_OFF_MS
-from greenroom.admission.messages.moves import MovesDown
+from greenroom.admission.lease import CUT_OFF_MS, Lease
+from greenroom.admission.messages.moves import Moves, MovesDown
+from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import END, SESSION, pack
 from greenroom.model.visit import Outcome, Standing
-
-if TYPE_CHECKING:
-    from greenroom.admission.ledger.ledger import Ledger
 
 HELD_MS = 1_000
 """A visitor who is held while a session is on its way asks again after this: two syncs take about as long."""
 GONE = Outcome(Standing.GONE)
 
 
-def visit(ledger: "Ledger", ticket_id: bytes, key: int, home: str, renewed_ms: int, now_ms: int, random_bits: int) -> Outcome:
+class LivingSessions(Protocol):
+    """Sessions by ticket id, as far as they can move. Implemented by `ledger.sessions.Sessions`."""
+
+    life_ms: int
+
+    @property
+    def inside(self) -> Container[bytes]:
+        """Ids of living sessions."""
+
+    def renewed(self, ticket_id: bytes) -> int | None:
+        """The last renewal; None when there is no such session."""
+
+    def resume(self, ticket_id: bytes, renewed_ms: int) -> None:
+        """A session that was renewed then goes on here."""
+
+    def forget(self, ticket_id: bytes) -> None:
+        """A session goes on elsewhere."""
+
+    def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
+        """The id gets no place and no session again; until when that is remembered."""
+
+    def revive(self, ticket_id: bytes) -> None:
+        """The id is not spent after all."""
+
+
+class SessionLedger(Protocol):
+    """What moving a session needs of a ledger. Implemented by `ledger.ledger.Ledger`."""
+
+    data_center: str
+    born_ms: int
+    strong: bool
+    lease: Lease
+    line: Line
+    moves: Moves
+    log: list[bytes]
+
+    @property
+    def sessions(self) -> LivingSessions:
+        """Who is inside."""
+
+    def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """An accepted ticket came."""
+
+    def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
+        """A waiting ticket came."""
+
+    def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
+        """Lets in a visitor whose session cannot be reached; None without a permit."""
+
+    def leave_line(self, ticket_id: bytes) -> bool:
+        """Gives up a place; whether there was one."""
+
+
+def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_ms: int, now_ms: int, random_bits: int) -> Outcome:
     """An accepted ticket that says another data center (`home`), or this one before it lost its books.
 
     `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE when the session is here by now, or when the
@@ -53,7 +105,7 @@ def visit(ledger: "Ledger", ticket_id: bytes, key: int, home: str, renewed_ms: i
     return Outcome(Standing.ACTIVE, until_ms, renewed_ms)
 
 
-def hear(ledger: "Ledger", down: MovesDown, now_ms: int, in_order: bool, newest: bool) -> None:
+def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, in_order: bool, newest: bool) -> None:
     """Takes in what the coordinator says. `in_order`: nothing later was heard before; `newest`: it answers the last report."""
     ledger.moves.confirm(down, newest)
     for ticket_id, age_ms in ledger.moves.new_arrivals(down):
@@ -63,7 +115,7 @@ def hear(ledger: "Ledger", down: MovesDown, now_ms: int, in_order: bool, newest:
             give(ledger, ticket_id, to, now_ms)
 
 
-def take_over(ledger: "Ledger", ticket_id: bytes, renewed_ms: int) -> None:
+def take_over(ledger: SessionLedger, ticket_id: bytes, renewed_ms: int) -> None:
     """A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free."""
     sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
     if claim:
@@ -73,12 +125,12 @@ def take_over(ledger: "Ledger", ticket_id: bytes, renewed_ms: int) -> None:
         renewed_ms = max(renewed_ms, sessions.renewed(ticket_id) or 0)
     ledger.leave_line(ticket_id)
     ledger.moves.elsewhere.pop(ticket_id, None)
-    sessions.spent.pop(ticket_id, None)
+    sessions.revive(ticket_id)
     sessions.resume(ticket_id, renewed_ms)
     ledger.log.append(pack(SESSION, ticket_id, renewed_ms))
 
 
-def give(ledger: "Ledger", ticket_id: bytes, to: str, now_ms: int) -> None:
+def give(ledger: SessionLedger, ticket_id: bytes, to: str, now_ms: int) -> None:
     """Ends a session here, because its visitor is there."""
     sessions = ledger.sessions
     renewed_ms = sessions.renewed(ticket_id)

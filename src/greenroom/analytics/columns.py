@@ -1,0 +1,79 @@
+"""The columns of the minute table, and what hours and days keep of them.
+
+An hour keeps for each column what its minutes merge to: the highest, the lowest, a sum. A weighted average is kept as the sum of value
+times weight and the sum of weights. All of them are whole numbers, so an hour made of minutes and a day made of hours give exactly what
+the minutes themselves give (tests/properties/test_analytics_laws.py).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from greenroom.analytics.rollup import OUTCOMES, PERCENTS
+
+GAUGES = ("active", "queued", "wait")
+LIMITS = ("limit_active", "limit_rate", "limit_session")
+TIMES = ("waited", "origin")
+"""The two histograms, in milliseconds; `wait` and the session duration of `LIMITS` are in seconds and minutes."""
+
+WEIGHTS = {"waited": "admitted", "origin": "active_max"}
+"""By what the percentiles of a minute are weighted: new users, and the highest number of active users, of the same minute."""
+
+SAMPLES = {name: f"{name}_samples" for name in GAUGES}
+"""How many looks the sum of a gauge is made of."""
+
+
+class Kept(NamedTuple):
+    """A column of the hour and day tables: the expression over a minute's row that it begins with, and how two of them become one."""
+
+    name: str
+    of_minute: str
+    merge: str  # sum, max or min, as SQL and as Python
+    nullable: bool = False
+
+
+def _minute_columns() -> Iterator[str]:
+    for name in GAUGES:
+        yield SAMPLES[name]
+        yield from _spread(name)
+    yield "limited"
+    yield from LIMITS
+    yield from OUTCOMES
+    yield from (f"{name}_count" for name in TIMES)
+    yield from (f"{name}_p{percent}" for name in TIMES for percent in PERCENTS)
+    yield from ("incomplete", "generated")
+
+
+def _spread(name: str) -> tuple[str, str, str]:
+    return f"{name}_max", f"{name}_min", f"{name}_sum"
+
+
+def _kept() -> Iterator[Kept]:
+    yield Kept("minutes", "1", "sum")
+    for name in GAUGES:
+        yield Kept(SAMPLES[name], SAMPLES[name], "sum")
+        yield Kept(f"{name}_max", f"{name}_max", "max")
+        yield Kept(f"{name}_min", f"CASE WHEN {SAMPLES[name]} > 0 THEN {name}_min END", "min", nullable=True)
+        yield Kept(f"{name}_sum", f"{name}_sum", "sum")
+    yield Kept("limited", "limited", "sum")
+    for name in LIMITS:
+        yield Kept(f"{name}_max", name, "max")
+        yield Kept(f"{name}_min", f"CASE WHEN limited > 0 THEN {name} END", "min", nullable=True)
+        yield Kept(f"{name}_sum", name, "sum")
+    for name in OUTCOMES:
+        yield Kept(f"{name}_sum", name, "sum")
+    yield Kept("admitted_max", "admitted", "max")
+    yield Kept("admitted_min", "admitted", "min", nullable=True)
+    for name in TIMES:
+        yield Kept(f"{name}_count", f"{name}_count", "sum")
+        yield Kept(f"{name}_weight", f"CASE WHEN {name}_count > 0 THEN {WEIGHTS[name]} ELSE 0 END", "sum")
+        for percent in PERCENTS:
+            yield Kept(f"{name}_p{percent}_weighted", f"{name}_p{percent} * {WEIGHTS[name]}", "sum")
+    yield Kept("incomplete", "incomplete", "sum")
+    yield Kept("generated", "generated", "sum")
+
+
+MINUTE_COLUMNS: tuple[str, ...] = tuple(_minute_columns())
+"""Whole numbers of the minute table, besides the minute, the room and the two histograms."""
+
+KEPT: dict[str, Kept] = {column.name: column for column in _kept()}
+"""Columns of the hour and day tables, besides time, room and the two histograms."""

@@ -1,0 +1,156 @@
+"""Everything that can be asked of analytics: one row here is a metric in GraphQL, in exports and in the reference.
+
+Names and aggregates are those of Cloudflare's dataset `waitingRoomAnalyticsAdaptiveGroups`; a metric or an aggregate that is greenroom's
+own says `extension`. Names that are published nowhere are marked in docs/explanation/analytics.md, and stand only here.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, SAMPLES, TIMES
+from greenroom.analytics.rollup import PERCENTS
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+
+
+class Share(NamedTuple):
+    """An answer: a kept column, divided by another one where there is one, and by `per`, with so many `digits`."""
+
+    column: str
+    over: str = ""
+    per: int = 1
+    digits: int | None = None  # None: a whole number
+
+
+class Metric(NamedTuple):
+    """One metric. `raw`: the column of the minute table that is its value in the raw dataset, as a Share."""
+
+    name: str
+    unit: str
+    help: str
+    raw: Share | None
+    aggregates: Mapping[str, Share]
+    extension: bool = False
+
+
+AGGREGATES: dict[str, str] = {
+    "avg": "average over the time of the group",
+    "max": "highest",
+    "min": "lowest",
+    "sum": "sum",
+    "avgWeighted": "average of the minutes' percentiles, weighted by the users of each minute",
+    "percentile": "percentile of all visitors of the group, from the merged histograms",
+}
+"""How values of several minutes become one; `percentile` is greenroom's own."""
+
+FLOATS = frozenset({"avg", "avgWeighted", "percentile"})
+"""Aggregates that are fractions; the others are whole numbers."""
+
+
+def _gauge(name: str, column: str, unit: str, help: str) -> Metric:
+    return Metric(
+        name,
+        unit,
+        help,
+        Share(f"{column}_max"),
+        {
+            "avg": Share(f"{column}_sum", SAMPLES[column], digits=4),
+            "max": Share(f"{column}_max"),
+            "min": Share(f"{column}_min"),
+        },
+    )
+
+
+def _limit(name: str, column: str, unit: str, help: str) -> Metric:
+    shares = {"avg": Share(f"{column}_sum", "limited", digits=4), "max": Share(f"{column}_max"), "min": Share(f"{column}_min")}
+    return Metric(name, unit, help, Share(column), shares)
+
+
+def _sum(name: str, column: str, unit: str, help: str, extension: bool = True) -> Metric:
+    kept = column if column in KEPT else f"{column}_sum"
+    return Metric(name, unit, help, Share(column), {"sum": Share(kept)}, extension)
+
+
+def _times() -> Iterator[Metric]:
+    for column, stem, meaning in (
+        ("waited", "totalTimeWaited", "time from the first sight of a queued visitor to admission"),
+        ("origin", "timeOnOrigin", "time from admission to the last activity of visitors whose session ended"),
+    ):
+        for percent in PERCENTS:
+            raw = Share(f"{column}_p{percent}", per=1_000, digits=2)
+            weighted = Share(f"{column}_p{percent}_weighted", f"{column}_weight", per=1_000, digits=2)
+            merged = Share(f"{column}_p{percent}", per=1_000, digits=2)
+            yield Metric(
+                f"{stem}P{percent}",
+                "seconds",
+                f"{percent}th percentile of the {meaning}",
+                raw,
+                {"avgWeighted": weighted, "percentile": merged},
+            )
+
+
+def _metrics() -> Iterator[Metric]:
+    yield _gauge("totalActiveUsers", "active", "users", "visitors with a living session")
+    new_users = {
+        "avg": Share("admitted_sum", "minutes", digits=4),
+        "max": Share("admitted_max"),
+        "min": Share("admitted_min"),
+        "sum": Share("admitted_sum"),
+    }
+    yield Metric("newUsersPerMinute", "users", "visitors let in during a minute", Share("admitted"), new_users)
+    yield _gauge("totalQueuedUsers", "queued", "users", "visitors in line")
+    yield _limit("totalActiveUsersConfig", "limit_active", "users", "configured limit of active users, of the room or its event")
+    yield _limit("newUsersPerMinuteConfig", "limit_rate", "users", "configured limit of new users per minute, of the room or its event")
+    yield _limit("sessionDurationConfig", "limit_session", "minutes", "configured session duration")
+    yield _gauge("estimatedWaitTime", "wait", "seconds", "median wait told to a visitor who joins the line")
+    yield _sum("sessionsRevoked", "revoked", "sessions", "sessions ended by the application with Cf-Waiting-Room-Command", extension=False)
+    yield from _times()
+    yield _sum("sessionsEnded", "origin_count", "sessions", "sessions that ended, whatever the reason")
+    yield _sum("usersWaited", "waited_count", "users", "visitors let in from the line")
+    yield _sum("usersLeft", "gave_up", "users", "visitors who gave up their place or session themselves")
+    yield _sum("usersAbandoned", "abandoned", "users", "places in line lost because the visitor stayed away")
+    yield _sum("requestsHeld", "held", "requests", "requests answered with the waiting page")
+    yield _sum("requestsPassed", "passed", "requests", "requests of visitors who were in already")
+    yield _sum("minutesIncomplete", "incomplete", "minutes", "minutes in which a process was killed, so that something may be missing")
+    yield _sum("minutesGenerated", "generated", "minutes", "minutes made up by `greenroom demo --history`")
+
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _metrics()}
+
+
+class Dimension(NamedTuple):
+    """What answers may be grouped, filtered and ordered by. `bucket_s`: the width of a time bucket; 0 for the room."""
+
+    name: str
+    bucket_s: int
+    kind: str  # string, Time or Date
+    help: str
+
+
+DIMENSIONS: dict[str, Dimension] = {
+    found.name: found
+    for found in (
+        Dimension("waitingRoomId", 0, "string", "the room"),
+        Dimension("datetime", MINUTE_S, "Time", "begin of the minute"),
+        Dimension("datetimeMinute", MINUTE_S, "Time", "begin of the minute"),
+        Dimension("datetimeFiveMinutes", 5 * MINUTE_S, "Time", "begin of the five minutes"),
+        Dimension("datetimeFifteenMinutes", 15 * MINUTE_S, "Time", "begin of the quarter of an hour"),
+        Dimension("datetimeHour", HOUR_S, "Time", "begin of the hour"),
+        Dimension("date", DAY_S, "Date", "the day, in UTC"),
+    )
+}
+
+ROOM = "waitingRoomId"
+
+
+def column_problems() -> list[str]:
+    """Columns that a metric names and no table has; always empty (a test asks)."""
+    problems = []
+    for metric in METRICS.values():
+        if metric.raw and metric.raw.column not in MINUTE_COLUMNS:
+            problems.append(f"{metric.name}: {metric.raw.column}")
+        for aggregate, share in metric.aggregates.items():
+            names = {name for name in (share.column, share.over) if name}
+            known = {f"{time}_p{percent}" for time in TIMES for percent in PERCENTS} if aggregate == "percentile" else set(KEPT)
+            problems += [f"{metric.name}.{aggregate}: {name}" for name in names - known]
+    return problems

@@ -1,0 +1,288 @@
+"""A question to analytics, and from which tables it is answered.
+
+Theory. Minutes, hours and days hold the same facts, merged. A question needs no finer table than the narrowest time bucket it groups or
+filters by, but its span may begin and end in the middle of an hour. So the span is cut: whole days from the day table, whole hours from
+the hour table, and what is left at both ends from the minutes. The pieces do not overlap and cover the span, and merging is
+associative, so the answer is the one that the minutes alone would give.
+
+Everything in a question is checked when it is made: what reaches a store is whole numbers and names from the tables of `metrics`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from greenroom.analytics.metrics import DAY_S, DIMENSIONS, HOUR_S, METRICS, MINUTE_S, ROOM
+
+ROWS_MAX = 10_000
+"""Rows of one answer, as published (maxPageSize)."""
+
+CONDITIONS_MAX = 200
+VALUES_MAX = 1_000
+"""Conditions of one filter, values of one condition: a question is text that a store has to read."""
+
+OPERATORS: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda one, other: one == other,
+    "neq": lambda one, other: one != other,
+    "gt": lambda one, other: one > other,
+    "geq": lambda one, other: one >= other,
+    "lt": lambda one, other: one < other,
+    "leq": lambda one, other: one <= other,
+}
+"""How numbers are compared; `in` and `notin` take several."""
+
+
+class Refused(ValueError):
+    """A question that cannot be answered; the text says why, for the person who asked."""
+
+
+class Condition(NamedTuple):
+    """A dimension compared with values: Unix seconds for times, room ids for the room. `op`: one of OPERATORS, `in` or `notin`.
+
+    For the room only `in` and `notin`: which ids a pattern means is worked out by the caller, who knows the rooms.
+    """
+
+    dimension: str
+    op: str
+    values: tuple[int | str, ...]
+
+
+class AllOf(NamedTuple):
+    """Every one of these holds."""
+
+    parts: "tuple[Filter, ...]"
+
+
+class AnyOf(NamedTuple):
+    """At least one of these holds."""
+
+    parts: "tuple[Filter, ...]"
+
+
+Filter = Condition | AllOf | AnyOf
+
+
+class Wanted(NamedTuple):
+    """A metric with one of its aggregates; in a raw question the aggregate is empty."""
+
+    aggregate: str
+    metric: str
+
+
+class Order(NamedTuple):
+    """By a dimension (aggregate empty), by `count`, or by a metric with its aggregate."""
+
+    aggregate: str
+    name: str
+    descending: bool = False
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What is asked. `start_s` (inclusive) and `end_s` (exclusive) are Unix seconds; `rooms` None: all that there are.
+
+    Rows are grouped by exactly `dimensions`; a `raw` question has one row for each room and minute.
+    """
+
+    start_s: int
+    end_s: int
+    rooms: frozenset[str] | None = None
+    dimensions: tuple[str, ...] = ()
+    metrics: tuple[Wanted, ...] = ()
+    filter: Filter | None = None
+    order: tuple[Order, ...] = ()
+    limit: int = ROWS_MAX
+    raw: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises Refused."""
+        if not 1 <= self.limit <= ROWS_MAX:
+            raise Refused(f"limit must be from 1 to {ROWS_MAX}, not {self.limit}")
+        if self.start_s < 0:
+            raise Refused("the time range begins before 1970")
+        for name in self.dimensions:
+            if name not in DIMENSIONS:
+                raise Refused(f"unknown dimension {name}")
+        for aggregate, name in self.metrics:
+            _check_metric(aggregate, name, self.raw)
+        for order in self.order:
+            _check_order(order, self)
+        if self.filter is not None:
+            _check_filter(self.filter)
+
+    @property
+    def finest_s(self) -> int:
+        """The narrowest bucket that its rows or conditions tell apart; a day where time does not matter."""
+        if self.raw:
+            return MINUTE_S
+        named = [*self.dimensions, *(order.name for order in self.order if not order.aggregate and order.name in DIMENSIONS)]
+        widths = [DIMENSIONS[name].bucket_s for name in (*named, *_dimensions_of(self.filter))]
+        return min([width for width in widths if width], default=DAY_S)
+
+
+def _check_metric(aggregate: str, name: str, raw: bool) -> None:
+    metric = METRICS.get(name)
+    if metric is None:
+        raise Refused(f"unknown metric {name}")
+    if raw:
+        if aggregate or metric.raw is None:
+            raise Refused(f"{name} has no {aggregate or 'value'} in raw rows")
+    elif aggregate not in metric.aggregates:
+        raise Refused(f"{name} has no {aggregate or 'value of its own'}; it has {', '.join(metric.aggregates)}")
+
+
+def _check_order(order: Order, question: Question) -> None:
+    if order.aggregate:
+        _check_metric(order.aggregate, order.name, question.raw)
+        if order.aggregate == "percentile":
+            raise Refused("rows cannot be ordered by a percentile of merged histograms; order by avgWeighted")
+    elif question.raw:
+        if order.name not in DIMENSIONS:
+            _check_metric("", order.name, raw=True)
+    elif order.name not in DIMENSIONS and order.name != "count":
+        raise Refused(f"rows cannot be ordered by {order.name}")
+
+
+def _check_filter(found: Filter) -> None:
+    conditions = list(conditions_of(found))
+    if len(conditions) > CONDITIONS_MAX:
+        raise Refused(f"a filter has at most {CONDITIONS_MAX} conditions, not {len(conditions)}")
+    for condition in conditions:
+        if condition.dimension not in DIMENSIONS:
+            raise Refused(f"unknown dimension {condition.dimension}")
+        if condition.op not in OPERATORS and condition.op not in ("in", "notin"):
+            raise Refused(f"unknown operator {condition.op}")
+        if condition.dimension == ROOM and condition.op not in ("in", "notin"):
+            raise Refused("rooms are filtered by `in` or `notin`")
+        if len(condition.values) > VALUES_MAX and condition.dimension != ROOM:
+            raise Refused(f"a condition has at most {VALUES_MAX} values, not {len(condition.values)}")
+        kind = str if condition.dimension == ROOM else int
+        if any(type(value) is not kind for value in condition.values):
+            raise Refused(f"{condition.dimension} is compared with {kind.__name__} values")
+
+
+def conditions_of(found: Filter) -> Iterator[Condition]:
+    """Every condition in a filter."""
+    if isinstance(found, Condition):
+        yield found
+    else:
+        for part in found.parts:
+            yield from conditions_of(part)
+
+
+def _dimensions_of(found: Filter | None) -> Iterator[str]:
+    if found is not None:
+        yield from (condition.dimension for condition in conditions_of(found))
+
+
+# -- the span ---------------------------------------------------------------------------------------------------------------------
+
+FOREVER_S = 1 << 32
+"""In 2106; no row is later."""
+
+
+class Span(NamedTuple):
+    """What the conditions say about time, and what of the filter is left to be checked row by row."""
+
+    start_s: int
+    end_s: int
+    rest: Filter | None
+
+
+def span_of(found: Filter | None) -> Span:
+    """The span outside of which no row can match, from the conditions that must hold at the top of a filter.
+
+    A minute counts for the moment at which it begins.
+    """
+    start_s, end_s, rest = 0, FOREVER_S, list[Filter]()
+    for part in found.parts if isinstance(found, AllOf) else (found,) if found is not None else ():
+        bounds = _bounds(part) if isinstance(part, Condition) else None
+        if bounds is None:
+            rest.append(part)
+        else:
+            start_s, end_s = max(start_s, bounds[0]), min(end_s, bounds[1])
+    return Span(start_s, end_s, AllOf(tuple(rest)) if rest else None)
+
+
+def _bounds(condition: Condition) -> tuple[int, int] | None:
+    """[start, end) that a comparison of times means for the begin of minutes; None when it is not one range."""
+    width = DIMENSIONS[condition.dimension].bucket_s if condition.dimension in DIMENSIONS else 0
+    if not width or condition.op not in ("eq", "gt", "geq", "lt", "leq") or len(condition.values) != 1:
+        return None
+    value = int(condition.values[0])
+    first_from = -(-value // width) * width  # the first bucket that begins at the moment or later
+    first_after = (value // width + 1) * width  # the first bucket that begins after it
+    if condition.op == "eq":
+        return (value, value + width) if value % width == 0 else (0, 0)
+    return {
+        "geq": (first_from, FOREVER_S),
+        "gt": (first_after, FOREVER_S),
+        "lt": (0, first_from),
+        "leq": (0, first_after),
+    }[condition.op]
+
+
+# -- from which tables --------------------------------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """A part of the span, and the table that answers it."""
+
+    table: str  # minutes, hours or days
+    start_s: int
+    end_s: int
+
+
+class Known(NamedTuple):
+    """What a store has: hours and days are whole below `hours_to_s` and `days_to_s`; minutes are kept from `minutes_from_s` on,
+    hours from `hours_from_s` on.
+    """
+
+    hours_to_s: int = 0
+    days_to_s: int = 0
+    minutes_from_s: int = 0
+    hours_from_s: int = 0
+
+
+def pieces(start_s: int, end_s: int, finest_s: int, known: Known) -> list[Piece]:
+    """The span, cut; in order and without empty pieces. Raises Refused when a piece is older than its table reaches."""
+    cut: list[Piece] = []
+    levels = [("days", DAY_S, known.days_to_s), ("hours", HOUR_S, known.hours_to_s)]
+    _cut(start_s, end_s, [level for level in levels if finest_s % level[1] == 0], cut)
+    oldest = {"minutes": known.minutes_from_s, "hours": known.hours_from_s, "days": 0}
+    for piece in cut:
+        if piece.start_s < oldest[piece.table]:
+            raise Refused(
+                f"cannot answer from {piece.table} before Unix time {oldest[piece.table]}: older ones are not kept; "
+                "ask for whole hours or days, or a later time range"
+            )
+    return cut
+
+
+def _cut(start_s: int, end_s: int, levels: Sequence[tuple[str, int, int]], cut: list[Piece]) -> None:
+    if start_s >= end_s:
+        return
+    if not levels:
+        cut.append(Piece("minutes", start_s, end_s))
+        return
+    (table, width, whole_to_s), *finer = levels
+    first = -(-start_s // width) * width
+    last = min(end_s // width * width, whole_to_s // width * width)
+    if first >= last:
+        _cut(start_s, end_s, finer, cut)
+        return
+    _cut(start_s, first, finer, cut)
+    cut.append(Piece(table, first, last))
+    _cut(last, end_s, finer, cut)
+
+
+Row = Mapping[tuple[str, str], "int | float | str | None"]
+"""One row of an answer: (aggregate, metric) -> value; dimensions under ("", name), the number of minutes under ("", "count")."""
+
+
+class Answer(NamedTuple):
+    """Rows in the order asked for. `incomplete` minutes had a killed process in them; `generated` ones were made up."""
+
+    rows: Sequence[Row]
+    incomplete: int = 0
+    generated: int = 0

@@ -1,0 +1,162 @@
+"""Counts what happens in this process, one minute at a time. The hot path is `decided`: two dict operations, no allocation.
+
+Minutes only go forward. A clock that jumps back leaves the minute open that is open; nothing goes to a minute that was closed, so no
+minute is ever told twice by one process. What is not fetched in time is dropped, oldest first, and counted.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+
+from greenroom.analytics.histogram import Counts, record
+from greenroom.analytics.rollup import MINUTE_MS, SLOT_MS, SLOTS, Limits, Part, Rollup, Track
+
+MINUTES_KEPT = 60
+"""Closed minutes that wait to be fetched. A store that is away for longer loses the oldest: about 1 MB a minute with 1,000 busy rooms."""
+
+NOT_WAITED = -1
+
+
+class RoomMinute:
+    """What has happened in one room during the minute that is open."""
+
+    __slots__ = ("active", "limits", "origin", "outcomes", "queued", "wait_s", "waited")
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, int] = {}
+        self.waited: Counts = {}
+        self.origin: Counts = {}
+        self.limits: Limits | None = None
+        self.active = [-1] * SLOTS
+        self.queued = [-1] * SLOTS
+        self.wait_s = [-1] * SLOTS
+
+    def rollup(self, data_center: str) -> Rollup:
+        """As a message."""
+        looked = any(value != -1 for value in self.active)
+        tracks = {data_center: Track(tuple(self.active), tuple(self.queued), tuple(self.wait_s))} if looked else {}
+        return Rollup(self.outcomes, tracks, self.limits, self.waited, self.origin)
+
+
+class ClosedMinute:
+    """A minute that is over: nothing changes in it any more, so another thread may make messages of it."""
+
+    __slots__ = ("_data_center", "_rooms", "_source", "minute")
+
+    def __init__(self, source: str, data_center: str, minute: int, rooms: Mapping[str, RoomMinute]) -> None:
+        self.minute = minute
+        self._source = source
+        self._data_center = data_center
+        self._rooms = rooms
+
+    def parts(self) -> Iterator[Part]:
+        """One message for each room."""
+        for room_id, room in self._rooms.items():
+            yield Part(self._source, self.minute, room_id, room.rollup(self._data_center))
+
+
+class Recorder:
+    """All rooms of one process. Not for several threads."""
+
+    def __init__(self, source: str, data_center: str, now_ms: int) -> None:
+        """`source` must be another one after each start of the process."""
+        self.source = source
+        self.data_center = data_center
+        self.dropped_minutes = 0
+        """Closed minutes that nobody fetched in time."""
+        self._closed: deque[ClosedMinute] = deque()
+        self._begin(now_ms // MINUTE_MS)
+
+    # -- what happens --------------------------------------------------------------------------------------------------------
+
+    def decided(self, room_id: str, outcome: str, now_ms: int, waited_ms: int = NOT_WAITED) -> None:
+        """One request, or one visitor, with this outcome (`rollup.OUTCOMES`); `waited_ms` of a visitor who was let in from the line."""
+        if now_ms >= self._ends_ms:
+            self.close(now_ms)
+        room = self._rooms.get(room_id)
+        if room is None:
+            room = self._rooms[room_id] = RoomMinute()
+        outcomes = room.outcomes
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        if waited_ms >= 0:
+            record(room.waited, waited_ms)
+
+    def counted(self, room_id: str, outcome: str, count: int, now_ms: int) -> None:
+        """So many at once."""
+        if count:
+            outcomes = self._room(room_id, now_ms).outcomes
+            outcomes[outcome] = outcomes.get(outcome, 0) + count
+
+    def stayed(self, room_id: str, times_ms: Iterable[int], now_ms: int) -> None:
+        """Sessions ended, each after this time from admission to the last activity."""
+        origin = self._room(room_id, now_ms).origin
+        for time_ms in times_ms:
+            record(origin, time_ms)
+
+    def looked(self, room_id: str, active: int, queued: int, wait_s: int | None, now_ms: int) -> None:
+        """The room at this moment; `wait_s` None: not known."""
+        room = self._room(room_id, now_ms)
+        slot = max(0, min(SLOTS - 1, (now_ms - self._minute * MINUTE_MS) // SLOT_MS))
+        room.active[slot] = max(room.active[slot], active)
+        room.queued[slot] = max(room.queued[slot], queued)
+        if wait_s is not None:
+            room.wait_s[slot] = max(room.wait_s[slot], wait_s)
+
+    def limited(self, room_id: str, limits: Limits) -> None:
+        """The limits that are in force; those of the end of a minute count for it."""
+        self._room(room_id, limits.at_ms).limits = limits
+
+    # -- minutes --------------------------------------------------------------------------------------------------------------
+
+    @property
+    def ends_ms(self) -> int:
+        """When the open minute is over."""
+        return self._ends_ms
+
+    def close(self, now_ms: int) -> None:
+        """Begins the minute of `now_ms`, if it is a later one than the open one."""
+        minute = now_ms // MINUTE_MS
+        if minute <= self._minute:
+            return
+        self._put_away()
+        self._begin(minute)
+
+    def finish(self) -> None:
+        """The process ends: the open minute is closed as it is. Nothing may be recorded afterwards."""
+        self._put_away()
+        self._begin(self._minute + 1)
+
+    def fetch(self) -> list[ClosedMinute]:
+        """The closed minutes, oldest first; they are gone from here."""
+        closed = list(self._closed)
+        self._closed.clear()
+        return closed
+
+    def give_back(self, minutes: Iterable[ClosedMinute]) -> None:
+        """What was fetched and could not be passed on goes back to its place, as far as there is room."""
+        self._closed.extendleft(reversed(list(minutes)))
+        self._shorten()
+
+    # -- inside -----------------------------------------------------------------------------------------------------------------
+
+    def _room(self, room_id: str, now_ms: int) -> RoomMinute:
+        if now_ms >= self._ends_ms:
+            self.close(now_ms)
+        room = self._rooms.get(room_id)
+        if room is None:
+            room = self._rooms[room_id] = RoomMinute()
+        return room
+
+    def _begin(self, minute: int) -> None:
+        self._minute = minute
+        self._ends_ms = (minute + 1) * MINUTE_MS
+        self._rooms: dict[str, RoomMinute] = {}
+
+    def _put_away(self) -> None:
+        if self._rooms:
+            self._closed.append(ClosedMinute(self.source, self.data_center, self._minute, self._rooms))
+            self._shorten()
+
+    def _shorten(self) -> None:
+        while len(self._closed) > MINUTES_KEPT:
+            self._closed.popleft()
+            self.dropped_minutes += 1

@@ -1,0 +1,180 @@
+"""What one process knows of one room and minute, how two such records become one, and the row that is kept of it.
+
+`merge` is associative and commutative (tests/properties/test_analytics_laws.py), so parts may be merged in any order and grouping. It is
+not idempotent: adding a part twice would count it twice. That is what `Parts` is for, which keeps each part once by its source.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from greenroom.analytics import histogram
+from greenroom.analytics.histogram import Counts
+
+MINUTE_MS = 60_000
+SLOT_MS = 5_000
+SLOTS = MINUTE_MS // SLOT_MS
+"""A room is looked at this often in a minute: often enough for a peak, rarely enough for a thousand rooms."""
+
+PERCENTS = (50, 75, 90, 95, 99)
+"""Which percentiles of a minute are kept as numbers, beside the histogram itself."""
+
+OUTCOMES = ("admitted", "passed", "held", "gave_up", "revoked", "abandoned")
+"""What is counted by its number. Requests: let in by this request, passed with a session, answered with the waiting page. Visitors: gave up
+the place or session themselves, session ended by the application, place lost because the visitor stayed away."""
+
+_NOT_LOOKED = -1
+_NO_SLOTS = (_NOT_LOOKED,) * SLOTS
+
+
+class Track(msgspec.Struct, frozen=True):
+    """Gauges of one data center, one number for each slot of the minute; -1 where nobody looked, or nothing was known."""
+
+    active: tuple[int, ...] = _NO_SLOTS
+    queued: tuple[int, ...] = _NO_SLOTS
+    wait_s: tuple[int, ...] = _NO_SLOTS
+
+
+class Limits(msgspec.Struct, frozen=True, order=True):
+    """The limits in force at a moment, the room's own or those of its event; of two, the later one holds."""
+
+    at_ms: int
+    total_active_users: int
+    new_users_per_minute: int
+    session_minutes: int
+
+
+class Rollup(msgspec.Struct, frozen=True):
+    """One room and minute. `incomplete`: a process was killed in it; `generated`: made up for trying things out."""
+
+    outcomes: dict[str, int] = {}
+    tracks: dict[str, Track] = {}
+    limits: Limits | None = None
+    waited: Counts = {}
+    origin: Counts = {}
+    incomplete: bool = False
+    generated: bool = False
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A message: everything that one source (a process, from its start to its end) knows of one room and minute."""
+
+    source: str
+    minute: int  # whole minutes since 1970
+    room: str
+    rollup: Rollup
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What is delivered twice has the same one."""
+        return self.source, self.minute, self.room
+
+
+def merge(parts: Iterable[Rollup]) -> Rollup:
+    """Everything in these records as one."""
+    outcomes: dict[str, int] = {}
+    tracks: dict[str, Track] = {}
+    waited: Counts = {}
+    origin: Counts = {}
+    limits: Limits | None = None
+    incomplete = generated = False
+    for part in parts:
+        for name, count in part.outcomes.items():
+            outcomes[name] = outcomes.get(name, 0) + count
+        for name, track in part.tracks.items():
+            tracks[name] = _both(tracks[name], track) if name in tracks else track
+        histogram.add(waited, part.waited)
+        histogram.add(origin, part.origin)
+        if part.limits is not None and (limits is None or part.limits > limits):
+            limits = part.limits
+        incomplete |= part.incomplete
+        generated |= part.generated
+    return Rollup(outcomes, tracks, limits, waited, origin, incomplete, generated)
+
+
+def _both(one: Track, other: Track) -> Track:
+    """Two looks at the same data center: two processes may have looked in the same slot, and the higher number counts."""
+    return Track(
+        tuple(map(max, one.active, other.active)), tuple(map(max, one.queued, other.queued)), tuple(map(max, one.wait_s, other.wait_s))
+    )
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """What is kept of the slots of one gauge."""
+
+    slots: int
+    highest: int
+    lowest: int
+    sum: int
+
+    @classmethod
+    def of(cls, values: Sequence[int]) -> "Spread":
+        """Of the values of those slots that have one."""
+        return cls(len(values), max(values), min(values), sum(values)) if values else cls(0, 0, 0, 0)
+
+
+def together(tracks: Sequence[Sequence[int]]) -> list[int]:
+    """The gauge of the whole room: the sum over all data centers at the same moment, for every slot in which one of them was looked at."""
+    columns = ([value for value in slot if value != _NOT_LOOKED] for slot in zip(*tracks, strict=True))
+    return [sum(values) for values in columns if values]
+
+
+def longest(tracks: Sequence[Sequence[int]]) -> list[int]:
+    """The wait of the room in each slot: the longest that any data center tells."""
+    return [highest for slot in zip(*tracks, strict=True) if (highest := max(slot)) != _NOT_LOOKED]
+
+
+def minute_row(rollup: Rollup) -> dict[str, int | bytes]:
+    """The row of the minute table, by column (`metrics.MINUTE_COLUMNS`)."""
+    tracks = rollup.tracks.values()
+    active = Spread.of(together([track.active for track in tracks]))
+    queued = Spread.of(together([track.queued for track in tracks]))
+    wait = Spread.of(longest([track.wait_s for track in tracks]))
+    limits = rollup.limits or Limits(0, 0, 0, 0)
+    row: dict[str, int | bytes] = {
+        **_spread("active", active),
+        **_spread("queued", queued),
+        **_spread("wait", wait),
+        "limited": int(rollup.limits is not None),
+        "limit_active": limits.total_active_users,
+        "limit_rate": limits.new_users_per_minute,
+        "limit_session": limits.session_minutes,
+        **{name: rollup.outcomes.get(name, 0) for name in OUTCOMES},
+        "waited_count": histogram.total(rollup.waited),
+        "origin_count": histogram.total(rollup.origin),
+        **_percentiles("waited", rollup.waited),
+        **_percentiles("origin", rollup.origin),
+        "incomplete": int(rollup.incomplete),
+        "generated": int(rollup.generated),
+        "waited": histogram.packed(rollup.waited),
+        "origin": histogram.packed(rollup.origin),
+    }
+    return row
+
+
+def _spread(name: str, spread: Spread) -> dict[str, int]:
+    return {f"{name}_samples": spread.slots, f"{name}_max": spread.highest, f"{name}_min": spread.lowest, f"{name}_sum": spread.sum}
+
+
+def _percentiles(name: str, counts: Mapping[int, int]) -> dict[str, int]:
+    return {f"{name}_p{percent}": value for percent, value in zip(PERCENTS, histogram.percentiles(counts, PERCENTS), strict=True)}
+
+
+class Parts:
+    """Parts of one minute and room, each kept once: taking one in is idempotent, and the order does not matter."""
+
+    __slots__ = ("_by_source",)
+
+    def __init__(self) -> None:
+        self._by_source: dict[str, Rollup] = {}
+
+    def take(self, source: str, rollup: Rollup) -> bool:
+        """False: this source has been heard already. A source says everything about a minute in one message."""
+        if source in self._by_source:
+            return False
+        self._by_source[source] = rollup
+        return True
+
+    def merged(self) -> Rollup:
+        """All of them as one."""
+        return merge(self._by_source.values())

@@ -1,0 +1,304 @@
+"""Keeps what processes report: each part once, minutes made of parts, hours and days made of minutes; and answers questions.
+
+Every row of `minutes`, `hours` and `days` is worked out from the rows below it and written whole, never added to. So a late part means
+that a minute, its hour and its day are worked out again, and doing it twice changes nothing. Writing is for one thread.
+"""
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from greenroom.analytics import histogram
+from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
+from greenroom.analytics.metrics import DAY_S, HOUR_S, MINUTE_S
+from greenroom.analytics.question import Answer, Known, Piece, Question
+from greenroom.analytics.rollup import Part, Rollup, merge, minute_row
+from greenroom.errors import StorageFailed
+from greenroom.stores.analytics.answers import answer
+from greenroom.stores.analytics.engine import Engine, Values
+from greenroom.stores.analytics.sql import pieces_text, rooms_condition
+from greenroom.stores.analytics.tables import DAYS, FACTS, HOURS, MINUTES, NEW_COLUMNS, PARTS, ROOMS, TABLES, VERSION, Table
+
+GRACE_S = 120
+"""An hour is worked out this long after its end: parts of its last minute are there by then, and later ones are late."""
+
+LATE_S = 6 * HOUR_S
+"""Parts are kept this long, so that one that comes again is known; older ones are refused, because nothing could tell whether they did."""
+
+ROOMS_AT_ONCE = 50
+"""Rooms whose histograms are merged between two breaths, so that a process that serves visitors is not held up."""
+
+_decode = msgspec.msgpack.Decoder(Rollup).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """For how long rows are kept, in seconds; 0: for ever."""
+
+    minutes_s: int = 31 * DAY_S
+    hours_s: int = 396 * DAY_S
+    days_s: int = 0
+
+
+class Place(NamedTuple):
+    """Where a room belongs, as far as known: the id of its zone, and its name."""
+
+    zone: str = ""
+    name: str = ""
+
+
+class Written(NamedTuple):
+    """What became of parts."""
+
+    taken: int = 0
+    repeated: int = 0
+    late: int = 0
+
+
+class Keeper:
+    """All tables of one engine."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        place_of: Callable[[str], Place] = lambda _: Place(),
+        retention: Retention = Retention(),  # noqa: B008 - frozen
+        breathe: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Makes the tables where they are missing, and brings older ones up to date. Raises StorageFailed.
+
+        `place_of` is asked for every room that is written; `breathe` is called between pieces of long work.
+        """
+        self._engine = engine
+        self._place_of = place_of
+        self._retention = retention
+        self._breathe = breathe
+        engine.create()
+        self._facts: dict[str, int] = {name: value for name, value in engine.select("SELECT name, value FROM facts")}  # noqa: C416
+        self._numbers: dict[str, int] = {}
+        self._places: dict[str, Place] = {}
+        for number, room, zone, name in engine.select("SELECT number, id, zone, name FROM rooms"):
+            self._numbers[room] = number
+            self._places[room] = Place(zone, name)
+        self._bring_up_to_date()
+
+    def _bring_up_to_date(self) -> None:
+        found = self._facts.get("version", VERSION)
+        if found > VERSION:
+            raise StorageFailed(
+                f"{self._engine.name}: was written by a newer greenroom (version {found} of the tables, this one knows {VERSION})"
+            )
+        for version in range(found + 1, VERSION + 1):
+            for table in TABLES:
+                self._engine.add_columns(table, NEW_COLUMNS[version].get(table.name, ()))
+        self._engine.ready()
+        with self._change():
+            self._note("version", VERSION)
+
+    # -- writing ----------------------------------------------------------------------------------------------------------------
+
+    def write(self, parts: Iterable[Part], now_s: int) -> Written:
+        """Takes in parts: all that are new, or none at all. Raises StorageFailed."""
+        wanted: dict[tuple[str, int, str], Part] = {}
+        repeated = late = 0
+        for part in parts:
+            if part.minute * MINUTE_S < now_s - LATE_S:
+                late += 1
+            elif part.key in wanted:
+                repeated += 1
+            else:
+                wanted[part.key] = part
+        with self._change():
+            taken = self._take(list(wanted.values()))
+        return Written(taken, repeated + len(wanted) - taken, late)
+
+    def tend(self, now_s: int) -> None:
+        """What time brings: hours and days that are over are worked out, and old rows go. Raises StorageFailed."""
+        self._close(HOURS, "hours_to", HOUR_S, now_s)
+        self._close(DAYS, "days_to", DAY_S, now_s)
+        self._forget(now_s)
+
+    def close(self) -> None:
+        """Nothing may be called after it."""
+        self._engine.close()
+
+    # -- parts and minutes ------------------------------------------------------------------------------------------------------
+
+    def _take(self, parts: Sequence[Part]) -> int:
+        self._register(sorted({part.room for part in parts}))
+        known = self._known_parts({part.minute * MINUTE_S for part in parts})
+        news = [part for part in parts if part.source not in known.get((part.minute * MINUTE_S, part.room), ())]
+        self._engine.insert(PARTS, [(part.minute * MINUTE_S, self._numbers[part.room], part.source, _encode(part.rollup)) for part in news])
+        cells: dict[tuple[int, str], list[Rollup]] = defaultdict(list)
+        for part in news:
+            cells[part.minute * MINUTE_S, part.room].append(part.rollup)
+        fresh = {cell: rollups for cell, rollups in cells.items() if cell not in known}
+        self._engine.insert(MINUTES, [self._minute(cell, rollups) for cell, rollups in fresh.items()])
+        self._minutes_again([cell for cell in cells if cell in known])
+        self._again({(t // HOUR_S * HOUR_S, self._numbers[room]) for t, room in cells})
+        return len(news)
+
+    def _register(self, rooms: Sequence[str]) -> None:
+        news, changed = [], []
+        for room in rooms:
+            place = self._place_of(room)
+            if room not in self._numbers:
+                self._numbers[room] = len(self._numbers) + 1
+                news.append(room)
+            elif place not in (self._places[room], Place()):
+                changed.append(room)
+            else:
+                continue
+            self._places[room] = place
+        self._engine.insert(ROOMS, [self._room_row(room) for room in news])
+        if changed:
+            self._engine.replace(
+                ROOMS, [self._room_row(room) for room in changed], f"number IN ({_listed(self._numbers[r] for r in changed)})"
+            )
+
+    def _room_row(self, room: str) -> Values:
+        return self._numbers[room], room, *self._places[room]
+
+    def _known_parts(self, times: set[int]) -> dict[tuple[int, str], set[str]]:
+        """Which sources have been heard of each minute and room."""
+        if not times:
+            return {}
+        ids = {number: room for room, number in self._numbers.items()}
+        found: dict[tuple[int, str], set[str]] = defaultdict(set)
+        for t, number, source in self._engine.read(f"SELECT t, room, source FROM parts WHERE t IN ({_listed(times)})"):  # noqa: S608
+            found[t, ids[number]].add(source)
+        return dict(found)
+
+    def _minute(self, cell: tuple[int, str], rollups: Sequence[Rollup]) -> Values:
+        row = minute_row(merge(rollups))
+        return cell[0], self._numbers[cell[1]], *(row[name] for name in (*MINUTE_COLUMNS, *TIMES))
+
+    def _minutes_again(self, cells: Sequence[tuple[int, str]]) -> None:
+        """A part came for minutes that are there already: they are made of all their parts once more."""
+        by_time: dict[int, list[str]] = defaultdict(list)
+        for t, room in cells:
+            by_time[t].append(room)
+        ids = {number: room for room, number in self._numbers.items()}
+        for t, rooms in by_time.items():
+            where = f"t = {t} AND {rooms_condition(self._numbers[room] for room in rooms)}"
+            parts: dict[str, list[Rollup]] = defaultdict(list)
+            for number, payload in self._engine.read(f"SELECT room, payload FROM parts WHERE {where}"):  # noqa: S608
+                parts[ids[number]].append(_decode(payload))
+            self._engine.replace(MINUTES, [self._minute((t, room), rollups) for room, rollups in parts.items()], where)
+
+    # -- hours and days -----------------------------------------------------------------------------------------------------------
+
+    def _again(self, cells: set[tuple[int, int]]) -> None:
+        """Hours, and their days, that are there already and have new minutes: (begin, room number)."""
+        for table, name, width in ((HOURS, "hours_to", HOUR_S), (DAYS, "days_to", DAY_S)):
+            by_time: dict[int, set[int]] = defaultdict(set)
+            for t, number in cells:
+                if t // width * width < self._facts.get(name, 0):
+                    by_time[t // width * width].add(number)
+            for t, numbers in by_time.items():
+                self._work_out(table, t, width, sorted(numbers))
+
+    def _close(self, table: Table, name: str, width: int, now_s: int) -> None:
+        """Works out every hour (or day) that is over, one at a time."""
+        to_s = (now_s - GRACE_S) // width * width
+        begin = self._facts.get(name)
+        if begin is None:
+            first = self._engine.select("SELECT min(t) FROM minutes")[0][0]
+            begin = (first if first else now_s) // width * width
+        while begin < to_s:
+            with self._change():
+                numbers = [number for (number,) in self._engine.read(_rooms_between(table, begin, begin + width))]
+                self._work_out(table, begin, width, sorted(numbers))
+                self._note(name, begin + width)
+            if table is HOURS:
+                self._engine.settle(begin + width)
+            begin += width
+            self._breathe()
+        if self._facts.get(name) is None:
+            with self._change():
+                self._note(name, max(begin, to_s))
+
+    def _work_out(self, table: Table, begin: int, width: int, numbers: Sequence[int]) -> None:
+        """Rows of these rooms from the table below."""
+        below = "minutes" if table is HOURS else "hours"
+        piece = [Piece(below, begin, begin + width)]
+        merged = ", ".join(f"{column.merge}({column.name})" for column in KEPT.values())
+        for start in range(0, len(numbers), ROOMS_AT_ONCE):
+            some = numbers[start : start + ROOMS_AT_ONCE]
+            where = rooms_condition(some)
+            text = f"SELECT room, {merged} FROM ({pieces_text(piece, KEPT, where)}) AS pieces GROUP BY room"  # noqa: S608
+            times = self._histograms(piece, where)
+            rows = [(begin, number, *values, *times.get(number, (b"", b""))) for number, *values in self._engine.read(text)]
+            self._engine.replace(table, rows, f"t = {begin} AND {where}")
+            self._breathe()
+
+    def _histograms(self, piece: Sequence[Piece], where: str) -> dict[int, tuple[bytes, ...]]:
+        """The merged histograms of each room that has any."""
+        filled = f"{where} AND ({' OR '.join(f'{name}_count > 0' for name in TIMES)})"
+        sums: dict[int, tuple[histogram.Counts, ...]] = {}
+        for _, number, *packed in self._engine.read(pieces_text(piece, TIMES, filled)):
+            into = sums.setdefault(number, tuple({} for _ in TIMES))
+            for counts, data in zip(into, packed, strict=True):
+                histogram.add(counts, histogram.unpacked(bytes(data)))
+        return {number: tuple(map(histogram.packed, counts)) for number, counts in sums.items()}
+
+    def _forget(self, now_s: int) -> None:
+        """Rows that are older than they are kept; whole hours at a time, so that it is rarely anything."""
+        begin = now_s // HOUR_S * HOUR_S
+        if self._facts.get("forgot_at", 0) >= begin:
+            return
+        kept = self._retention
+        with self._change():
+            self._engine.delete(PARTS, f"t < {begin - LATE_S - HOUR_S}")
+            for table, keep_s, name in (
+                (MINUTES, kept.minutes_s, "minutes_from"),
+                (HOURS, kept.hours_s, "hours_from"),
+                (DAYS, kept.days_s, ""),
+            ):
+                oldest = (now_s - keep_s) // DAY_S * DAY_S
+                if not keep_s or not self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest} LIMIT 1"):  # noqa: S608
+                    continue
+                self._engine.delete(table, f"t < {oldest}")
+                if name:
+                    self._note(name, oldest)
+            self._note("forgot_at", begin)
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[None]:
+        """What was not written is not known either."""
+        facts, numbers, places = dict(self._facts), dict(self._numbers), dict(self._places)
+        try:
+            with self._engine.change():
+                yield
+        except BaseException:
+            self._facts, self._numbers, self._places = facts, numbers, places
+            raise
+
+    def _note(self, name: str, value: int) -> None:
+        self._engine.replace(FACTS, [(name, value)], f"name = '{name}'")
+        self._facts[name] = value
+
+    # -- answering ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def rooms(self) -> dict[str, Place]:
+        """Every room that there are rows of, and where it belongs."""
+        return dict(self._places)
+
+    def answer(self, question: Question, timeout_s: float | None = None) -> Answer:
+        """May be called from several threads. Raises Refused, TooSlow, StorageFailed."""
+        facts = self._facts
+        known = Known(facts.get("hours_to", 0), facts.get("days_to", 0), facts.get("minutes_from", 0), facts.get("hours_from", 0))
+        return answer(self._engine, question, dict(self._numbers), known, timeout_s)
+
+
+def _rooms_between(table: Table, begin: int, end: int) -> str:
+    below = "minutes" if table is HOURS else "hours"
+    return f"SELECT DISTINCT room FROM {below} WHERE t >= {begin} AND t < {end}"  # noqa: S608 - names and numbers
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))

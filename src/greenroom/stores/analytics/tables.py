@@ -1,0 +1,50 @@
+"""The tables, as both engines make them, and the numbered steps from one version of them to the next.
+
+`parts` has every message as it came, for as long as it may come again. `minutes` has the merge of the parts of each minute and room,
+`hours` and `days` the merge of those. Times are Unix seconds of the begin; rooms are numbers from `rooms`. The rest is whole numbers.
+"""
+
+from typing import NamedTuple
+
+from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
+
+
+class Column(NamedTuple):
+    """`kind`: integer, text or bytes."""
+
+    name: str
+    kind: str = "integer"
+    nullable: bool = False
+
+
+class Table(NamedTuple):
+    """`key` tells rows apart: a row replaces the one with the same key."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+_TIME_AND_ROOM = (Column("t"), Column("room"))
+_HISTOGRAMS = tuple(Column(name, "bytes") for name in TIMES)
+_KEPT = tuple(Column(column.name, nullable=column.nullable) for column in KEPT.values())
+
+MINUTES = Table("minutes", (*_TIME_AND_ROOM, *map(Column, MINUTE_COLUMNS), *_HISTOGRAMS), ("room", "t"))
+HOURS = Table("hours", (*_TIME_AND_ROOM, *_KEPT, *_HISTOGRAMS), ("room", "t"))
+DAYS = Table("days", HOURS.columns, ("room", "t"))
+PARTS = Table("parts", (*_TIME_AND_ROOM, Column("source", "text"), Column("payload", "bytes")), ("t", "room", "source"))
+ROOMS = Table("rooms", (Column("number"), Column("id", "text"), Column("zone", "text"), Column("name", "text")), ("number",))
+FACTS = Table("facts", (Column("name", "text"), Column("value")), ("name",))
+"""Single numbers: the version of the tables, and up to when hours and days are whole."""
+
+TABLES = (PARTS, MINUTES, HOURS, DAYS, ROOMS, FACTS)
+
+NEW_COLUMNS: dict[int, dict[str, tuple[str, ...]]] = {}
+"""Version -> the columns that it added, by table. A new column of `columns` gets a row here."""
+
+VERSION = 1 + len(NEW_COLUMNS)

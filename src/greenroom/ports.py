@@ -121,8 +121,10 @@ class ConfigStore(Protocol):
     def read(self) -> Configuration:
         """The newest configuration. Only what changed since the last call is read; nothing at all when nothing did."""
 
-    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
+    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int, alerts: Sequence[Alert] = ()) -> Configuration:
         """Applies all changes or none, as one new revision with its entries in the audit log; the configuration after it.
+
+        `alerts` are what the changes cause: they are kept in the same transaction (see AlertSink).
 
         `expected` is the revision of the Configuration on which the changes were decided: raises RevisionConflict when it is not
         the newest any more, having changed nothing. So a name that was free when it was looked for is free when it is taken.

@@ -195,7 +195,7 @@ def test_a_database_of_a_newer_greenroom_is_refused_and_not_touched(url: str) ->
     store.close()
 
 
-KINDS_SINCE = {"0001": {"health_check"}}
+KINDS_SINCE = {"0001": {"health_check", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note"}, "0002": set()}
 """Kinds that the greenroom of that version did not know yet."""
 
 

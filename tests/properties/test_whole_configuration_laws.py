@@ -141,7 +141,8 @@ def test_no_secret_is_written_out_and_tokens_are_left_alone() -> None:
     assert secret_hash("x") not in text
     assert "deploy" not in text
     after, _ = planned(known, {"zones": [], "lists": []})
-    assert [kind for kind, _, _ in contents(after)] == ["token"]
+    assert "hooks.example.com" not in text
+    assert [kind for kind, _, _ in contents(after)] == ["token", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note"]
 
 
 def test_a_section_that_is_left_out_is_not_touched() -> None:

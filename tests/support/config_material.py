@@ -3,6 +3,7 @@
 from greenroom.model.configuration import Configuration
 from greenroom.model.event import Event
 from greenroom.model.health_check import HealthCheck, HttpCheck, TcpCheck, effective
+from greenroom.model.notification import AlertPolicy, IncidentNote, PagerdutyService, Silence, Webhook
 from greenroom.model.room import CookieAttributes, Room, Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.token import Token, secret_hash
@@ -97,6 +98,11 @@ def one_of_each() -> list[tuple[object, str]]:
         (RuleList(id="l1", name="office", kind="ip"), ""),
         (ListItem(id="i1", value="192.0.2.0/24", comment="head office"), "l1"),
         (Token(id="t1", name="deploy", scopes=("read", "edit"), zone_ids=("z1",), secret_sha256=secret_hash("x"), expires_ms=5), ""),
+        (Webhook(id="w1", name="team", url="https://hooks.example.com/a", secret="k", shown_url="https://hooks.example.com/a"), ""),
+        (PagerdutyService(id="d1", name="on call", routing_key="R1"), ""),
+        (AlertPolicy(id="p1", name="p", alert_type="greenroom_event", emails=("a@b.example",), filters={"zones": ("z1",)}), ""),
+        (Silence(id="s1", policy_id="p1", start_ms=1, end_ms=2, start_time="1970-01-01T00:00:00.001Z"), ""),
+        (IncidentNote(id="n1", incident="x", text="We know.\n\nWe are on it.", at_ms=7), ""),
     ]
 
 

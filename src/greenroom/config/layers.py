@@ -15,6 +15,7 @@ from greenroom.core.cookie_scope import scope_clashes
 from greenroom.core.routing import Coverage
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
+from greenroom.model.alert import Alert
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration, Entry, Record
 from greenroom.model.room import Room
@@ -118,9 +119,9 @@ class LayeredStore:
         """Both layers."""
         return self._both(self._store.read())
 
-    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
+    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int, alerts: Sequence[Alert] = ()) -> Configuration:
         """Goes to the store; both layers afterwards."""
-        return self._both(self._store.write(changes, expected=expected, author=author, now_ms=now_ms))
+        return self._both(self._store.write(changes, expected=expected, author=author, now_ms=now_ms, alerts=alerts))
 
     def audit(self, limit: int, before: int | None = None) -> list[AuditEntry]:
         """Of the store alone."""

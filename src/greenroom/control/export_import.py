@@ -1,7 +1,8 @@
 """The whole configuration as one document: written out for people, and made true again.
 
 The document is made of what the API speaks: a zone holds its rooms, a room its events and rules, beside them stand the lists. Defaults
-and what only the store knows are left out, and tokens altogether. Making it true goes through the very use-cases of the API, so
+and what only the store knows are left out, and tokens and everything about notifications altogether.
+Making it true goes through the very use-cases of the API, so
 nothing gets in this way that the API would refuse. They build the wanted configuration beside the known one, and what
 differs is one write: nothing at all the second time.
 """

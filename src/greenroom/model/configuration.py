@@ -12,12 +12,27 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from greenroom.errors import Problem
 from greenroom.model.event import Event
 from greenroom.model.health_check import HealthCheck
+from greenroom.model.notification import AlertPolicy, IncidentNote, PagerdutyService, Silence, Webhook
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
 from greenroom.model.token import Token
 from greenroom.model.zone import Zone
 
-Record = Zone | Room | Event | RuleSet | HealthCheck | RuleList | ListItem | Token
+Record = (
+    Zone
+    | Room
+    | Event
+    | RuleSet
+    | HealthCheck
+    | RuleList
+    | ListItem
+    | Token
+    | Webhook
+    | PagerdutyService
+    | AlertPolicy
+    | Silence
+    | IncidentNote
+)
 R = TypeVar("R", bound=Record)
 
 
@@ -38,6 +53,11 @@ KINDS: Mapping[str, RecordKind] = {
     "list": RecordKind(RuleList),
     "list_item": RecordKind(ListItem, "list"),
     "token": RecordKind(Token, secret=("secret_sha256",)),
+    "webhook": RecordKind(Webhook, secret=("url", "secret")),
+    "pagerduty_service": RecordKind(PagerdutyService, secret=("routing_key",)),
+    "alert_policy": RecordKind(AlertPolicy),
+    "silence": RecordKind(Silence),
+    "incident_note": RecordKind(IncidentNote),
 }
 """Parents stand before their children. The RuleSet of a room has the room's id."""
 
@@ -117,6 +137,11 @@ class Configuration:
     lists: EntryIndex[RuleList] = field(default_factory=_shelf)
     list_items: EntryIndex[ListItem] = field(default_factory=_shelf)
     tokens: EntryIndex[Token] = field(default_factory=_shelf)
+    webhooks: EntryIndex[Webhook] = field(default_factory=_shelf)
+    pagerduty_services: EntryIndex[PagerdutyService] = field(default_factory=_shelf)
+    alert_policies: EntryIndex[AlertPolicy] = field(default_factory=_shelf)
+    silences: EntryIndex[Silence] = field(default_factory=_shelf)
+    incident_notes: EntryIndex[IncidentNote] = field(default_factory=_shelf)
 
     def shelf(self, kind: str) -> EntryIndex[Any]:
         """All entries of one kind."""
@@ -163,7 +188,8 @@ class Configuration:
         )
 
 
-_SHELVES: Mapping[str, str] = {kind: kind if kind.endswith("s") else f"{kind}s" for kind in KINDS}
+_PLURALS = {"rules": "rules", "alert_policy": "alert_policies"}
+_SHELVES: Mapping[str, str] = {kind: _PLURALS.get(kind, f"{kind}s") for kind in KINDS}
 
 
 def tree_problems(configuration: Configuration) -> list[Problem]:

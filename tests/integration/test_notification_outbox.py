@@ -1,0 +1,206 @@
+"""The outbox on real databases: one transaction with its cause, each alert once, one order, one sender, pairs of start and end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from config_material import zone
+from postgres import Postgres
+
+from greenroom.alerting.alert_types import ALERTS, make
+from greenroom.alerting.outbox import HISTORY_KEPT_MS, INCIDENTS_KEPT_MS, WAITING_MAX
+from greenroom.errors import RevisionConflict
+from greenroom.model.alert import Alert
+from greenroom.model.change import Put, Remove
+from greenroom.model.notification import AlertPolicy, Silence
+from greenroom.stores.sql import SqlStore, default_url
+from greenroom.stores.sql import outbox as outbox_module
+
+TYPE = "greenroom_rejecting"
+HOUR = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return default_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[SqlStore]:
+    found = SqlStore(url)
+    yield found
+    found.close()
+
+
+def alert(correlation_id: str = "one", state: str = "start", at_ms: int = 0, subject: str = "r1") -> Alert:
+    return make(TYPE, state, at_ms, correlation_id, ALERTS[TYPE].example, subject_id=subject, subject_name="shop", zone_id="z1")
+
+
+def policy(id: str = "p1", **changed) -> AlertPolicy:
+    return AlertPolicy(**{"id": id, "name": id, "alert_type": TYPE, "emails": ("a@example.com",), **changed})
+
+
+def having(store: SqlStore, *records) -> SqlStore:
+    store.write([Put(record) for record in records], expected=store.read().revision, author="me", now_ms=0)
+    return store
+
+
+def keys(store: SqlStore, now_ms: int) -> list[tuple[str, str, str]]:
+    return [(due.destination, due.alert.correlation_id, due.alert.state) for due in store.outbox.due(now_ms)]
+
+
+def sender(store: SqlStore, name: str = "me") -> str:
+    assert store.outbox.take(name, store.outbox.lease())
+    return name
+
+
+def deliver_all(store: SqlStore, now_ms: int) -> list[tuple[str, str, str]]:
+    """In the order in which they are handed out."""
+    holder, sent = sender(store), []
+    while found := store.outbox.due(now_ms):
+        for due in found:
+            assert store.outbox.finish(holder, due, now_ms)
+            sent.append((due.destination, due.alert.correlation_id, due.alert.state))
+    return sent
+
+
+def test_an_alert_is_kept_once_however_often_it_is_raised(store: SqlStore) -> None:
+    having(store, policy(emails=("a@example.com", "b@example.com")))
+    assert store.outbox.put([alert(), alert(at_ms=5)], 10) == 1
+    assert store.outbox.put([alert()], 20) == 0
+    assert sorted(keys(store, 20)) == [("email:a@example.com", "one", "start"), ("email:b@example.com", "one", "start")]
+    assert store.outbox.put([alert(state="end")], 30) == 1
+    assert deliver_all(store, 30)[-1][2] == "end"
+
+
+def test_an_alert_is_written_with_the_change_that_caused_it_or_not_at_all(store: SqlStore) -> None:
+    having(store, policy())
+    revision = store.read().revision
+    with pytest.raises(RevisionConflict):
+        store.write([Put(zone())], expected=revision - 1, author="me", now_ms=1, alerts=[alert()])
+    with pytest.raises(KeyError):
+        store.write([Put(zone()), Remove("room", "none")], expected=revision, author="me", now_ms=1, alerts=[alert()])
+    assert keys(store, 10) == []
+    store.write([Put(zone())], expected=revision, author="me", now_ms=1, alerts=[alert()])
+    assert keys(store, 10) == [("email:a@example.com", "one", "start")]
+    assert store.outbox.incidents(0)[0].start.correlation_id == "one"
+
+
+def test_each_destination_has_its_own_order_and_a_failure_holds_only_its_own(store: SqlStore) -> None:
+    having(store, policy(emails=("a@example.com", "b@example.com")))
+    for number in range(3):
+        store.outbox.put([alert(f"c{number}", at_ms=number, subject=f"r{number}")], number)
+    holder = sender(store)
+    first = {due.destination: due for due in store.outbox.due(10)}
+    assert {due.alert.correlation_id for due in first.values()} == {"c0"}
+    assert store.outbox.postpone(holder, first["email:a@example.com"], 10, 1_000)
+    assert store.outbox.finish(holder, first["email:b@example.com"], 10)
+    assert keys(store, 10) == [("email:b@example.com", "c1", "start")]
+    assert keys(store, 1_000)[-1] == ("email:a@example.com", "c0", "start")
+    assert [due.attempts for due in store.outbox.due(1_000) if due.destination == "email:a@example.com"] == [1]
+    assert [key[1] for key in deliver_all(store, 1_000) if key[0] == "email:a@example.com"] == ["c0", "c1", "c2"]
+    assert store.outbox.states()["email:a@example.com"] == (1_000, 10)
+
+
+def test_only_the_holder_of_the_lease_changes_anything(store: SqlStore) -> None:
+    having(store, policy())
+    store.outbox.put([alert()], 0)
+    (due,) = store.outbox.due(0)
+    seen = store.outbox.lease()
+    assert seen[0] == ""
+    assert store.outbox.take("first", seen)
+    assert not store.outbox.take("second", seen)
+    stale = store.outbox.lease()
+    assert store.outbox.beat("first")
+    assert not store.outbox.take("second", stale)
+    assert store.outbox.take("second", store.outbox.lease())
+    assert not store.outbox.beat("first")
+    assert not store.outbox.finish("first", due, 5)
+    assert not store.outbox.postpone("first", due, 5, 10)
+    assert keys(store, 5) == [("email:a@example.com", "one", "start")]
+    assert store.outbox.finish("second", due, 5)
+    assert store.outbox.beat("second", last=True)
+    assert store.outbox.lease()[0] == ""
+    assert store.outbox.history(0, None, 0, 5)[1] == 1
+
+
+def test_an_incident_within_the_interval_is_told_late_or_never(store: SqlStore) -> None:
+    having(store, policy(alert_interval="1h"))
+    store.outbox.put([alert("c1")], 0)
+    store.outbox.put([alert("c1", "end")], 1)
+    assert [key[1:] for key in deliver_all(store, 1)] == [("c1", "start"), ("c1", "end")]
+    store.outbox.put([alert("c2")], 2)
+    store.outbox.put([alert("other", subject="r2")], 2)
+    assert [key[1:] for key in deliver_all(store, 2)] == [("other", "start")]
+    store.outbox.put([alert("c2", "end")], 3)
+    store.outbox.put([alert("c3")], 4)
+    assert keys(store, HOUR - 1) == []
+    assert keys(store, HOUR) == [("email:a@example.com", "c3", "start")]
+    store.outbox.put([alert("c3", "end")], HOUR + 1)
+    assert [key[1:] for key in deliver_all(store, HOUR + 1)] == [("c3", "start"), ("c3", "end")]
+
+
+def test_what_began_in_a_silence_is_not_ended_behind_it(store: SqlStore) -> None:
+    having(store, policy(), Silence(id="s1", policy_id="p1", start_ms=0, end_ms=100))
+    store.outbox.put([alert("quiet")], 50)
+    store.outbox.put([alert("quiet", "end"), alert("loud", subject="r2")], 200)
+    assert [key[1:] for key in deliver_all(store, 200)] == [("loud", "start")]
+    assert [(found.start.correlation_id, found.end is not None) for found in store.outbox.incidents(0)] == [
+        ("loud", False),
+        ("quiet", True),
+    ]
+
+
+def test_history_and_incidents_are_forgotten_in_their_time_and_open_ones_are_not(store: SqlStore) -> None:
+    having(store, policy())
+    store.outbox.put([alert("over"), alert("over", "end"), alert("open", subject="r2")], 0)
+    deliver_all(store, 0)
+    assert store.outbox.history(0, None, 0, 2)[1] == 3
+    store.outbox.forget(HISTORY_KEPT_MS)
+    assert store.outbox.history(0, None, 0, 2)[1] == 3
+    store.outbox.forget(HISTORY_KEPT_MS + 1)
+    assert store.outbox.history(0, None, 0, 2) == ([], 0)
+    assert len(store.outbox.incidents(0)) == 2
+    store.outbox.put([alert("waits", at_ms=0, subject="r3"), alert("waits", "end", subject="r3")], 0)
+    store.outbox.forget(INCIDENTS_KEPT_MS + 1)
+    assert {found.start.correlation_id for found in store.outbox.incidents(0)} == {"open", "waits"}
+    assert [found.correlation_id for found in store.outbox.open_incidents()] == ["open"]
+
+
+def test_history_is_paged_newest_first_within_its_bounds(store: SqlStore) -> None:
+    having(store, policy())
+    for number in range(5):
+        store.outbox.put([alert(f"c{number}", at_ms=number, subject=f"r{number}")], number)
+        deliver_all(store, number * 10)
+    found, total = store.outbox.history(10, 40, 1, 1)
+    assert total == 3
+    assert [(entry.correlation_id, entry.sent_ms, entry.mechanism, entry.mechanism_type) for entry in found] == [
+        ("c2", 20, "a@example.com", "email")
+    ]
+    assert found[0].alert_body == alert().text
+
+
+def test_a_destination_that_is_full_takes_no_more_and_the_history_says_so(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert WAITING_MAX >= 1_000
+    monkeypatch.setattr(outbox_module, "WAITING_MAX", 2)
+    having(store, policy())
+    for number in range(3):
+        store.outbox.put([alert(f"c{number}", subject=f"r{number}")], number)
+    assert store.outbox.waiting() == 2
+    (entry,), _ = store.outbox.history(0, None, 0, 5)
+    assert entry.problem == "2 messages wait for this destination already"
+
+
+def test_texts_from_outside_that_a_database_cannot_keep_are_kept_without_it(store: SqlStore) -> None:
+    having(store, policy())
+    odd = make("greenroom_rejecting", "start", 0, "odd", {**ALERTS[TYPE].example, "path": "a\0b"}, subject_id="r1", subject_name="sh\0op")
+    store.outbox.put([odd], 0)
+    deliver_all(store, 0)
+    assert store.outbox.history(0, None, 0, 1)[0][0].mechanism == "a@example.com"

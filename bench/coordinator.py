@@ -2,9 +2,9 @@
 
     python bench/coordinator.py --data-centers 300 --rooms 100 --seconds 30
 
-Visitors, ledgers and letters live in virtual time; what the coordinator does with a letter (reading it, all books of all its rooms,
-rows to be written down, sealing the answer) is the product's own code, and its processor time is measured. Letters queue for one
-coordinator, as they do in the one process that holds office, so a letter's latency is its wait for those before it plus its own
+Visitors, ledgers and sync batches live in virtual time; what the coordinator does with a batch (reading it, the state of all its rooms,
+rows to be written down, encoding the answer) is the product's own code, and its processor time is measured. Batches queue for one
+coordinator, as they do in the one process that leads, so a batch's latency is its wait for those before it plus its own
 work. One room in ten has a line, the others have room for everybody. Prints the distribution, and exits 1 when the p99 is above the bar.
 """
 
@@ -49,14 +49,14 @@ class Center:
         self.name = name
         self.rooms = {room.id: room for room in rooms}
         self.ledgers = {room.id: Ledger(room, name, 1, START_MS) for room in rooms}
-        self.rota = SyncSchedule(crc32(name.encode()) % (SLOT_MS * SLOTS_MOST))
+        self.schedule = SyncSchedule(crc32(name.encode()) % (SLOT_MS * SLOTS_MOST))
         self.chance, self.arrivals_per_s = chance, arrivals_per_s
         self.popular = [1 / (1 + index % 37) for index in range(len(rooms))]
         self.asked: dict[str, int] = {}
         self.ids = itertools.count(crc32(name.encode()) << 40)
 
     def visitors(self, now_ms: int, seconds: float) -> None:
-        """Those who came since the last letter. In rooms with a line people stay in line, in the others they are let in."""
+        """Those who came since the last batch. In rooms with a line people stay in line, in the others they are let in."""
         count = int(self.arrivals_per_s * seconds) + (self.chance.random() < self.arrivals_per_s * seconds % 1)
         for room_id in self.chance.choices(list(self.ledgers), self.popular, k=count):
             ledger, ticket = self.ledgers[room_id], next(self.ids).to_bytes(12, "big")
@@ -69,14 +69,14 @@ class Center:
             ledger.log.clear()
 
     def report(self, now_ms: int, number: int) -> bytes | None:
-        wants = self.asked = self.rota.due(now_ms, self.ledgers)
+        wants = self.asked = self.schedule.due(now_ms, self.ledgers)
         ups = {}
         for room_id in wants:
             ledger = self.ledgers[room_id]
             ledger.sweep(now_ms)
             up = ups[room_id] = ledger.report(now_ms)
             ledger.log.clear()
-            self.rota.told(room_id, up, now_ms)
+            self.schedule.record(room_id, up, now_ms)
         return encode(ReportBatch(number, ups)) if ups else None
 
 
@@ -89,9 +89,9 @@ def run(options: argparse.Namespace) -> int:
         name: Center(name, rooms, random.Random(index), options.arrivals * weights[index] / sum(weights))
         for index, name in enumerate(names)
     }
-    board = CoordinatorRegistry(chance.getrandbits)
-    board.recall({}, START_MS, "life")
-    board.configure(rooms, names, START_MS)
+    registry = CoordinatorRegistry(chance.getrandbits)
+    registry.restore({}, START_MS, "life")
+    registry.configure(rooms, names, START_MS)
     agenda: list[tuple[float, int, str, str, bytes]] = []
     number = itertools.count()
     for name in names:
@@ -111,14 +111,14 @@ def run(options: argparse.Namespace) -> int:
             last[name] = at_ms
             report = center.report(now_ms, next(number))
             if report is None:
-                heapq.heappush(agenda, (at_ms + center.rota.rest_ms(now_ms, center.ledgers) + 1, next(number), "send", name, b""))
+                heapq.heappush(agenda, (at_ms + center.schedule.rest_ms(now_ms, center.ledgers) + 1, next(number), "send", name, b""))
             else:
                 heapq.heappush(agenda, (at_ms + LINK_MS, next(number), "coordinator", name, report))
         elif what == "coordinator":
             began = time.process_time()
-            answer = board.answer(name, batch, now_ms)
-            rows = board.rows()
-            board.written()
+            answer = registry.answer(name, batch, now_ms)
+            rows = registry.rows()
+            registry.written()
             work_ms = (time.process_time() - began) * 1_000
             assert answer is not None
             begins_ms = max(at_ms, free_ms)
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             for room_id, down in answer_of(batch).rooms.items():
                 center.ledgers[room_id].apply(down, now_ms)
-            heapq.heappush(agenda, (at_ms + center.rota.rest_ms(now_ms, center.ledgers) + 1, next(number), "send", name, b""))
+            heapq.heappush(agenda, (at_ms + center.schedule.rest_ms(now_ms, center.ledgers) + 1, next(number), "send", name, b""))
     failed = report_of(options, centers, latencies, works, sizes, row_bytes, busy_ms, syncs)
     centers.clear()
     gc.collect()
@@ -161,10 +161,10 @@ def report_of(
     size = f"{options.data_centers} data centers, {options.rooms} rooms, {options.arrivals:.0f} visitors/s"
     print(f"{size}; at the end {waiting} wait, {inside} are in")
     batches = len(latencies) / seconds
-    print(f"letters        {batches:8.0f} /s   {batches / options.data_centers:.2f} per data center and second")
+    print(f"batches        {batches:8.0f} /s   {batches / options.data_centers:.2f} per data center and second")
     print(f"rooms synced   {syncs / seconds:8.0f} /s   {busy_ms / syncs * 1000:.0f} us each")
-    print(f"letter size    {sum(sizes) / len(sizes):8.0f} bytes   rows written {row_bytes / seconds / 1e6:.2f} MB/s")
-    print(f"work a letter  {percentile(works, 0.5):8.2f} ms p50  {percentile(works, 0.99):.2f} ms p99  {max(works):.2f} ms max")
+    print(f"batch size     {sum(sizes) / len(sizes):8.0f} bytes   rows written {row_bytes / seconds / 1e6:.2f} MB/s")
+    print(f"work a batch   {percentile(works, 0.5):8.2f} ms p50  {percentile(works, 0.99):.2f} ms p99  {max(works):.2f} ms max")
     print(f"coordinator    {busy_ms / seconds / 10:8.0f} % of one core")
     p50, p95 = percentile(latencies, 0.5), percentile(latencies, 0.95)
     print(f"sync latency   {p50:8.2f} ms p50  {p95:.2f} ms p95  {p99:.2f} ms p99  {max(latencies):.2f} ms max")

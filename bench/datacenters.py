@@ -38,14 +38,14 @@ async def edge_dies(world: World, down_s: float) -> str:
 async def coordinator_dies(world: World, down_s: float) -> str:
     edge = world.holder()
     if edge is None:
-        return "nobody held office"
+        return "there was no leader"
     died = time.monotonic()
     edge.kill()
     await world.until(lambda: world.holder() not in (None, edge), "another coordinator", 20)
     took_s = time.monotonic() - died
     await asyncio.sleep(max(0.0, down_s - took_s))
     edge.start()
-    return f"{edge.data_center}: the edge that held office killed; another one held it {took_s:.1f} s later"
+    return f"{edge.data_center}: the edge that led killed; another one led {took_s:.1f} s later"
 
 
 async def redis_dies(world: World, down_s: float) -> str:

@@ -17,4 +17,4 @@ def test_limits_hold_and_nobody_loses_a_place_while_edges_the_coordinator_and_re
     ran = subprocess.run([sys.executable, str(CAMPAIGN), *SMALL.split()], capture_output=True, text=True, timeout=START_S + 60)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
     assert ran.stdout.endswith("ok\n")
-    assert "another one held it" in ran.stdout
+    assert "another one led" in ran.stdout

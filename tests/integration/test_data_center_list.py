@@ -25,7 +25,7 @@ def test_nobody_is_let_in_before_all_on_the_list_are_heard_and_the_list_may_chan
     text = FILE.format(origin=origin.url, redis=server.url, names='"fra", "nyc"')
     running = greenroom.config(text)
     greenroom.eventually(lambda: running.metric("greenroom_sync_leader") == 1, "the only process is the coordinator")
-    greenroom.eventually(lambda: running.metric("greenroom_sync_answers_total") >= 3, "it answers its own letters")
+    greenroom.eventually(lambda: running.metric("greenroom_sync_answers_total") >= 3, "it answers its own batches")
     assert (running.metric("greenroom_sync_lock_held"), running.metric("greenroom_sync_cut_off")) == (1, 0)
     assert running.metric('greenroom_sync_data_center_silent_seconds{data_center="nyc"}') > 0
     assert running.visitor().get().waiting, "what nyc holds is not known"

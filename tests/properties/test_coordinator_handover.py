@@ -34,12 +34,12 @@ def forgets_the_last_grant(patch: pytest.MonkeyPatch) -> None:
 
 
 def believes_old_rows(patch: pytest.MonkeyPatch) -> None:
-    original = CoordinatorRegistry.recall
+    original = CoordinatorRegistry.restore
 
-    def recall(self: CoordinatorRegistry, rows: dict[str, bytes], now_ms: int, life: str) -> None:
+    def restore(self: CoordinatorRegistry, rows: dict[str, bytes], now_ms: int, life: str) -> None:
         original(self, {**rows, coordinator_registry.LIFE_ROW: coordinator_registry.encode(life)}, now_ms, life)
 
-    patch.setattr(CoordinatorRegistry, "recall", recall)
+    patch.setattr(CoordinatorRegistry, "restore", restore)
 
 
 def does_not_wait_for_anybody_without_rows(patch: pytest.MonkeyPatch) -> None:

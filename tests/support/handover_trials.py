@@ -1,7 +1,8 @@
 """Trials of a coordinator that changes hands: what it remembers is all there, or older, or gone, and data centers come and go meanwhile.
 
-Reports and answers take the ways of a real office: an answer goes out only after its rows have been written, a data center reads no
-report while an answer is on its way to its books, and when the server that keeps the rows loses its memory, letters there are lost too.
+Reports and answers travel as they do with a real leader lease: an answer goes out only after its rows have been written, a data center
+reads no report while an answer is on its way to its ledgers, and when the server that keeps the rows loses its memory, batches there are
+lost too.
 """
 
 from heapq import heappop
@@ -33,7 +34,7 @@ class Handover(Astray):
         self.life = 0
         self.handovers = 0
         self.crashed_ms = self.forgot_ms = 0
-        self._take_office()
+        self._take_over()
 
     @property
     def coordinator(self) -> Coordinator:
@@ -41,16 +42,16 @@ class Handover(Astray):
 
     @coordinator.setter
     def coordinator(self, _: Coordinator) -> None:
-        """There is an office here."""
+        """It is the registry's."""
 
     def _problems(self) -> list[str]:
-        """Books of data centers that a coordinator without memory has not heard of yet say more than it knows."""
+        """Ledgers of data centers that a coordinator without memory has not heard of yet say more than it knows."""
         return problems(self.coordinator, [ledger for ledger in self.ledgers if ledger.data_center not in self.coordinator.doubted])
 
     def _report(self, index: int) -> None:
         chance = self.draw.random()
         if chance < 0.01:
-            self._take_office()
+            self._take_over()
         elif chance < 0.02 and self.losses and self.now_ms > self.crashed_ms + OVER_MS:
             self._forget()
         elif chance < 0.023:
@@ -63,11 +64,11 @@ class Handover(Astray):
             self.crashed_ms = self.now_ms
             super()._crash(index)
 
-    def _take_office(self) -> None:
+    def _take_over(self) -> None:
         self.handovers += 1
         self.registry = CoordinatorRegistry(self.draw.getrandbits)
         clock_ms = self.now_ms + self.draw.choice((-400, 0, 900))
-        self.registry.recall(self.rows, clock_ms, f"life {self.life}")
+        self.registry.restore(self.rows, clock_ms, f"life {self.life}")
         self.ahead_ms = self.registry.now_ms - self.now_ms
         self.registry.configure([self.room], self.names, self.registry.now_ms)
         self._write()
@@ -81,10 +82,10 @@ class Handover(Astray):
             if isinstance(message, SyncDown) and self.draw.random() < 0.5:
                 self.ledgers[index].apply(message, self._local(index))
         self.flying.clear()
-        self._take_office()
+        self._take_over()
 
     def _limits(self) -> None:
-        """Only upwards: after lowering them nobody is expelled, so a witness could not tell."""
+        """Only upwards: after lowering them nobody is expelled, so the test could not tell."""
         if self.room.total_active_users > 200:
             return
         self.room = small_room(
@@ -100,7 +101,7 @@ class Handover(Astray):
     def _write(self) -> bool:
         """Rows first; False when the process dies before that, and the next one goes on from what was written."""
         if self.draw.random() < 0.003 and self.handovers > 1:
-            self._take_office()
+            self._take_over()
             return False
         self.rows |= self.registry.rows()
         for name in self.registry.forgotten():

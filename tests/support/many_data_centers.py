@@ -1,6 +1,6 @@
 """Several data centers for real, on one machine: a Redis and two edges each, a global Redis, links that can be cut, and the origin behind all.
 
-The origin is the only witness: it notes every request that got through, with the moment at which it was sent and the one at which it came.
+The origin is the only ground truth: it notes every request that got through, with the moment at which it was sent and the one at which it came.
 """
 
 import asyncio
@@ -208,9 +208,9 @@ class World:
         return any(name == whose and begin <= moment <= end + RESUMED_S for whose, begin, end in self.outages)
 
     def holder(self) -> Edge | None:
-        """Whoever holds the coordinator's office."""
+        """The process that leads."""
         try:
-            holder = redis.Redis(port=self.redis["global"].port, socket_timeout=2).hget("greenroom:{office}:holder", "holder")
+            holder = redis.Redis(port=self.redis["global"].port, socket_timeout=2).hget("greenroom:{leader}:lease", "holder")
         except (redis.ConnectionError, redis.TimeoutError):
             return None
         parts = bytes(holder or b"").split(b":")

@@ -36,12 +36,12 @@ class DataCenterMembership:
         process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._clients = [shared.global_redis.client(TIMEOUT_S), shared.redis.client(TIMEOUT_S)]
         leader_lease = RedisLeaderLease(self._clients[0])
-        host = self._leader_loop = LeaderLoop(leader_lease, rooms, data_centers, secrets.randbits, on_error)
-        turn = RedisSyncLock(self._clients[1], process, shared.data_center)
-        self._sync = DataCenterSync(shared.data_center, process, ledgers, self._rooms_by_id, leader_lease, turn, host, on_error)
+        leader_loop = self._leader_loop = LeaderLoop(leader_lease, rooms, data_centers, secrets.randbits, on_error)
+        lock = RedisSyncLock(self._clients[1], process, shared.data_center)
+        self._sync = DataCenterSync(shared.data_center, process, ledgers, self._rooms_by_id, leader_lease, lock, leader_loop, on_error)
 
     async def run(self) -> None:
-        """Until cancelled; then this process's turn and office are free for others at once."""
+        """Until cancelled; then its sync lock and leader lease are free for others at once."""
         await self._sync.run()
 
     async def borrow(self, room_id: str, want: int) -> None:

@@ -20,7 +20,7 @@ from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.entropy import Entropy
 from greenroom.stores.late_journal import LateJournal
 from greenroom.stores.memory import MemoryLedger
-from greenroom.sync.loop import SyncLoop
+from greenroom.sync.tick_loop import TickLoop
 
 JOURNAL_LEAST_BYTES = 1 << 20
 """A smaller journal is not worth compacting: it is read in milliseconds."""
@@ -133,7 +133,7 @@ class LocalLedgerStore:
         self._clock = clock
         self._say = say
         self._ledgers: dict[str, MemoryLedger] = {}
-        self._loop = SyncLoop(lambda: self._ledgers, clock, None, on_error)
+        self._loop = TickLoop(lambda: self._ledgers, clock, on_error)
 
     async def exchange_keys(self) -> None:
         """One process has no others."""

@@ -1,1 +1,1 @@
-"""The background loop that keeps ledgers and coordinator in step."""
+"""The background loops: time passes in ledgers, reports go to the coordinator, and one process leads."""

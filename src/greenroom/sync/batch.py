@@ -1,4 +1,4 @@
-"""What a data center and the coordinator write to each other: all rooms in one letter, as msgpack.
+"""What a data center and the coordinator send each other: all rooms in one batch, as msgpack.
 
 Fields are told apart by position and new ones are added at the end, so two versions understand each other while one replaces the other.
 """
@@ -8,7 +8,7 @@ import msgspec
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 
 BATCH_MAX_BYTES = 16 << 20
-"""No letter is longer: a thousand rooms with a long line each stay below; what is longer was not written by us."""
+"""A thousand rooms with a long line each stay below; a longer batch was not written by greenroom."""
 
 
 class ReportBatch(msgspec.Struct, frozen=True, array_like=True):
@@ -33,12 +33,12 @@ _answer = msgspec.msgpack.Decoder(AnswerBatch)
 def report_of(batch: bytes) -> ReportBatch:
     """Raises ValueError for what is no report."""
     if len(batch) > BATCH_MAX_BYTES:
-        raise ValueError(f"a letter of {len(batch)} bytes")
+        raise ValueError(f"a sync batch of {len(batch)} bytes, at most {BATCH_MAX_BYTES} are allowed")
     return _report.decode(batch)
 
 
 def answer_of(batch: bytes) -> AnswerBatch:
     """Raises ValueError for what is no answer."""
     if len(batch) > BATCH_MAX_BYTES:
-        raise ValueError(f"a letter of {len(batch)} bytes")
+        raise ValueError(f"a sync batch of {len(batch)} bytes, at most {BATCH_MAX_BYTES} are allowed")
     return _answer.decode(batch)

@@ -1,6 +1,6 @@
-"""The coordinators of all rooms side by side: a data center's letter in, the answer out, and what must be written down before it goes.
+"""The coordinators of all rooms: a data center's sync batch in, the answer out, and what must be written down before it goes out.
 
-No clock, no network, no chance of its own: whoever holds office drives it, and so do the bench and the tests. Rows have names: `=` is
+No clock, no network, no randomness of its own: the leader drives it, and so do the bench and the tests. Rows have names: `=` is
 when the newest row was written, `~` in which life of the server, `room` is a room's own row and `room|data center` that of one data
 center in it.
 
@@ -50,7 +50,7 @@ class CoordinatorRegistry:
         """`getrandbits(64)` gives 64 random bits."""
         self.coordinators: dict[str, Coordinator] = {}
         self.heard_ms: dict[str, int] = {}
-        """Data center -> when its newest letter came."""
+        """Data center -> when its newest batch came."""
         self.now_ms = 0
         self._getrandbits = getrandbits
         self._life = encode("")
@@ -63,8 +63,8 @@ class CoordinatorRegistry:
 
     # -- what is written down ----------------------------------------------------------------------------------------------------
 
-    def recall(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> None:
-        """Takes over what somebody has written down; rooms come to life with `configure`. Raises ValueError for rows that are none."""
+    def restore(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> None:
+        """Takes over what earlier leaders wrote; rooms get their coordinators with `configure`. Raises ValueError for damaged rows."""
         self._life = encode(life)
         complete = rows.get(LIFE_ROW) == self._life
         written_ms = _clock.decode(rows[CLOCK_ROW]) if CLOCK_ROW in rows else now_ms
@@ -103,7 +103,7 @@ class CoordinatorRegistry:
         return list(self._forgotten)
 
     def written(self) -> None:
-        """`rows` and `forgotten` are where nothing is lost."""
+        """`rows` and `forgotten` have been written where nothing is lost."""
         for center, mark in self._writing:
             center.marked = mark
         self._writing.clear()
@@ -124,7 +124,7 @@ class CoordinatorRegistry:
             coordinator = self.coordinators.get(room_id)
             if coordinator is None:
                 coordinator = self.coordinators[room_id] = self._begin(room)
-                coordinator.forecaster.due_ms += crc32(room_id.encode()) % THINK_MS  # or all rooms would think at the same letter
+                coordinator.forecaster.due_ms += crc32(room_id.encode()) % THINK_MS  # spread over batches
             elif moved:
                 coordinator.enlist(names, self.now_ms)
             elif room == self._rooms[room_id]:
@@ -161,10 +161,10 @@ class CoordinatorRegistry:
         for name in self._touched:
             self._forgotten.pop(name, None)
 
-    # -- what data centers say ---------------------------------------------------------------------------------------------------
+    # -- what data centers report ------------------------------------------------------------------------------------------------
 
     def answer(self, data_center: str, batch: bytes, now_ms: int) -> bytes | None:
-        """The answer to a data center's letter; None when it is not on the list, or what it wrote is no report."""
+        """The answer to a data center's batch; None when it is not on the list, or the batch is no report."""
         if data_center not in self._data_centers:
             return None
         try:

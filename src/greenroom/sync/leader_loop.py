@@ -1,8 +1,8 @@
-"""Holds the coordinator's office, while this process has it: collects letters, answers them, and has everything written down first.
+"""Leads while this process holds the leader lease: collects sync batches, answers them, and has everything written down first.
 
-A term ends when another one has begun (the office refuses whatever is done in an old one), or when the office cannot be reached for
-long enough that another process will have taken it. Then everything here is thrown away: who holds office next goes on from what was
-written, and so does this process if it is its turn again.
+A term ends when another one has begun (every step of an old term is refused), or when the store cannot be reached for long enough that
+another process will have taken over. Then everything here is thrown away: the next leader goes on from what was written, and so does this
+process if it leads again.
 
 What was written is complete when it was written in this life of the server. After a restart or a failover newer rows may be missing.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
-from greenroom.stores.redis.leader_lease import TERM_MS, LeaseTerm, RedisLeaderLease, SavedState
+from greenroom.ports.coordination import TERM_MS, LeaderLease, LeaseTerm, SavedState
 from greenroom.sync.coordinator_registry import CoordinatorRegistry
 
 WAIT_S = 0.5
@@ -21,7 +21,7 @@ WAIT_S = 0.5
 GIVE_UP_MS = 2 * TERM_MS
 RETRY_S = 0.1
 WORK_MS = 5
-"""Answers go out after this much work, and requests of visitors get their turn."""
+"""Answers go out after this much work, so that requests of visitors are served in between."""
 
 
 class LeaderLoop:
@@ -29,7 +29,7 @@ class LeaderLoop:
 
     def __init__(
         self,
-        leader_lease: RedisLeaderLease,
+        leader_lease: LeaderLease,
         rooms: Callable[[], Sequence[Room]],
         data_centers: Callable[[], Sequence[str]],
         getrandbits: Callable[[int], int],
@@ -51,9 +51,9 @@ class LeaderLoop:
         """One term, to its end."""
         self.term = term
         try:
-            memory = await self._remembered(term)
-            if memory is not None:
-                self.registry = self._begin(memory)
+            saved = await self._load(term)
+            if saved is not None:
+                self.registry = self._begin(saved)
                 await self._work(term, self.registry)
         finally:
             self.term = self.registry = None
@@ -66,12 +66,12 @@ class LeaderLoop:
         now_ms = self._now_ms()
         return {name: max(0, now_ms - registry.heard_ms.get(name, self._begun_ms)) / 1000 for name in self._data_centers()}
 
-    async def resign(self) -> None:
+    async def release(self) -> None:
         """Ends the term, if there is one, so that another process can go on at once."""
         if self.term:
             term, self.term = self.term, None
             try:
-                await self._leader_lease.resign(term)
+                await self._leader_lease.release(term)
             except StorageFailed as error:
                 self._on_error(error)
 
@@ -79,26 +79,26 @@ class LeaderLoop:
         """The coordinator's clock: steady during a term, and never behind what was written in earlier ones."""
         return time.monotonic_ns() // 1_000_000 + self._ahead_ms
 
-    async def _remembered(self, term: LeaseTerm) -> SavedState | None:
+    async def _load(self, term: LeaseTerm) -> SavedState | None:
         until = time.monotonic() + TERM_MS / 1000
         while time.monotonic() < until:
             try:
-                return await self._leader_lease.remember(term)
+                return await self._leader_lease.load(term)
             except StorageFailed as error:
                 self._on_error(error)
                 await asyncio.sleep(RETRY_S)
         return None
 
-    def _begin(self, memory: SavedState) -> CoordinatorRegistry:
+    def _begin(self, saved: SavedState) -> CoordinatorRegistry:
         registry = CoordinatorRegistry(self._getrandbits)
-        registry.recall(memory.rows, memory.now_ms, memory.life)
+        registry.restore(saved.rows, saved.now_ms, saved.life)
         self._ahead_ms = registry.now_ms - time.monotonic_ns() // 1_000_000
         self._begun_ms = registry.now_ms
         self._seen = None
         return registry
 
     async def _work(self, term: LeaseTerm, registry: CoordinatorRegistry) -> None:
-        reached, wait_s = time.monotonic(), 0.0  # reports may have been brought before we came
+        reached, wait_s = time.monotonic(), 0.0  # reports may have been submitted before the term began
         while self.term is term:
             try:
                 batches = await self._leader_lease.collect(term, wait_s)

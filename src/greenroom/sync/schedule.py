@@ -1,8 +1,8 @@
-"""When which room of a data center is due for its next sync, and how many letters that makes.
+"""When which room of a data center is due for its next sync, and how many batches that makes.
 
 A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second come there or are let in. Rooms are
-due in slots of a quarter of a second that all rooms of a data center share, so that many rooms make few letters; each data center
-begins its slots at a moment of its own, so that they do not all write at once. A wish (a lease ran dry) is due at once.
+due in slots of a quarter of a second that all rooms of a data center share, so that many rooms make few batches; each data center
+begins its slots at a moment of its own, so that they do not all write at once. A permit request (a lease ran dry) is due at once.
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from greenroom.admission.messages.sync import SyncUp
 
 SLOT_MS = 250
 SLOTS_MOST = 6
-LETTERS_PER_S = 4.5
+BATCHES_PER_S = 4.5
 BURST_MS = 500
-"""Letters may be this much ahead of their pace: a wish need not wait because a letter has just gone."""
+"""Batches may be this much ahead of their pace: a permit request need not wait because a batch has just gone."""
 PACE_MS = 2_000
 """Over how long admissions a second are averaged."""
 
@@ -31,7 +31,7 @@ class SyncSchedule:
         self._paid_ms = float("-inf")
 
     def due(self, now_ms: int, room_ids: Iterable[str]) -> dict[str, int]:
-        """Room -> permits wished for, of all that are due now; they count as synced. Empty when it is too early for a letter."""
+        """Room -> permits requested, for all that are due now; they count as synced. Empty when it is too early for a batch."""
         if now_ms < self._paid_ms:
             return {}
         slot = self._slot(now_ms)
@@ -44,14 +44,14 @@ class SyncSchedule:
                 last[room_id] = slot
         self._wants = {}
         if due:
-            self._paid_ms = max(self._paid_ms, now_ms - BURST_MS) + 1000 / LETTERS_PER_S
+            self._paid_ms = max(self._paid_ms, now_ms - BURST_MS) + 1000 / BATCHES_PER_S
         return due
 
-    def wish(self, room_id: str, want: int) -> None:
-        """Some visitor waits for a permit: the room is due at once."""
+    def request(self, room_id: str, want: int) -> None:
+        """A visitor waits for a permit: the room is due at once."""
         self._wants[room_id] = max(self._wants.get(room_id, 0), want)
 
-    def told(self, room_id: str, up: SyncUp, now_ms: int) -> None:
+    def record(self, room_id: str, up: SyncUp, now_ms: int) -> None:
         """How busy a room is, by its newest report."""
         admitted, then_ms, per_s = self._entries.get(room_id, (up.admitted, now_ms, 0.0))
         passed_ms = now_ms - then_ms

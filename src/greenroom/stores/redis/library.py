@@ -33,3 +33,5 @@ def part(name: str) -> str:
 
 
 LEDGER_LIBRARY = Library(tuple(part(name) for name in PARTS))
+
+LEADER_LIBRARY = Library((part("leader"),))

@@ -25,7 +25,7 @@ from greenroom.errors import InvalidConfig, Problem
 Client = Redis | RedisCluster
 
 CONNECTIONS_MAX = 16
-"""Of one process to one server: the ledger needs two, the office and its calls a few."""
+"""Of one process to one server: the ledger needs two, the leader lease and its calls a few."""
 
 PORT, SENTINEL_PORT = 6379, 26379
 OPTIONS = frozenset(

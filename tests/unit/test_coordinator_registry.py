@@ -15,7 +15,7 @@ def board(
     *rooms: Room, names: tuple[str, ...] = (FRA, NYC), rows: dict[str, bytes] | None = None, now_ms: int = START_MS, life: str = "1"
 ) -> CoordinatorRegistry:
     made = CoordinatorRegistry(bits(1))
-    made.recall(rows or {}, now_ms, life)
+    made.restore(rows or {}, now_ms, life)
     made.configure(rooms, names, now_ms)
     return made
 
@@ -55,13 +55,13 @@ def test_nobody_gets_anything_before_every_data_center_was_heard() -> None:
     assert ask(registry, FRA, ("r", fra))["r"].granted > 0
 
 
-def test_strangers_and_what_is_no_letter_are_not_answered() -> None:
+def test_strangers_and_what_is_no_batch_are_not_answered() -> None:
     room = small_room()
     fra, _ = ledgers(room)
     registry = board(room)
     assert registry.answer("sin", batch(("r", fra)), START_MS) is None
     assert registry.answer(NYC, b"\xc1 nonsense", START_MS) is None
-    assert ask(registry, NYC, ("r", fra)) == {}, "a report in another data center's letter"
+    assert ask(registry, NYC, ("r", fra)) == {}, "a report in another data center's batch"
     assert ask(registry, FRA, ("unknown", fra)) == {}
 
 

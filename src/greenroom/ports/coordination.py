@@ -1,0 +1,102 @@
+"""How processes agree who coordinates: the leader lease of the whole installation and the sync lock of one data center.
+
+Both are held for a limited time and given up by not being renewed, so a process that dies needs no one to clean up after it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+TERM_MS = 2_000
+"""A lease term that is not renewed for so long is over: shorter than the 4 s after which a data center counts as cut off."""
+
+LOCK_MS = 2_000
+"""A sync lock that is not renewed for so long is free: within the 4 s of a cut-off link another process can take over."""
+
+PERMIT_REQUESTS_MAX = 1_000
+"""Permit requests kept while no process syncs: more rooms than a process has."""
+
+
+class LeaseTerm(msgspec.Struct, frozen=True):
+    """One holder's time as the leader. Every step of a leader names both fields, and is refused once another term has begun."""
+
+    holder: str
+    number: int
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """What became of a report: the term that has just begun for the candidate who submitted it, or None, and who is the leader."""
+
+    term: LeaseTerm | None
+    now_ms: int
+    holder: str
+
+
+class SavedState(msgspec.Struct, frozen=True):
+    """What earlier leaders wrote down. Another `life` than before: the server may have forgotten its last writes."""
+
+    now_ms: int
+    life: str
+    rows: Mapping[str, bytes]
+
+
+class PermitRequest(msgspec.Struct, frozen=True, array_like=True):
+    """A process asks for permits for a room, because its lease ran dry while a visitor waits."""
+
+    process: str
+    room_id: str
+    want: int
+
+
+class LeaderLease(Protocol):
+    """Leader election among all processes of all data centers, and what the leader exchanges with them.
+
+    Every method raises StorageFailed when the store cannot be reached or refuses.
+    """
+
+    async def submit(self, data_center: str, report: bytes, candidate: str) -> Delivery:
+        """Leaves a report in the place of an older one (an empty one: nothing), and makes `candidate` the leader when there is none.
+
+        An empty candidate does not want to lead.
+        """
+
+    async def next_answer(self, data_center: str, wait_s: float) -> bytes | None:
+        """The next answer, or None after so many seconds (at least 10 ms)."""
+
+    async def load(self, term: LeaseTerm) -> SavedState | None:
+        """Everything that was written down; None when the term is over."""
+
+    async def collect(self, term: LeaseTerm, wait_s: float) -> list[tuple[str, bytes]] | None:
+        """All submitted reports, by data center; waits for the first one. None when the term is over."""
+
+    async def commit(
+        self, term: LeaseTerm, rows: Mapping[str, bytes], forgotten: Sequence[str] = (), answers: Iterable[tuple[str, bytes]] = ()
+    ) -> bool:
+        """Writes rows, then hands out answers, in one step, and renews the term. False: the term is over, nothing was done."""
+
+    async def release(self, term: LeaseTerm) -> None:
+        """Ends the term, so that the next leader need not wait for its end."""
+
+
+class SyncLock(Protocol):
+    """Which process syncs its data center, and how the others tell it that a lease ran dry.
+
+    Two holders at once would do no harm, because reports and answers are absolute counters: one is only cheaper. So there are no
+    fencing tokens here. Every method raises StorageFailed when the store cannot be reached.
+    """
+
+    async def acquire(self) -> bool:
+        """Acquires or renews the lock for LOCK_MS; False while another process holds it."""
+
+    async def release(self) -> None:
+        """Frees the lock if this process holds it."""
+
+    async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
+        """Asks the holder of the lock for permits, and waits until the answer has been applied, or so long."""
+
+    async def permit_requests(self, wait_s: float) -> list[PermitRequest]:
+        """What other processes ask for, as soon as there is something, or nothing after so long."""
+
+    async def acknowledge(self, processes: Collection[str]) -> None:
+        """Tells these processes that their permit requests have been answered."""

@@ -179,6 +179,7 @@ BREAKS = (
     ("(s.rejecting and PLACE_KEPT_MS or 0)", "0"),
     ("BELIEVED, BELIEVED_MS = 15000, 120, 30, 5,", "BELIEVED, BELIEVED_MS = 15000, 120, 30, 4,"),
     ("if renewed_ms + SPENT_MS > now then return nil, true end", ""),
+    ("if attempted_ms and attempted_ms < renewed_ms then", "if attempted_ms and attempted_ms <= renewed_ms - 1000 then"),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle"),
 )
 

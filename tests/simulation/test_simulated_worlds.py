@@ -82,6 +82,11 @@ def test_every_kind_of_fault_can_happen() -> None:
     assert seen == set(FAULTS)
 
 
+def test_who_was_let_in_elsewhere_meanwhile_does_not_wait_again() -> None:
+    scenario = little(behaviour=Behaviour(visit_s=60, page_gap_s=3, moving=0.4), faults=(Fault("partition", 100, 160, (0,)),))
+    assert verdict(watched(scenario)) == []
+
+
 @pytest.mark.parametrize("strong", [True, False])
 def test_sessions_follow_visitors_who_move_all_the_time(strong: bool) -> None:
     scenario = little(room=replace(room(40, 60), strong_sessions=strong), behaviour=Behaviour(visit_s=60, page_gap_s=5, moving=0.3))

@@ -188,7 +188,7 @@ def in_order(up: SyncUp) -> SyncUp:
 
 def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
     """A stretch of life of a small room, as crowds live it; what differs between the two first of all."""
-    draw = Random(seed)
+    draw, abroad = Random(seed), Random(f"{seed} abroad")
     method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
     limits = {"total_active_users": draw.choice((1, 3, 8, 20)), "new_users_per_minute": draw.choice((2, 6, 40, 300))}
     alone = draw.random() < 0.5
@@ -201,6 +201,9 @@ def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
     for _ in range(steps):
         twin.advance(draw.choice((0, 1, 40, 255, 256, 600, 1_000, 1_300)) if draw.random() < 0.97 else draw.choice((5_000, 20_000, 61_000)))
         _live(twin, draw, people, due)
+        if not alone and people and abroad.random() < 0.05:
+            number = abroad.randrange(len(people))
+            twin.visit(ticket_id(number), people[number], "there", twin.now_ms - abroad.choice((0, 500, 1_500, 30_000)))
         if draw.random() < 0.3:
             twin.sync()
             twin.hear_from_there_alive(alone)

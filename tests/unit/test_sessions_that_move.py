@@ -145,6 +145,24 @@ def test_visitors_of_lost_books_get_its_units_one_to_one_and_only_once() -> None
     assert two.coordinator.data_centers["paris"].orphans == orphans - 1
 
 
+def test_a_place_from_before_the_visitor_was_let_in_elsewhere_is_dropped() -> None:
+    two = Two()
+    one, key = ticket_id(7), make_key(two.now_ms, 7)
+    two.oslo.lease.returned_permits += two.oslo.lease.permits
+    two.oslo.lease.permits = 0
+    assert two.oslo.poll(one, key, two.now_ms, 1).standing is Standing.WAITING  # in line in Oslo, then on to Paris
+    two.now_ms += 2_500
+    two.paris.lease.permits += 1
+    two.paris.lease.granted_seen += 1
+    assert two.paris.poll(one, key, two.now_ms, 1).standing is Standing.ADMITTED
+    two.let_in_ms = two.now_ms
+    two.now_ms += 500
+    lost = two.oslo.census.lost
+    assert two.reach(two.oslo, one=one).standing is Standing.ACTIVE
+    assert one not in two.oslo.line.slots
+    assert two.oslo.census.lost == lost + 1
+
+
 def test_two_thousand_movers_at_once_are_claimed_in_turns() -> None:
     two = Two()
     for number in range(2_000):

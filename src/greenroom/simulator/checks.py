@@ -133,6 +133,16 @@ def _fair(watch: Watch) -> list[str]:
     )
 
 
+FORGETFUL = {"crash", "old disk", "coordinator loss"}
+"""Faults after which a session may be on nobody's books."""
+
+
+def _sent_back(watch: Watch) -> list[str]:
+    scenario, sent_back = watch.world.scenario, watch.world.crowd.sent_back
+    forgotten = FORGETFUL & {fault.kind for fault in scenario.faults}
+    return [f"{sent_back} who had been let in were told to wait"] * (sent_back > 0 and not forgotten)
+
+
 def _nothing(_: Watch) -> list[str]:
     return []
 
@@ -154,6 +164,7 @@ CHECKS: dict[str, Check] = {
     "I7": Check("no message that is lost, late, doubled or out of order lets ledgers hold more than total_active_users", _nothing),
     "I8": Check("a place keeps its key through pauses and changes of method", _nothing),
     "I9": Check("all of it with limits of 1", _nothing),
+    "I10": Check("who was let in is not told to wait, but for movers in strong mode and lost books", _sent_back),
 }
 
 

@@ -27,7 +27,10 @@ class Crowd:
         """Answers in line without an estimate, and all answers in line."""
         self.lost = 0
         """Visitors whose session was gone before its time."""
+        self.sent_back = 0
+        """Visitors who were let in and told to wait later on, although nothing holds sessions that move."""
         self._habits = scenario.behaviour
+        self._strong = scenario.room.strong_sessions
         self._renews = not scenario.room.disable_session_renewal
         self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
         self._draw = streams("crowd")
@@ -172,6 +175,7 @@ class Crowd:
             self.lost += 1
             self._begins_anew(visitor)
         elif standing is Standing.WAITING:  # on the way to another data center
+            self.sent_back += not self._strong
             self._agenda.after(outcome.refresh_ms, self._looks, visitor)
         else:
             promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)

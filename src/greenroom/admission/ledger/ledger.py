@@ -180,6 +180,13 @@ class Ledger:
             self._calling.forget(self.line.remove(ticket_id))
         return slot >= 0
 
+    def drop_place(self, ticket_id: bytes) -> None:
+        """The visitor of this place has been let in elsewhere since the last try here."""
+        slot = self.line.slots[ticket_id]
+        self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
+        self.leave_line(ticket_id)
+        self.log.append(pack(END, ticket_id, 0))
+
     # -- what operators and time change -----------------------------------------------------------------------------------
 
     def configure(self, room: Room, now_ms: int) -> None:

@@ -69,6 +69,9 @@ class SessionLedger(Protocol):
     def leave_line(self, ticket_id: bytes) -> bool:
         """Gives up a place; whether there was one."""
 
+    def drop_place(self, ticket_id: bytes) -> None:
+        """A place whose visitor has been let in elsewhere is nobody's."""
+
 
 def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_ms: int, now_ms: int, random_bits: int) -> Outcome:
     """An accepted ticket that says another data center (`home`), or this one before it lost its books.
@@ -85,7 +88,10 @@ def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_
     if now_ms >= until_ms or ended_here:
         moves.claims.pop(ticket_id, None)
         return GONE
-    if ticket_id in ledger.line.slots:
+    slot = ledger.line.slots.get(ticket_id, -1)
+    if slot >= 0 and ledger.line.attempted[slot] < renewed_ms:
+        ledger.drop_place(ticket_id)
+    elif slot >= 0:  # held here although let in: nobody has the session
         return ledger.poll(ticket_id, key, now_ms, random_bits)
     claim = moves.claim(ticket_id, home, renewed_ms, now_ms)
     if claim.denied:

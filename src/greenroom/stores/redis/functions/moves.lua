@@ -22,7 +22,14 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
     if b.moving then call('HDEL', k.claims, id) end
     return gone()
   end
-  if waiter(id) then return OPERATIONS[2](id, key, high, low) end
+  local attempted_ms = waiter(id)
+  if attempted_ms and attempted_ms < renewed_ms then -- let in elsewhere since the last try here
+    local stale = key_of(id)
+    leave_line(id, stale)
+    lose_place(stale, attempted_ms)
+  elseif attempted_ms then -- held here although let in: nobody has the session
+    return OPERATIONS[2](id, key, high, low)
+  end
   dirty, b.moving = true, true
   local claim = claim_of(id)
   if not claim then

@@ -1,15 +1,13 @@
 """What a request brings along: who asks, the JSON of its body, and the page that is wanted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from fastapi import Depends, Query
-from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from greenroom.api.access_log import CALLER
+from greenroom.api.routing import ApiRoute, Depends, Guard, Query
 from greenroom.control.authenticator import Authenticator, Caller, Credentials
 from greenroom.control.config_service import ConfigService
 from greenroom.control.refusals import ApiFault, Code, Refused
@@ -37,8 +35,8 @@ def desk_of(request: Request) -> ConfigService:
 WithConfig = Annotated[ConfigService, Depends(desk_of)]
 
 
-class May:
-    """A dependency: the caller, if the token allows this (`read`, `edit` or `analytics`) in the zone of the path.
+class May(Guard):
+    """The caller, if the token allows this (`read`, `edit` or `analytics`) in the zone of the path.
 
     The account of the path must be the one there is. Without a zone in the path it concerns the whole account, and a token
     for single zones is refused, unless `filtered`: then the answer shows only what the token is good for.
@@ -61,19 +59,11 @@ class May:
         return caller
 
 
-def permission_of(route: APIRoute) -> May:
+def permission_of(route: ApiRoute) -> May:
     """What a route asks of a token."""
-    found = list(_permissions(route.dependant))
-    if len(found) != 1:
-        raise ValueError(f"{route.path} must ask for exactly one permission, not {len(found)}")
-    return found[0]
-
-
-def _permissions(dependant: Dependant) -> Iterator[May]:
-    for inner in dependant.dependencies:
-        if isinstance(inner.call, May):
-            yield inner.call
-        yield from _permissions(inner)
+    if not isinstance(route.guard, May):
+        raise TypeError(f"the guard of {route.path} must be a May, not {type(route.guard).__name__}")
+    return route.guard
 
 
 FilteredReader = Annotated[Caller, Depends(May("read", filtered=True))]

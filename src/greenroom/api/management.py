@@ -1,12 +1,12 @@
 """The management API as one application, mounted under PREFIX on the control listener."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -24,7 +24,7 @@ from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
 from greenroom.control.health_view import HealthView, NoHealth
 from greenroom.control.list_items import Catalogue, Operations
-from greenroom.control.refusals import CODES, ApiFault, Code, Refused
+from greenroom.control.refusals import CODES, Code, Refused
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore
@@ -43,16 +43,14 @@ ROUTERS = (
 """Literal segments before ids: `settings` and `preview` stand where a room's id would."""
 
 
-ROUTES = tuple(route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute))
+ROUTES = tuple(route for router in ROUTERS for route in router.routes)
 """Every call that asks for a token."""
 
 
+@cache
 def api_document() -> dict[str, Any]:
-    """The OpenAPI document, for whoever has no API running."""
-    app = FastAPI()
-    for router in ROUTERS:
-        app.include_router(router)
-    return document(app, ROUTES, PREFIX)
+    """The OpenAPI document; nothing in it depends on an installation."""
+    return document(ROUTES, PREFIX)
 
 
 def management_api(
@@ -74,33 +72,26 @@ def management_app(
     origin_problems: OriginProblems,
     explains: Explains | None = None,
     health: HealthView | None = None,
-) -> FastAPI:
+) -> Starlette:
     """The routes with what they need."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    previews = Previews(clock)
+    without_token = [*preview_routes(previews, clock), Route("/openapi.json", _openapi)]
+    app = Starlette(routes=[*ROUTES, *without_token], exception_handlers=HANDLERS)
+    app.router.redirect_slashes = False
     app.state.config_service = ConfigService(store, clock)
     app.state.authenticator = Authenticator(store, clock)
     app.state.observed = observed
     app.state.origin_problems = origin_problems
-    app.state.previews = previews = Previews(clock)
+    app.state.previews = previews
     app.state.explains = explains
     app.state.health = health or NoHealth()
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
-    for router in ROUTERS:
-        app.include_router(router)
-    app.router.routes.extend(preview_routes(previews, clock))
-    described: dict[str, Any] = {}
-
-    @app.get("/openapi.json", include_in_schema=False)
-    def openapi() -> Response:
-        """Needs no token: it says nothing about this installation."""
-        if not described:
-            described.update(document(app, ROUTES, PREFIX))
-        return JSONResponse(described)
-
-    for error, handler in HANDLERS.items():
-        app.add_exception_handler(error, handler)
     return app
+
+
+async def _openapi(_request: Request) -> Response:
+    return JSONResponse(api_document())
 
 
 async def _refused(request: Request, error: Refused) -> Response:
@@ -122,14 +113,9 @@ def _allowed(request: Request) -> str:
     """Every method of the path; where a literal segment stands for an id (`settings`), those of the literal one."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     alone = [route for route in request.app.routes if isinstance(route, Route)]
-    matching = [route for route in (*ROUTES, *alone) if route.path_regex.match(path)]
+    matching = [route for route in alone if route.path_regex.match(path)]
     closest = min(matching, key=lambda route: len(route.param_convertors)).path
     return ", ".join(sorted({method for route in matching if route.path == closest for method in route.methods or ()}))
-
-
-async def _bad_query(_request: Request, error: RequestValidationError) -> Response:
-    faults = [ApiFault(Code.BAD_QUERY, f"{'.'.join(map(str, found['loc'][1:]))}: {found['msg']}") for found in error.errors()]
-    return refused(Refused(*faults))
 
 
 async def _broken(_request: Request, error: Exception) -> Response:
@@ -140,6 +126,5 @@ async def _broken(_request: Request, error: Exception) -> Response:
 HANDLERS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     Refused: _refused,
     HTTPException: _routed_nowhere,
-    RequestValidationError: _bad_query,
     Exception: _broken,
 }

@@ -1,16 +1,15 @@
-"""The OpenAPI document: what FastAPI knows about the routes, and what the forms know about bodies and answers."""
+"""The OpenAPI document: what the routes know about their parameters, and what the forms know about bodies and answers."""
 
+import inspect
+import re
 from collections.abc import Iterable
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import Depends, FastAPI
-from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
-
 from greenroom.api.dependencies import May, permission_of
 from greenroom.api.envelope import JSON
+from greenroom.api.routing import ApiRoute
 from greenroom.control.api_schema import ApiSchema, Json
 from greenroom.control.audit import LOG
 from greenroom.control.events import DETAILS, EVENT
@@ -122,16 +121,15 @@ def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: 
     codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
     statuses = sorted({CODES[code].status for code in codes})
     keywords: dict[str, Any] = {
-        "response_model": None,
-        "dependencies": [Depends(May(may))] if may else [],
-        "responses": {200: {"description": "Done.", "content": {JSON: {"schema": _success(answer, info)}}}}
+        "guard": May(may) if may else None,
+        "responses": {"200": {"description": "Done.", "content": {JSON: {"schema": _success(answer, info)}}}}
         | {
-            status: {"description": HTTPStatus(status).phrase + ".", "content": {JSON: {"schema": schema_of("Failure")}}}
+            str(status): {"description": HTTPStatus(status).phrase + ".", "content": {JSON: {"schema": schema_of("Failure")}}}
             for status in statuses
         },
     }
     if body:
-        keywords["openapi_extra"] = {"requestBody": {"required": True, "content": {JSON: {"schema": schema_of(body)}}}}
+        keywords["body"] = {"required": True, "content": {JSON: {"schema": schema_of(body)}}}
     return keywords
 
 
@@ -165,22 +163,23 @@ def schemas() -> dict[str, Json]:
     }
 
 
-def document(app: FastAPI, routes: Iterable[APIRoute], prefix: str) -> Json:
+def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
     """The whole OpenAPI 3.1 document; only schemas that are used are in it."""
-    found: Json = get_openapi(
-        title="greenroom",
-        version=version("greenroom"),
-        summary="The management API of greenroom, in the shape that Cloudflare published for Waiting Room.",
-        description="No text may contain U+0000. What stands in objects called `greenroom` is not Cloudflare's.",
-        routes=app.routes,
-        servers=[{"url": prefix}],
-    )
+    paths: dict[str, Json] = {}
     for route in routes:
         for method in route.methods or ():
-            operation = found["paths"][route.path][method.lower()]
-            operation["responses"].pop("422", None)  # FastAPI's own; ours is 400 in the envelope
-            operation["summary"] = operation["description"].partition(".")[0]
-            operation["x-greenroom-scope"] = permission_of(route).scope
+            paths.setdefault(route.path, {})[method.lower()] = _operation(route, method)
+    found: Json = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "greenroom",
+            "summary": "The management API of greenroom, in the shape that Cloudflare published for Waiting Room.",
+            "description": "No text may contain U+0000. What stands in objects called `greenroom` is not Cloudflare's.",
+            "version": version("greenroom"),
+        },
+        "servers": [{"url": prefix}],
+        "paths": paths,
+    }
     components = schemas()
     used = set(_references(found["paths"]))
     while more := {inner for name in used for inner in _references(components[name])} - used:
@@ -188,6 +187,22 @@ def document(app: FastAPI, routes: Iterable[APIRoute], prefix: str) -> Json:
     found["components"] = {"schemas": {name: components[name] for name in components if name in used}, "securitySchemes": SECURITY}
     found["security"] = [{"token": []}, {"email": [], "key": []}]
     return found
+
+
+def _operation(route: ApiRoute, method: str) -> Json:
+    """One call: its docstring says what it does, its parameters are those that are checked."""
+    description = inspect.getdoc(route.function) or ""
+    in_path = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in route.param_convertors]
+    operation: Json = {
+        "tags": list(route.tags),
+        "summary": description.partition(".")[0],
+        "description": description,
+        "operationId": re.sub(r"\W", "_", route.function.__name__ + route.path) + f"_{method.lower()}",
+        "responses": route.responses,
+        "x-greenroom-scope": permission_of(route).scope,
+    }
+    asked = [*in_path, *(query.described() for query in route.queries)]
+    return operation | ({"parameters": asked} if asked else {}) | ({"requestBody": route.body} if route.body else {})
 
 
 def _references(value: Any) -> Iterable[str]:

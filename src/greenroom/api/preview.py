@@ -5,13 +5,14 @@ import uuid
 from collections import OrderedDict
 from typing import NamedTuple
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.api.app import PREFIX
 from greenroom.api.dependencies import Document, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Router
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.zones import zone_of
 from greenroom.pages import template_problems
@@ -58,7 +59,7 @@ class Previews:
         return kept.template if kept and kept.until_ms > self._clock.now_ms() else None
 
 
-router = APIRouter(tags=["preview"])
+router = Router(tags=["preview"])
 
 
 @router.post("/zones/{zone_id}/waiting_rooms/preview", **told("PreviewUrl", may="edit", body="Preview"))

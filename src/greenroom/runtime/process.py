@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import structlog
 from starlette.routing import BaseRoute
-from starlette.types import ASGIApp
 
 from greenroom.api.app import control_app, under_prefix
 from greenroom.api.draws import draw_routes
+from greenroom.api.management import management_api
 from greenroom.config.layers import LayeredStore, merged, zone_origin_problems
 from greenroom.config.settings import Address, Config
 from greenroom.config.source import ConfigSource, load_stamped
@@ -43,7 +43,6 @@ from greenroom.ports import DrawStore
 from greenroom.runtime import assemble
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
-from greenroom.runtime.deferred import Deferred
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
@@ -103,7 +102,6 @@ class Process:
         self._reloader = Reloader(source, self.config, self._apply_file, self._clock.now_ms, stamp)
         self._stored = Configuration()
         self._follower: StoreFollower | None = None
-        self._api: Deferred | None = None
 
     @property
     def listen(self) -> Address:
@@ -126,8 +124,8 @@ class Process:
             visitors, control = self._take_addresses(undo)
             store = await self._begin_with_store(data, undo)
             draws = DrawFiles(data.path)
-            self._api = Deferred(lambda: self._management_api(store))
-            routes = [under_prefix(self._api), *draw_routes(self, draws), *self._routes]
+            api = management_api(store, self._clock, self, self._origin_problems, self)
+            routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             listener = AppListener(control_app(self, self._exposition(), routes), control)
             self._take_signals()
             await listener.start()
@@ -144,11 +142,6 @@ class Process:
         follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
         return LayeredStore(store, lambda: self._file, self._clock.now_ms)
-
-    def _management_api(self, store: LayeredStore) -> ASGIApp:
-        from greenroom.api.management import management_api
-
-        return management_api(store, self._clock, self, self._origin_problems, self)
 
     def explain(self, asked: ExplainRequest) -> Explanation:
         """What would become of a request now. Call it inside the event loop."""
@@ -369,8 +362,6 @@ class Process:
     async def _compile_the_rest(self) -> None:
         while self._compiler is not None and self._compiler.catch_up():
             await asyncio.sleep(BREATH_S)
-        if self._api is not None:
-            await self._api.ready()
         gc.freeze()  # what is there by now stays; going through it again and again would only hold visitors up
         await self.stopping.wait()
 

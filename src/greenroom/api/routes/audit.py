@@ -1,14 +1,14 @@
 """The log of every change."""
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from greenroom.api.dependencies import Paged, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Router
 from greenroom.control import audit
 
-router = APIRouter(tags=["audit log"])
+router = Router(tags=["audit log"])
 
 
 @router.get("/accounts/{account_id}/audit_logs", **told("[AuditEntry]", may="read", info="Batch"))

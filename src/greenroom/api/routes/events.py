@@ -1,15 +1,15 @@
 """Events of a waiting room."""
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from greenroom.api.dependencies import Document, Editor, Paged, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Router
 from greenroom.control import events
 from greenroom.control.rooms import room_of
 
-router = APIRouter(tags=["events"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events")
+router = Router(tags=["events"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events")
 
 
 @router.get("", **told("[Event]", info="Page", may="read"))

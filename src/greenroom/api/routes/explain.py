@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
-from pydantic import StringConstraints
+import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Query, Router
 from greenroom.control.explain_request import (
     CLIENT,
     CLIENT_MAX,
@@ -21,9 +22,9 @@ from greenroom.control.explain_request import (
 )
 from greenroom.control.refusals import ApiFault, Code, Refused
 
-router = APIRouter(tags=["route tester"])
+router = Router(tags=["route tester"])
 
-HeaderLine = Annotated[str, StringConstraints(pattern=r"^[^:]+:", max_length=HEADER_MAX)]
+HeaderLine = Annotated[str, msgspec.Meta(pattern=r"^[^:]+:", max_length=HEADER_MAX)]
 
 
 @router.get("/explain", **told("Explanation", may="read"))

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.api.dependencies import Document, Editor, Paged, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Depends, Router
 from greenroom.control import health_checks
 from greenroom.control.health_view import HealthView
 from greenroom.control.zones import zone_of
@@ -25,9 +26,9 @@ def health_view(request: Request) -> HealthView:
 WithHealth = Annotated[HealthView, Depends(health_view)]
 
 
-def routes_of(tag: str, prefix: str) -> APIRouter:
+def routes_of(tag: str, prefix: str) -> Router:
     """The calls below one prefix."""
-    router = APIRouter(tags=[f"{tag}health checks"], prefix=prefix)
+    router = Router(tags=[f"{tag}health checks"], prefix=prefix)
 
     @router.get("", **told("[HealthCheck]", info="Page", may="read"))
     def list_health_checks(config_service: WithConfig, health: WithHealth, page: Paged, zone_id: str) -> Response:

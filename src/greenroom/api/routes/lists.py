@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.api.dependencies import Document, Editor, JsonItems, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Depends, Query, Router
 from greenroom.control import list_items, lists
 from greenroom.control.list_items import PER_PAGE_MAX, Catalogue, Operations
 
@@ -25,12 +26,7 @@ def _catalogue(request: Request) -> Catalogue:
 Done = Annotated[Operations, Depends(_operations)]
 
 
-def _account(account_id: str) -> None:
-    """Names the parameter of the path; May has looked at it already."""
-    del account_id
-
-
-router = APIRouter(tags=["lists"], prefix="/accounts/{account_id}/rules/lists", dependencies=[Depends(_account)])
+router = Router(tags=["lists"], prefix="/accounts/{account_id}/rules/lists")
 
 
 @router.get("", **told("[List]", may="read"))

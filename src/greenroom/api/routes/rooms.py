@@ -1,17 +1,18 @@
 """Waiting rooms of a zone and of the whole account, and how they are doing."""
 
-from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.api.dependencies import Document, Editor, FilteredReader, Paged, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Router
 from greenroom.control import room_status, rooms
 from greenroom.control.state import Observed
 from greenroom.control.zones import zone_of
 
-router = APIRouter(tags=["waiting rooms"])
+router = Router(tags=["waiting rooms"])
 
 ROOM = "/zones/{zone_id}/waiting_rooms/{waiting_room_id}"
 

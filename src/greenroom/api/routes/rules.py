@@ -1,14 +1,14 @@
 """Bypass rules of a waiting room; every answer holds all rules of the room."""
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from greenroom.api.dependencies import Document, Editor, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Router
 from greenroom.control import rules
 
-router = APIRouter(tags=["rules"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/rules")
+router = Router(tags=["rules"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/rules")
 
 
 @router.get("", **told("[Rule]", may="read"))

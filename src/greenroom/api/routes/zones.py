@@ -2,17 +2,18 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.api.dependencies import Document, Editor, FilteredReader, Paged, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
+from greenroom.api.routing import Query, Router
 from greenroom.control import zones
 from greenroom.control.zones import ACCOUNT_NAME, Filter, OriginProblems
 from greenroom.model.zone import ACCOUNT_ID
 
-router = APIRouter(tags=["zones"])
+router = Router(tags=["zones"])
 
 Text = Annotated[str | None, Query(max_length=300)]
 

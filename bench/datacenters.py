@@ -99,7 +99,7 @@ def show(options: argparse.Namespace, crowd: Crowd, verdict: Verdict, ended: flo
     print(f"\n{ended - crowd.began:.0f} s: {verdict.entered} of {options.visitors} got in, {verdict.never} still wait")
     print(f"active at once        at most {verdict.most_active:6} of {options.total}")
     print(f"admissions in 60 s    at most {verdict.most_a_minute:6} of {options.rate}")
-    print(f"thrown out            {len(verdict.thrown_out)}, and {verdict.held_inside} pages held while the Redis with the books was dead")
+    print(f"thrown out            {len(verdict.thrown_out)}, and {verdict.held_inside} pages held while their Redis was dead")
     for name, moment in verdict.thrown_out[:10]:
         print(f"  in {name}, at {moment:.1f} s")
     p50, p99 = (overtaken[int(part * (len(overtaken) - 1))] for part in (0.5, 0.99))

@@ -19,7 +19,7 @@ from greenroom.config.health_check_entries import HealthCheckExtra
 from greenroom.config.room_entries import Extra
 from greenroom.config.settings import SECTIONS, OriginEntry, Server
 from greenroom.control.api_schema import EXTENSION, ApiSchema
-from greenroom.control.metrics import METRICS, gateway_rows
+from greenroom.control.metrics import EXPORTED, gateway_rows
 from greenroom.control.refusals import CODES
 from greenroom.core.rules import FIELDS, FUNCTIONS
 from greenroom.core.rules.functions import FunctionSpec
@@ -194,7 +194,7 @@ def metrics() -> str:
     counts = [(name, meaning, gauge) for name, meaning, gauge, _ in Counts().described()]
     gateway = gateway_rows([count[:2] for count in counts], frozenset(name for name, _, gauge in counts if gauge))
     rows = []
-    for row in (*METRICS, *gateway):
+    for row in (*EXPORTED, *gateway):
         labels = ", ".join(f"`{label}`" for label in row.labels)
         rows.append((f"`{row.name}`", "gauge" if row.kind is GaugeMetricFamily else "counter", labels, row.help))
     head = "What `/metrics` on the control listener says, for Prometheus. The usual `process_*` metrics come with it.\n\n"

@@ -21,7 +21,7 @@ def edge(greenroom, server: RedisServer, origin: str, name: str, active: int = 2
 
 def test_edges_on_two_machines_are_one_waiting_room(greenroom, origin, server: RedisServer) -> None:
     one, other = (edge(greenroom, server, origin.url, name).wait_until_ready() for name in ("one", "other"))
-    assert f"books      {server.url}" in one.output
+    assert f"ledgers    {server.url}" in one.output
     inside = []
     for running in (one, other, one, other):
         visitor = running.visitor()

@@ -90,7 +90,7 @@ def test_the_rooms_of_a_cluster_are_spread_and_those_of_a_dead_shard_are_held(tm
         for room in rooms:
             _, counts = await house.crowd(4, room.id)
             assert counts == {"ADMITTED": 2, "WAITING": 2}
-        at = {server.port: {str(key) for key in server.client().keys("greenroom:*:books")} for server in started}
+        at = {server.port: {str(key) for key in server.client().keys("greenroom:*:state")} for server in started}
         assert sorted(map(len, at.values())) != [0, 0, 9], "spread over shards"
         lost = max(started, key=lambda server: len(at[server.port]))
         lost.kill()

@@ -81,13 +81,29 @@ def test_an_old_snapshot_brought_back_is_a_new_epoch_too(server: RedisServer) ->
     async def story(house: House) -> None:
         await house.until_synced()
         client = server.client()
-        (key,) = client.keys("greenroom:*:books")
+        (key,) = client.keys("greenroom:*:state")
         old = client.get(key)
         before = await house.epoch()
         await house.crowd(3)
         client.set(key, old)
         assert (await house.arrive(os.urandom(12))).standing is Standing.WAITING
         assert await house.epoch() > before
+
+    in_house(server.url, story)
+
+
+def test_a_ledger_under_the_key_of_an_earlier_version_is_taken_over(server: RedisServer) -> None:
+    async def story(house: House) -> None:
+        inside = await full(house)
+        client = server.client()
+        (key,) = client.keys("greenroom:*:state")
+        old_key = key.removesuffix(b"state") + b"books"
+        client.rename(key, old_key)
+        assert [(await house.ask("view", one)).standing for one in inside] == [Standing.ACTIVE] * INSIDE
+        assert client.exists(key)
+        assert not client.exists(old_key)
+        _, counts = await house.crowd(2)
+        assert counts == {"WAITING": 2}
 
     in_house(server.url, story)
 
@@ -105,7 +121,7 @@ def test_an_emptied_redis_begins_anew_without_letting_in_beyond_the_limit(server
     in_house(server.url, story)
 
 
-@pytest.mark.parametrize("part", ["line", "due", "inside", "minute", "books"])
+@pytest.mark.parametrize("part", ["line", "due", "inside", "minute", "state"])
 def test_evicted_keys_cost_places_but_let_nobody_in(server: RedisServer, part: str) -> None:
     async def story(house: House) -> None:
         await full(house)
@@ -151,7 +167,7 @@ def test_a_slow_answer_is_not_waited_for_and_whoever_it_let_in_is_active_by_the_
         await house.until_answered(NOBODY)
         found = [(await house.poll(one)).standing for one in ids]
         assert found.count(Standing.ACTIVE) + found.count(Standing.ADMITTED) == INSIDE
-        (gauges,) = (await house.ledgers.look()).values()
+        (gauges,) = (await house.ledgers.gauges()).values()
         assert gauges.active == INSIDE
 
     in_house(server.url, story, timeout_s=0.3)

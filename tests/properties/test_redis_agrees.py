@@ -170,11 +170,11 @@ def test_redis_and_memory_agree_on_any_row_of_operations(server: RedisServer) ->
 
 
 BREAKS = (
-    ("b.entered + 1, b.slot_admitted + 1", "b.entered, b.slot_admitted + 1"),
+    ("state.entered + 1, state.slot_admitted + 1", "state.entered, state.slot_admitted + 1"),
     ("- s.life_ms - 1, limit", "- s.life_ms - 300, limit"),
     ("local GUESSES = 32", "local GUESSES = 1"),
-    ("if down.number <= b.applied then return end", ""),
-    ("b.opened_ms, b.pardoned_ms = now,", "b.opened_ms, b.pardoned_ms = 0,"),
+    ("if down.number <= state.applied then return end", ""),
+    ("state.opened_ms, state.pardoned_ms = now,", "state.opened_ms, state.pardoned_ms = 0,"),
     ("if attempted_ms then expect(id, refresh_ms) end", ""),
     ("(s.rejecting and PLACE_KEPT_MS or 0)", "0"),
     ("BELIEVED, BELIEVED_MS = 15000, 120, 30, 5,", "BELIEVED, BELIEVED_MS = 15000, 120, 30, 4,"),

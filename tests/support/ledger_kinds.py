@@ -106,7 +106,7 @@ class InRedis:
         self._run(told())
 
     def gauges(self) -> Gauges:
-        return self._run(self.ledgers.look())[self.room.id]
+        return self._run(self.ledgers.gauges())[self.room.id]
 
     def close(self) -> None:
         self._run(self.ledgers.close())

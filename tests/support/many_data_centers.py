@@ -203,7 +203,7 @@ class World:
         await asyncio.to_thread(self.redis[name].start)
         self.outages.append((name, died, time.monotonic()))
 
-    def without_books(self, name: str, moment: float) -> bool:
+    def without_ledgers(self, name: str, moment: float) -> bool:
         """Whether the Redis of a data center was dead, or had just come back."""
         return any(name == whose and begin <= moment <= end + RESUMED_S for whose, begin, end in self.outages)
 

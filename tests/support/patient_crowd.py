@@ -125,7 +125,7 @@ class Verdict:
     most_a_minute: int = 0
     entered: int = 0
     thrown_out: list[tuple[str, float]] = field(default_factory=list)  # pages of a living session that were answered with the waiting page
-    held_inside: int = 0  # the same, while the Redis with the books was dead
+    held_inside: int = 0  # the same, while the Redis with the ledgers was dead
     never: int = 0
     overtaken_s: list[float] = field(default_factory=list)
     per_10_s: dict[str, Counter[int]] = field(default_factory=dict)
@@ -139,12 +139,12 @@ def judge(crowd: Crowd, origin: Origin, ended: float) -> Verdict:
     verdict.most_a_minute = _most_a_minute([one[0] for one in sessions])
     verdict.entered = sum(1 for one in crowd.visitors if one.entered)
     held = [(one.data_center, moment) for one in crowd.visitors for moment in one.held_inside]
-    verdict.held_inside = sum(crowd.world.without_books(*one) for one in held)
+    verdict.held_inside = sum(crowd.world.without_ledgers(*one) for one in held)
     verdict.thrown_out = [
         (one.data_center, moment - crowd.began)
         for one in crowd.visitors
         for moment in one.held_inside
-        if not crowd.world.without_books(one.data_center, moment)
+        if not crowd.world.without_ledgers(one.data_center, moment)
     ]
     verdict.never = sum(1 for one in crowd.visitors if one.arrived and not one.entered)
     for name in crowd.world.names:

@@ -1,4 +1,4 @@
-"""Visitors of rooms in a real Redis, asked from an event loop: the books of one process, its coordinator beside it, and real time."""
+"""Visitors of rooms in a real Redis, asked from an event loop: the ledgers of one process, their coordinator beside it, and real time."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 class House:
-    """One process with its books; `coordinator` grants, in this test, whatever its Redis says."""
+    """One process with its ledgers; `coordinator` grants, in this test, whatever its Redis says."""
 
     def __init__(
         self, url: str, rooms: Iterable[Room] = (small_room(total_active_users=3, new_users_per_minute=100),), timeout_s: float = 1.0

@@ -1,4 +1,4 @@
-"""The same operations on the pure books and on those in Redis, side by side; every answer and every report must be the same."""
+"""The same operations on a pure ledger and on one in Redis, side by side; every answer and every report must be the same."""
 
 from dataclasses import replace
 from random import Random
@@ -37,7 +37,7 @@ class Twin:
         self.place = f"greenroom:{{{seed}}}"
         self.settings = settings_of(room)
         self._server.flushall()
-        self._call("look")
+        self._call("inspect")
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
@@ -140,19 +140,19 @@ class Twin:
             self.found.append(problem)
 
     def compare(self) -> None:
-        """What stands on the books is the same too, and obeys the laws."""
+        """The state is the same too, and obeys the laws."""
         self.found += ledger_problems(self.ledgers)
-        state = msgspec.msgpack.decode(self._call("look"))
+        state = msgspec.msgpack.decode(self._call("inspect"))
         ledgers, lease = self.ledgers, self.ledgers.lease
         lease.trim(self.now_ms)
         pure = {
             "permits": lease.permits, "freed": lease.freed, "granted_seen": lease.granted_seen, "used": lease.used, "over": lease.over,
             "settled": lease.settled, "returned_permits": lease.returned_permits, "returned_freed": lease.returned_freed,
             "admitted": lease.admitted, "inside": len(ledgers.sessions.inside), "waiting": len(ledgers.line), "minute_rows": len(lease.window),
-            "called": ledgers.called, "pace": ledgers._pace, "gap_ms": ledgers._gap_ms, "look": ledgers._lookahead,
+            "called": ledgers.called, "pace": ledgers._pace, "gap_ms": ledgers._gap_ms, "lookahead": ledgers._lookahead,
         }  # fmt: skip
         stored = {name: state[name] for name in pure}
-        self.law(pure == stored, f"books differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}")
+        self.law(pure == stored, f"states differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}")
         pure["moved"], state["moved"] = ledgers.moves.net, state["arrived"] - state["given"]
         left = state["permits"] + state["freed"] + state["inside"]
         right = (
@@ -168,7 +168,7 @@ class Twin:
         return self._asked(QUESTION.pack(what, one, key, random_bits))
 
     def _asked(self, question: bytes) -> Outcome:
-        reply, forecast = self._call("turn", question, 0)  # type: ignore[misc]
+        reply, forecast = self._call("handle", question, 0)  # type: ignore[misc]
         ((outcome, _),) = self.reader.read(reply, forecast)
         return outcome
 

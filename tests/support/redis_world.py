@@ -20,12 +20,12 @@ UNHURRIED = ("local SWEEP = 40 ", "local SWEEP = 4000 ")
 def trial_part(name: str) -> str:
     """A part without the limits on one call: in memory a sweep looks at many more at once."""
     found = HAND_CLOCK if name == "clock" else part(name)
-    assert name != "books" or found.count(UNHURRIED[0]) == 1
+    assert name != "ledger_state" or found.count(UNHURRIED[0]) == 1
     return found.replace(*UNHURRIED)
 
 
 TRIAL_LIBRARY = Library(tuple(trial_part(name) for name in PARTS))
-"""The same functions, but time is what the key `<books>:clock` says."""
+"""The same functions, but time is what the key `<ledger>:clock` says."""
 
 
 def broken_library(part: str, instead: str) -> str:

@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from greenroom.api.app import control_app
 from greenroom.config.addresses import exposure_notes
 from greenroom.config.settings import Address
-from greenroom.control.metrics import METRICS, Exposition, gateway_rows
-from greenroom.control.state import ConfigState, Figures, ProcessState, RoomState, StoreState
+from greenroom.control.metrics import DEPRECATED, EXPORTED, Exposition, gateway_rows
+from greenroom.control.state import ConfigState, Figures, ProcessState, RoomState, StoreState, SyncState
 from greenroom.control.status import status
 from greenroom.errors import Problem
 from greenroom.gateway.counts import Counts
@@ -31,7 +31,7 @@ SERVING = ProcessState(
     rooms=(RoomState(ROOM, FIGURES, {"held": 9, "active": 4}),),
     gateway=(("requests", 13), ("connections_open", 2)),
 )
-ROWS = (*METRICS, *gateway_rows([("requests", "requests read"), ("connections_open", "open now")], frozenset(["connections_open"])))
+ROWS = (*EXPORTED, *gateway_rows([("requests", "requests read"), ("connections_open", "open now")], frozenset(["connections_open"])))
 
 
 class Picture:
@@ -121,9 +121,18 @@ def test_trouble_shows_in_the_metrics() -> None:
 def test_every_row_has_a_name_and_a_meaning_of_its_own() -> None:
     described = list(Counts().described())
     gauges = frozenset(name for name, _, gauge, _ in described if gauge)
-    rows = (*METRICS, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges))
+    rows = (*EXPORTED, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges))
     assert len({row.name for row in rows}) == len(rows)
     assert all(row.help and row.name.startswith("greenroom_") for row in rows)
+
+
+def test_a_metric_shows_the_same_under_its_deprecated_name() -> None:
+    sync = SyncState(
+        "fra", syncing=True, leader=False, holder="x", answered_s=0.1, cut_off=False, batches=7, unanswered=2, answers=0, silent_s={}
+    )  # fmt: skip
+    found = {name: value for (name, _), value in values(changed(sync=sync)).items()}
+    assert {old: found[old] for old in DEPRECATED} == {old: found[new] for old, new in DEPRECATED.items()}
+    assert (found["greenroom_sync_turn"], found["greenroom_sync_office"], found["greenroom_sync_letters_unanswered_total"]) == (1, 0, 2)
 
 
 def test_the_status_tells_the_same_as_json() -> None:

@@ -112,7 +112,7 @@ RedisOption = Annotated[
         metavar="URL",
         envvar="GREENROOM_REDIS",
         show_envvar=True,
-        help="Keep the books in this Redis, where other processes share them.",
+        help="Keep the ledgers in this Redis, where other processes share them.",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -153,7 +153,7 @@ def serve(
             metavar="N",
             min=1,
             max=64,
-            help="Processes, one for each core; they share their books in Redis (a private one unless --redis names one).",
+            help="Processes, one for each core; they share their ledgers in Redis (a private one unless --redis names one).",
             rich_help_panel=_WHERE,
         ),
     ] = 1,
@@ -221,7 +221,7 @@ def _say_of(worker: int) -> Callable[[str], None]:
     same = ("data", "origin")
 
     def say_as_worker(line: str) -> None:
-        if not line.startswith(("visitors", "books")) and (worker == 1 or not line.startswith(same)):
+        if not line.startswith(("visitors", "ledgers")) and (worker == 1 or not line.startswith(same)):
             say(f"worker {worker}: {line}")
 
     return say_as_worker if worker else say
@@ -249,7 +249,7 @@ def edge(
     data: DataOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Serve visitors as one of any number of processes and machines that share their books in Redis.
+    """Serve visitors as one of any number of processes and machines that share their ledgers in Redis.
 
     Everything is as with `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
     """
@@ -262,7 +262,7 @@ def edge(
         complain_of(error.problems, source.name)
         raise typer.Exit(BAD_CONFIG) from None
     if shared is None:
-        _stop("--redis is needed: where do the processes share their books? With one process greenroom serve needs none")
+        _stop("--redis is needed: where do the processes share their ledgers? With one process greenroom serve needs none")
     _run(source)
 
 

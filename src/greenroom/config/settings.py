@@ -50,7 +50,7 @@ class Server:
         high=2048,
     )
     redis: str = spec(
-        "where the books of several processes are: `redis://`, `rediss://`, `unix://`, `redis+sentinel://` or `redis+cluster://`; "
+        "where the ledgers of several processes are: `redis://`, `rediss://`, `unix://`, `redis+sentinel://` or `redis+cluster://`; "
         "empty: this process keeps its own",
         "",
         high=2048,
@@ -130,7 +130,7 @@ class Config:
     store: str = ""
     """URL of the configuration store; empty = the one in the data directory."""
     shared: Shared | None = None
-    """None = this process keeps its own books."""
+    """None = this process keeps its own ledgers."""
     origin: Origin | None = None
     """Where requests go whose host has no origin of its own; None: such hosts are not served."""
     zones: Mapping[str, Zone] = field(default_factory=dict)

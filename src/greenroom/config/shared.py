@@ -43,7 +43,7 @@ class SharedKeys(Protocol):
 
 
 def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
-    """None when books are this process's own, or when something is wrong with what is written."""
+    """None when ledgers are this process's own, or when something is wrong with what is written."""
     found: list[Problem] = []
     name, names = server.datacenter, server.datacenters or (server.datacenter,)
     found += [

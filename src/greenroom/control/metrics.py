@@ -1,8 +1,8 @@
 """The metrics of a running greenroom: one row here is one metric at /metrics and one line in its documentation."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -47,7 +47,7 @@ def _labelled(state: ProcessState) -> Iterator[tuple[str, RoomState]]:
 
 
 def _sync(name: str, help: str, read: Callable[[SyncState], float | None], kind: type = GaugeMetricFamily) -> MetricRow:
-    """Absent in a process that keeps its own books."""
+    """Absent in a process that keeps its own ledgers."""
 
     def samples(state: ProcessState) -> Iterator[Sample]:
         value = None if state.sync is None else read(state.sync)
@@ -58,7 +58,7 @@ def _sync(name: str, help: str, read: Callable[[SyncState], float | None], kind:
 
 
 def _trips(name: str, help: str, read: Callable[[TripState], float]) -> MetricRow:
-    """Absent in a process that keeps its own books."""
+    """Absent in a process that keeps its own ledgers."""
     return MetricRow(
         f"greenroom_redis_{name}_total",
         CounterMetricFamily,
@@ -124,7 +124,7 @@ METRICS: tuple[MetricRow, ...] = (
         ("data_center",),
         lambda state: [((name,), seconds) for name, seconds in (state.sync.silent_s if state.sync else {}).items()],
     ),
-    _trips("questions", "what visitors' requests asked of the books in Redis", lambda trips: trips.questions),
+    _trips("questions", "what visitors' requests asked of the ledgers in Redis", lambda trips: trips.questions),
     _trips("trips", "round trips to Redis for visitors; many questions share one", lambda trips: trips.trips),
     _trips("trips_failed", "of those, how many were not answered in time", lambda trips: trips.failed),
     _trips("trips_seconds", "how long those took that were answered, together", lambda trips: trips.seconds),
@@ -146,6 +146,24 @@ METRICS: tuple[MetricRow, ...] = (
         _requests,
     ),
 )
+
+DEPRECATED: Mapping[str, str] = {
+    "greenroom_sync_turn": "greenroom_sync_lock_held",
+    "greenroom_sync_office": "greenroom_sync_leader",
+    "greenroom_sync_letters_total": "greenroom_sync_batches_total",
+    "greenroom_sync_letters_unanswered_total": "greenroom_sync_batches_unanswered_total",
+}
+"""Old name -> new name. Both are exported for one release, so that dashboards and alerts can follow."""
+
+
+def deprecated_rows(rows: Iterable[MetricRow], names: Mapping[str, str] = DEPRECATED) -> tuple[MetricRow, ...]:
+    """The same metrics under their old names. Raises KeyError when a new name is not among `rows`."""
+    by_name = {row.name: row for row in rows}
+    return tuple(replace(by_name[new], name=old, help=f"deprecated: use `{new}`") for old, new in names.items())
+
+
+EXPORTED: tuple[MetricRow, ...] = (*METRICS, *deprecated_rows(METRICS))
+"""What `/metrics` shows of the process, its rooms and its data center; the gateway's counters come with `gateway_rows`."""
 
 
 def gateway_rows(help: Iterable[tuple[str, str]], gauges: frozenset[str]) -> tuple[MetricRow, ...]:

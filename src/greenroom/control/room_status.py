@@ -33,7 +33,7 @@ STATUS = ApiSchema(
 
 
 def status(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> Json:
-    """From the books at this moment; a room that no edge has opened yet has nobody in it."""
+    """From the ledger at this moment; a room that no edge has opened yet has nobody in it."""
     now = effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
     ledgers = state.figures if state else Figures()
     suspended = entry.record.suspended or known.zones[entry.parent].record.paused

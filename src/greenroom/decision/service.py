@@ -167,7 +167,7 @@ class DecisionService:
         return Ticket(id=drawn[:TICKET_ID_BYTES], key=key, accepted_ms=0, checked_ms=now_ms, refresh_ms=0)
 
     def _let_in(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, found: Found, outcome: Outcome, visiting: bool) -> Reply:
-        """`visiting`: the session is on the books of another data center, and has not followed yet when it is ACTIVE."""
+        """`visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE."""
         compiled.counts["admitted" if outcome.standing is ADMITTED else "active"] += 1
         now_ms = self._now_ms()
         accepted_ms = ticket.accepted_ms or now_ms
@@ -241,7 +241,7 @@ def _spelled(found: Found, ticket: Ticket) -> bytes | None:
 
 
 def _or_abroad(compiled: CompiledRoom, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]) -> Callable[[Outcome], None]:
-    """A session that is not on the books here may be on those of the data center that its ticket names."""
+    """A session that is not in the ledger here may be in that of the data center that its ticket names."""
 
     def viewed(outcome: Outcome) -> None:
         if outcome.standing is GONE:

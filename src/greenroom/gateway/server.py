@@ -156,7 +156,7 @@ class Gateway:
         return pool
 
     def admit(self, connection: VisitorConnection) -> bool:
-        """Takes a new connection into the books; False when a limit of connections is reached."""
+        """Registers a new connection; False when a limit of connections is reached."""
         fits = len(self._connections) < self.limits.connections
         self._connections.add(connection)
         self.counts.connections_opened += 1

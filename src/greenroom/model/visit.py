@@ -121,7 +121,7 @@ class Estimate(msgspec.Struct, frozen=True, gc=False):
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """A ledger's answer to one operation.
 
-    `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal the ledger has on its books
+    `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal that the ledger knows
     (goes into the ticket as checked_ms). For WAITING: `refresh_ms` is the assigned interval, `attempted_ms` the last attempt
     that counted, `ahead` people in line before this visitor, `waiting` people in line altogether, `position` = ahead + 1
     when in line. `estimate` None means unknown, and unknown is said as unknown. `storage_failed` says that nobody is let in

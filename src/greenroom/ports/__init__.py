@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 
 class LedgerPort(Protocol):
-    """One room's books in one data center (docs/explanation/admission.md).
+    """One room's ledger in one data center (docs/explanation/admission.md).
 
     Every operation answers through `then`, exactly once, at once or later (a distributed ledger sends the operations of one
     event-loop turn as one batch). An answer that cannot be given (store unreachable, disk full) is a WAITING outcome
@@ -44,7 +44,7 @@ class LedgerPort(Protocol):
         """An accepted ticket: ACTIVE (renewed when the room renews and the last renewal is older than q) or GONE."""
 
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Callable[[Outcome], None]) -> None:
-        """An accepted ticket that `view` does not know: its session may be in the data center `home` (or was here, before books were lost).
+        """An accepted ticket that `view` does not know: its session may be in the data center `home` (or here, before the ledger was lost).
 
         `renewed_ms` is the last renewal that the ticket knows. ACTIVE on trust, until the session has followed; ADMITTED when a permit
         was spent instead; WAITING when held; GONE when there is no such session.
@@ -83,10 +83,10 @@ class DrawStore(Protocol):
 
 
 class LedgerStore(Protocol):
-    """The ledgers of all rooms of one data center, for whoever keeps them in step with the coordinator.
+    """The ledgers of all rooms of one data center, for the process that keeps them in step with the coordinator.
 
-    Any process that reaches the books may call this; each call is one round trip for all rooms together. Neither method
-    raises: a room whose books cannot be reached, or are not open, is left out. That is a lost message, and costs utilisation only.
+    Any process that reaches the ledgers may call this; each call is one round trip for all rooms together. Neither method
+    raises: a room whose ledger cannot be reached, or is not open, is left out. That is a lost message, and costs utilisation only.
     """
 
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:

@@ -57,7 +57,7 @@ def decision_service(table: RoomTable, ring: KeyRing, clock: Clock, on_error: On
 
 
 def data_centers(config: Config) -> DataCenters | None:
-    """The data centers that tickets may name, where books are shared."""
+    """The data centers that tickets may name, where ledgers are shared."""
     return DataCenters.of(config.shared.data_center, config.shared.data_centers) if config.shared else None
 
 

@@ -6,7 +6,7 @@ import time
 class MonotonicClock:
     """Milliseconds since 1970, read once from the wall and counted from there by the monotonic clock.
 
-    So a wall clock that is stepped while the process runs changes nothing. `not_before_ms` is the latest time on the books
+    So a wall clock that is stepped while the process runs changes nothing. `not_before_ms` is the latest time in the journals
     of the process before: a wall clock that was stepped back in between must not make a visitor's session longer, nor
     put newcomers in front of those who wait.
     """

@@ -1,4 +1,4 @@
-"""The books of every room: restored at the start, ticked, flushed, kept across reloads, put away when a room is taken out."""
+"""The ledgers of all rooms: restored at the start, ticked, flushed, kept across reloads, put away when a room is taken out."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 
 class OpenRoom(Protocol):
-    """One open room, wherever its books are."""
+    """One open room, wherever its ledger is."""
 
     @property
     def ledger(self) -> LedgerPort:
@@ -49,7 +49,7 @@ class OpenRoom(Protocol):
         """How its requests were answered by this process so far."""
 
     def figures(self, now_ms: int) -> Figures:
-        """Its books at this moment, or nearly."""
+        """Its ledger at this moment, or nearly."""
 
 
 class ProcessLedgerStore(Protocol):
@@ -72,7 +72,7 @@ class ProcessLedgerStore(Protocol):
         """Until cancelled: time passes."""
 
     def prepare(self, rooms: RoomsAt) -> dict[str, Any]:
-        """The books of these rooms. Raises StorageFailed, having changed nothing."""
+        """The ledgers of these rooms. Raises StorageFailed, having changed nothing."""
 
     def discard(self, prepared: Mapping[str, Any]) -> None:
         """Closes what `prepare` opened and nobody took over."""
@@ -104,7 +104,7 @@ class LocalRoom:
     """Size of the journal when it was last flushed: a room where nothing happened costs nothing."""
 
     def figures(self, now_ms: int) -> Figures:
-        """The books at this moment."""
+        """The ledger at this moment."""
         gauges = self.ledger.gauges()
         found: list[Outcome] = []
         self.ledger.peek(bytes(TICKET_ID_BYTES), make_key(now_ms, -1), found.append)  # nobody's id: changes nothing, tells the estimate
@@ -160,7 +160,7 @@ class LocalLedgerStore:
         await self._loop.run()
 
     def prepare(self, rooms: RoomsAt) -> dict[str, LocalRoom]:
-        """The books of these rooms: those at hand, and new ones opened. Raises StorageFailed, having changed nothing."""
+        """The ledgers of these rooms: those at hand, and new ones opened. Raises StorageFailed, having changed nothing."""
         wanted: dict[str, LocalRoom] = {}
         try:
             for room in rooms(self._clock.now_ms()):
@@ -177,7 +177,7 @@ class LocalLedgerStore:
                 ledgers.journal.close()
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, LocalRoom]) -> None:
-        """From now on these rooms are open, with these settings; the books of the others wait on the disk for their return."""
+        """From now on these rooms are open, with these settings; those of the others wait on the disk for their return."""
         for room_id, ledgers in self.open.items():
             if room_id not in prepared:
                 ledgers.journal.close()

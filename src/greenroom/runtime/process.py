@@ -1,7 +1,7 @@
 """One greenroom process from start to end: what happens in which order, and which signal does what.
 
 Order of the start: configuration, data directory and its lock, both addresses taken, control listener (so that /healthz answers
-and /readyz says "starting"), keys, books restored, and only then the public listener. So nobody is let in before it is known
+and /readyz says "starting"), keys, ledgers restored, and only then the public listener. So nobody is let in before it is known
 who is inside already. The end is the same backwards: /readyz says "draining", requests under way end, journals are closed.
 """
 
@@ -26,7 +26,7 @@ from greenroom.config.layers import LayeredStore, merged, zone_origin_problems
 from greenroom.config.settings import Address, Config
 from greenroom.config.source import ConfigSource, load_stamped
 from greenroom.control.explain_request import ExplainRequest
-from greenroom.control.metrics import METRICS, Exposition, gateway_rows
+from greenroom.control.metrics import EXPORTED, Exposition, gateway_rows
 from greenroom.control.state import ProcessState, RoomState, StoreState
 from greenroom.core.explain import Explanation, Seats
 from greenroom.core.rules import Lookups
@@ -181,7 +181,7 @@ class Process:
     def _exposition(self) -> Exposition:
         described = list(Counts().described())
         gauges = frozenset(name for name, _, gauge, _ in described if gauge)
-        return Exposition(self, (*METRICS, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges)))
+        return Exposition(self, (*EXPORTED, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges)))
 
     def _take_addresses(self, undo: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
         visitors = bind(self.config.listen, "visitors", reuse_port=self._one_of_many)
@@ -207,7 +207,7 @@ class Process:
             self._reloader.reload()
 
     async def _serve(self, data: DataDir, visitors: socket.socket, draws: DrawFiles) -> None:
-        ledgers = self._ledgers = self._make_books(data)
+        ledgers = self._ledgers = self._make_ledger_store(data)
         ending = contextlib.AsyncExitStack()
         try:
             await ledgers.exchange_keys()
@@ -254,7 +254,7 @@ class Process:
     def _data_centers(self) -> tuple[str, ...]:
         return self.config.shared.data_centers if self.config.shared else ()
 
-    def _make_books(self, data: DataDir) -> ProcessLedgerStore:
+    def _make_ledger_store(self, data: DataDir) -> ProcessLedgerStore:
         if isinstance(self._clock, ServerClock) and self.config.shared:
             return SharedLedgerStore(self.config.shared, self._data_centers, data.path, self._clock, self._say, self._on_error)
         return LocalLedgerStore(data, cast(MonotonicClock, self._clock), self._say, self._on_error)

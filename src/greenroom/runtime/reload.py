@@ -19,7 +19,7 @@ NEEDS_RESTART = {
     "control": "the address of the control listener",
     "data": "the data directory",
     "store": "the configuration store",
-    "shared": "where the books are",
+    "shared": "where the ledgers are",
 }
 """Settings that cannot change while running."""
 

@@ -50,7 +50,7 @@ class RoomCompiler:
     def table(
         self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups, *, rules_later: bool = False
     ) -> RoomTable:
-        """Every room of the configuration with its books; the one reference that a change swaps.
+        """Every room of the configuration with its ledger; the one reference that a change swaps.
 
         Raises InvalidConfig, or StorageFailed when the seed of a draw cannot be had; the running table is not touched.
         """

@@ -1,4 +1,4 @@
-"""The books of every room in Redis, shared with other processes: opened, kept in step with the coordinator, looked at for operators."""
+"""The ledgers of all rooms in Redis, shared with other processes: opened, kept in step with the coordinator, looked at for operators."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ class SharedRoom:
     estimate: Estimate | None = None
 
     def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
-        """The books as they were at the last look; `admitted` is what this process let in."""
+        """As it was at the last look; `admitted` is what this process let in."""
         self.owner.asked()
         return Figures(
             active=self.gauges.active,
@@ -103,7 +103,7 @@ class SharedLedgerStore:
         """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
         self.take_over((), self.prepare(rooms))
         await self._look()
-        self._say(f"books      {self._name}{'' if not self.troubled else '  (does not answer yet: visitors are held until it does)'}")
+        self._say(f"ledgers    {self._name}{'' if not self.troubled else '  (does not answer yet: visitors are held until it does)'}")
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -115,7 +115,7 @@ class SharedLedgerStore:
             await asyncio.gather(looking, return_exceptions=True)
 
     def prepare(self, rooms: RoomsAt) -> dict[str, SharedRoom]:
-        """The books of these rooms: those at hand, and new ones."""
+        """The ledgers of these rooms: those at hand, and new ones."""
         return {room.id: self.open.get(room.id) or self._opened(room) for room in rooms(self._clock.now_ms())}
 
     def discard(self, prepared: Mapping[str, SharedRoom]) -> None:
@@ -124,7 +124,7 @@ class SharedLedgerStore:
             self._ledgers.forget(room_id)
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, SharedRoom]) -> None:
-        """From now on these rooms are open, with these settings; the books of the others stay in Redis."""
+        """From now on these rooms are open, with these settings; those of the others stay in Redis."""
         for room_id in self.open.keys() - prepared.keys():
             self._ledgers.forget(room_id)
         self.open = prepared
@@ -183,7 +183,7 @@ class SharedLedgerStore:
                     self._on_error(error)
 
     async def _look(self) -> None:
-        found = await self._ledgers.look()
+        found = await self._ledgers.gauges()
         if self.open:
             self.troubled = not found
         if self.troubled:

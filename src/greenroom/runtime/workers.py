@@ -1,6 +1,6 @@
 """Several workers on one machine: starts them, starts them again when one dies, passes signals on, and ends them.
 
-Workers share one address (SO_REUSEPORT: the kernel deals connections out), one data directory, and books in Redis: the one that is
+Workers share one address (SO_REUSEPORT: the kernel deals connections out), one data directory, and ledgers in Redis: the one that is
 named, or a private redis-server on a socket file in the data directory, which nobody else can reach and which writes everything down.
 """
 
@@ -59,7 +59,7 @@ class PrivateRedis:
         program = shutil.which("redis-server")
         if program is None:
             raise CannotStart(
-                "several workers share their books in Redis, and there is no redis-server here: install it "
+                "several workers share their ledgers in Redis, and there is no redis-server here: install it "
                 "(apt-get install redis-server), or name one with --redis"
             )
         folder = data / "redis"
@@ -174,7 +174,7 @@ def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say
             undo.callback(redis.stop)
         workers = [Worker(number, _command(arguments, number, bound(place), config.control, redis)) for number in range(1, count + 1)]
         say(f"visitors   http{'s' if config.tls else ''}://{bound(place)}")
-        say(f"workers    {count}, books in {redis.url if redis else config.shared and config.shared.redis}")
+        say(f"workers    {count}, ledgers in {redis.url if redis else config.shared and config.shared.redis}")
         return _Foreman(workers, redis, say).run()
 
 

@@ -155,7 +155,7 @@ class Check(NamedTuple):
 
 
 CHECKS: dict[str, Check] = {
-    "I1": Check("units in the pool, held and orphaned add up to total_active_users, in all books at any moment", _nothing),
+    "I1": Check("units in the pool, held and orphaned add up to total_active_users, in all ledgers at any moment", _nothing),
     "I2": Check("active visitors are never more than total_active_users, but for counted movers outside strong mode", _active),
     "I3": Check("admissions of any 60 seconds are never more than new_users_per_minute", _minute),
     "I4": Check("in a fifo line nobody enters unless there is a permit for everybody ahead", _nothing),

@@ -134,7 +134,7 @@ class LeaseModel:
         self.centers[center].down += change
         self._answer_those_behind(center)
 
-    def lose_books(self, center: int) -> None:
+    def lose_ledger(self, center: int) -> None:
         """The ledger begins a new epoch, with nothing."""
         one = self.centers[center]
         one.ledger = Ledger(self._room, one.name, one.ledger.epoch + 1, self._local_ms(one))
@@ -143,7 +143,7 @@ class LeaseModel:
         """The ledger begins a new epoch, with sessions and places of some time ago."""
         one = self.centers[center]
         old = one.disk
-        self.lose_books(center)
+        self.lose_ledger(center)
         if old:
             one.ledger.restore(doubted(old, self._local_ms(one)), self._local_ms(one))
             one.ledger.log.clear()

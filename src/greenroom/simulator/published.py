@@ -144,14 +144,14 @@ class Published:
         """See `visitor.SystemUnderTest`."""
         self.sites[center].down += change
 
-    def lose_books(self, center: int) -> None:
+    def lose_ledger(self, center: int) -> None:
         """See `visitor.SystemUnderTest`."""
         site = self.sites[center]
         site.sessions, site.waiting, site.sent_by, site.buckets = {}, {}, Counter(), Counter()
 
     def restore_old(self, center: int) -> None:
         """Nothing is kept on disk."""
-        self.lose_books(center)
+        self.lose_ledger(center)
 
     def silence(self, change: int) -> None:
         """See `visitor.SystemUnderTest`."""

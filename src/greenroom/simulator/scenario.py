@@ -10,7 +10,7 @@ START_MS = 1_750_000_000_000
 FAULTS = {
     "partition": "the data center and the coordinator cannot reach each other",
     "outage": "the data center is gone for the time; its visitors are sent to others, its ledger is there afterwards",
-    "crash": "the ledger's books are lost; it starts again empty, in a new epoch",
+    "crash": "the ledger is lost; it starts again empty, in a new epoch",
     "old disk": "the ledger is restored from what was on disk some time ago, in a new epoch",
     "coordinator down": "the coordinator answers nobody",
     "coordinator loss": "the coordinator forgets everything and collects it anew",
@@ -87,6 +87,6 @@ class Scenario:
     workers: int = 4
     """Per data center; only the published allocations, which divide slots among workers, take notice."""
     laws_every_s: int = 60
-    """How often all books are checked for conservation; costs about as much as everybody present trying once."""
+    """How often all ledgers are checked for conservation; costs about as much as everybody present trying once."""
     ends_with_crowd: bool = False
     """Whether the run ends, before its time, when everybody has come and nobody waits."""

@@ -110,7 +110,7 @@ def day_curve(streams: Streams) -> Scenario:
 
 
 def outage(streams: Streams) -> Scenario:
-    """Two large data centers go away for three minutes, and their visitors to the others; afterwards they are back with their books."""
+    """Two large data centers go away for three minutes, and their visitors to the others; afterwards they are back with their ledgers."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     large = sorted(range(CENTERS), key=lambda center: -part[center])[1:3]

@@ -84,7 +84,7 @@ class SystemUnderTest(Protocol):
     def shut(self, center: int, change: int) -> None:
         """The data center goes away (+1) or is back (-1)."""
 
-    def lose_books(self, center: int) -> None:
+    def lose_ledger(self, center: int) -> None:
         """Everything that this data center remembers is gone."""
 
     def restore_old(self, center: int) -> None:

@@ -98,7 +98,7 @@ class World:
         """The data centers are gone, and what they knew."""
         for center in fault.centers:
             if change > 0:
-                self.system.lose_books(center)
+                self.system.lose_ledger(center)
         self.outage(fault, change)
 
     def old_disk(self, fault: Fault, change: int) -> None:

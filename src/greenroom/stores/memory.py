@@ -1,4 +1,4 @@
-"""The ledger of one room inside this process: pure books, their own coordinator, a clock, and a journal that remembers.
+"""The ledger of one room inside this process: a pure ledger, its own coordinator, a clock, and a journal that remembers.
 
 Nobody hears of anything before it is in the journal. When the disk refuses, the newest admission is undone and nobody is let in from
 then on; everything else goes on in memory. Each second the disk is tried again, and when it takes a note, the whole room is written

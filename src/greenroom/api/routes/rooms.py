@@ -72,6 +72,6 @@ async def get_status(config_service: WithConfig, request: Request, zone_id: str,
     known = await run_in_threadpool(lambda: config_service.look(lambda known: known))
     entry = rooms.room_of(known, zone_id, waiting_room_id)
     observed: Observed = request.app.state.observed
-    state = observed.state()  # in the event loop, where the books are
+    state = observed.state()  # in the event loop, where the ledgers are
     room = next((room for room in state.rooms if room.room.id == waiting_room_id), None)
     return answered(room_status.status(known, entry, room, state.now_ms))

@@ -1,6 +1,6 @@
-"""The clock of a process whose books are in Redis: it goes by the coordinator's, so that tickets mean the same at every edge.
+"""The clock of a process whose ledgers are in Redis: it goes by the coordinator's, so that tickets mean the same at every edge.
 
-The books know by how much that clock is ahead of their server's, and every answer from them says both.
+The ledgers know by how much that clock is ahead of their server's, and every answer from them says both.
 """
 
 from greenroom.ports import Clock

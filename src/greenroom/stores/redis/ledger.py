@@ -1,4 +1,4 @@
-"""The ledger of one room in Redis, as `ports.LedgerPort`: many processes share it, and whatever Redis does, nobody is let in unasked."""
+"""The ledger of one room in Redis, as `ports.LedgerPort`: many processes share it; without an answer from Redis no visitor is admitted."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -43,7 +43,7 @@ LedgerRequest = tuple[bytes, Then, bool]
 
 
 class RedisLedger:
-    """All operations of one room. Made by `RedisBooks`."""
+    """All operations of one room. Made by `RedisLedgerStore`."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class RedisLedger:
         getrandbits: Callable[[int], int],
         errands: Errands,
     ) -> None:
-        """`place` is the name of the books in Redis."""
+        """`place` is the name of the ledger in Redis."""
         self.place = place
         self.reader = Reader(room, on_line=True)
         self._room = room
         self._data_center = data_center
         self._settings = settings_of(room)
         self._said = False  # whether Redis knows these settings
-        self._turn, self._configure = library.function("turn"), library.function("configure")
+        self._handle, self._configure = library.function("handle"), library.function("configure")
         self._batcher = batcher
         self._now_ms = clock.now_ms
         self._getrandbits = getrandbits
@@ -107,7 +107,7 @@ class RedisLedger:
         self.reader.configure(room)
         self._batcher.call(self)
 
-    # -- for the books around it ------------------------------------------------------------------------------------------------
+    # -- for the store around it ------------------------------------------------------------------------------------------------
 
     @property
     def room(self) -> Room:
@@ -134,7 +134,7 @@ class RedisLedger:
         found = [] if self._said else [self._saying()]
         for part in _calls(asked):
             questions = b"".join([question for question, _, _ in part])
-            command = ("FCALL", self._turn, 1, self.place, self._settings, questions, self.reader.forecast)
+            command = ("FCALL", self._handle, 1, self.place, self._settings, questions, self.reader.forecast)
             found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
         return found
 

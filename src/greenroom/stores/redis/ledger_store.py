@@ -1,4 +1,4 @@
-"""The books of all rooms of one data center in Redis: opens ledgers, and carries reports and answers as `ports.LedgerStore`."""
+"""The ledgers of all rooms of one data center in Redis: opens them, and carries reports and answers as `ports.LedgerStore`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ class RedisLedgerStore:
         self._getrandbits = getrandbits
         self._heard_ms = 0
         self._wire = wire(client, library, timeout_s)
-        self._turn = asyncio.Lock()
+        self._exchanging = asyncio.Lock()
         self.batcher = RequestBatcher(wire(client, library, timeout_s), self._on_trip, on_trouble)
         self._ledgers: dict[str, RedisLedger] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,7 +69,7 @@ class RedisLedgerStore:
         return found
 
     def forget(self, room_id: str) -> None:
-        """The room is gone from this process; its books stay where they are."""
+        """The room is gone from this process; its ledger stays in Redis."""
         self._ledgers.pop(room_id, None)
 
     async def close(self) -> None:
@@ -78,10 +78,10 @@ class RedisLedgerStore:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.batcher.close()
-        async with self._turn:
+        async with self._exchanging:
             await self._wire.close()
 
-    # -- the Books port -------------------------------------------------------------------------------------------------------
+    # -- the LedgerStore port----------------------------------------------------------------------------------------------------
 
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
         """See `ports.LedgerStore`."""
@@ -100,8 +100,8 @@ class RedisLedgerStore:
 
     # -- for the process around it ----------------------------------------------------------------------------------------------
 
-    async def look(self) -> dict[str, Gauges]:
-        """Room id -> state of every open room that can be looked at."""
+    async def gauges(self) -> dict[str, Gauges]:
+        """Room id -> figures of every open room whose ledger answers."""
         states = await self.states()
         return {
             room_id: Gauges(state["inside"], state["waiting"], state["called"], state["permits"], state["minute_rows"], False)
@@ -109,9 +109,9 @@ class RedisLedgerStore:
         }
 
     async def states(self) -> dict[str, dict[str, Any]]:
-        """Room id -> every small number on the books of every open room."""
+        """Room id -> every small number of the ledger of every open room."""
         ids = list(self._ledgers)
-        replies = await self._exchange([self._call("look", self._ledgers[room_id]) for room_id in ids])
+        replies = await self._exchange([self._call("inspect", self._ledgers[room_id]) for room_id in ids])
         return {room_id: msgpack.decode(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, bytes)}
 
     # -- for the ledgers ----------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class RedisLedgerStore:
         """Replies; exceptions where there are none."""
         if not commands:
             return []
-        async with self._turn:
+        async with self._exchanging:
             try:
                 return await self._wire.exchange(commands)
             except Unreachable as error:

@@ -1,13 +1,13 @@
-"""The function library that keeps the books: put together from its parts, and named by its content.
+"""The function library that keeps the ledgers: put together from its parts, and named by its content.
 
 A library of another greenroom has another name, so two versions can work on one Redis while one replaces the other; they share the
-books as long as the books' own format is the same.
+ledgers as long as the format of the state is the same.
 """
 
 from hashlib import sha256
 from pathlib import Path
 
-PARTS = ("clock", "books", "people", "lease", "ledger", "moves", "functions")
+PARTS = ("clock", "ledger_state", "people", "lease", "ledger", "moves", "functions")
 """In the order in which they need each other."""
 
 _FOLDER = Path(__file__).with_name("functions")

@@ -1,11 +1,11 @@
--- What can be called, each with the name of the room's books as its only key.
+-- What can be called, each with the name of the room's ledger as its only key.
 
--- ARGV: settings for new books, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half), number of the forecast known.
+-- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half), number of the forecast known.
 -- Answers `<dddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast), then one answer an
 -- operation; and the forecast, if another one is known.
-local function turn(keys, argv)
+local function handle(keys, argv)
   local room, operations = keys[1], argv[2]
-  open_books(room, argv[1])
+  open_ledger(room, argv[1])
   local answers = {''}
   local at = 1
   while at <= #operations do
@@ -20,51 +20,51 @@ local function turn(keys, argv)
     end
   end
   local forecast = ''
-  if tonumber(argv[3]) ~= b.forecast and b.forecast > 0 then forecast = call('GET', k.forecast) or '' end
-  answers[1] = struct.pack('<dddddd', now, b.permits, pace_a_minute() or UNKNOWN, b.line_ahead_ms, borrows(), b.forecast)
-  close_books(room)
+  if tonumber(argv[3]) ~= state.forecast and state.forecast > 0 then forecast = call('GET', k.forecast) or '' end
+  answers[1] = struct.pack('<dddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, borrows(), state.forecast)
+  close_ledger(room)
   return {table.concat(answers), forecast}
 end
 
 -- ARGV: settings. They count from now on; the same ones again change nothing.
 local function configure(keys, argv)
   local room = keys[1]
-  open_books(room, argv[1])
+  open_ledger(room, argv[1])
   sweep(SWEEP_SYNC) -- ghosts under the old settings do not come back
-  if argv[1] ~= b.settings then
+  if argv[1] ~= state.settings then
     local before = s
-    s, b.settings = read_settings(argv[1]), argv[1]
+    s, state.settings = read_settings(argv[1]), argv[1]
     if s.method ~= before.method then
       call('UNLINK', k.drawn)
-      b.drawn, b.everybody = 0, false
+      state.drawn, state.everybody = 0, false
     end
     if s.life_ms ~= before.life_ms then free((end_sessions(now - before.life_ms, SWEEP_SYNC))) end
     if before.rejecting and not s.rejecting then
-      b.opened_ms, b.pardoned_ms = now, now + longest_refresh_ms() + GRACE_MS
+      state.opened_ms, state.pardoned_ms = now, now + longest_refresh_ms() + GRACE_MS
     end
     dirty = true
   end
-  close_books(room)
+  close_ledger(room)
   return 'OK'
 end
 
--- ARGV: settings for new books, the data center's name, permits wanted. Answers a SyncUp without moves, and the moves if there are any.
+-- ARGV: settings of a new ledger, the data center's name, permits wanted. Answers a SyncUp without moves, and the moves if there are any.
 local function report(keys, argv)
   local room, want = keys[1], tonumber(argv[3])
-  open_books(room, argv[1])
+  open_ledger(room, argv[1])
   sweep(SWEEP_SYNC)
   give_back()
-  local passed_ms = now - b.reported_ms
+  local passed_ms = now - state.reported_ms
   if passed_ms > 0 then
-    local rate = b.newcomers * 1000 / passed_ms
-    b.arrivals_per_s = b.arrivals_per_s + (rate - b.arrivals_per_s) * passed_ms / (passed_ms + PACE_MS)
-    b.newcomers, b.reported_ms = 0, now
+    local rate = state.newcomers * 1000 / passed_ms
+    state.arrivals_per_s = state.arrivals_per_s + (rate - state.arrivals_per_s) * passed_ms / (passed_ms + PACE_MS)
+    state.newcomers, state.reported_ms = 0, now
   end
-  b.reports = b.reports + 1
-  if want > 0 then b.borrowed = b.reports end
+  state.reports = state.reports + 1
+  if want > 0 then state.borrowed = state.reports end
   call('SUNIONSTORE', k.told, k.told, k.fresh)
   call('UNLINK', k.fresh)
-  local ended = b.whole and call('HKEYS', k.ages) or {}
+  local ended = state.whole and call('HKEYS', k.ages) or {}
   for place, cell in ipairs(ended) do ended[place] = -1 - cell end
   for start = 1, #ended, 1000 do call('SADD', k.told, unpack(ended, start, min(start + 999, #ended))) end
   local seconds, cells = {}, {}
@@ -72,76 +72,76 @@ local function report(keys, argv)
     member = tonumber(member)
     if member < 0 then
       cells[#cells + 1] = {-1 - member, tonumber(call('HGET', k.ages, -1 - member) or 0)}
-    elseif not b.whole then
+    elseif not state.whole then
       seconds[#seconds + 1] = {member, tonumber(call('HGET', k.seconds, member) or 0)}
     end
   end
-  if b.whole then
+  if state.whole then
     local all = call('HGETALL', k.seconds)
     for place = 1, #all, 2 do seconds[#seconds + 1] = {tonumber(all[place]), tonumber(all[place + 1])} end
   end
   local up = cmsgpack.pack({
-    argv[2], b.epoch, b.reports, now, b.granted_seen, b.returned_permits, b.returned_freed, b.used, b.over, b.settled, b.admitted,
-    ages(), b.applied, b.permits, b.waiting, seconds, b.arrivals_per_s, want, cells, b.joined, b.lost, b.strays, b.front_s, b.whole, b.disconnected_rate,
+    argv[2], state.epoch, state.reports, now, state.granted_seen, state.returned_permits, state.returned_freed, state.used, state.over, state.settled, state.admitted,
+    ages(), state.applied, state.permits, state.waiting, seconds, state.arrivals_per_s, want, cells, state.joined, state.lost, state.strays, state.front_s, state.whole, state.disconnected_rate,
   })
   local moves = report_moves()
-  close_books(room)
+  close_ledger(room)
   return {up, moves}
 end
 
--- ARGV: settings for new books, a SyncDown as a map, the forecast ('': none, or none that is new), and of its moves
+-- ARGV: settings of a new ledger, a SyncDown as a map, the forecast ('': none, or none that is new), and of its moves
 -- arrivals (`c12 d`), wanted (`c12 B` and a name) and denied (`c12`), end to end.
 local function apply(keys, argv)
   local room, down = keys[1], cmsgpack.unpack(argv[2])
-  open_books(room, argv[1])
-  if down.epoch == b.epoch then
-    if down.answers == b.reports then
+  open_ledger(room, argv[1])
+  if down.epoch == state.epoch then
+    if down.answers == state.reports then
       call('UNLINK', k.told)
-      b.whole = down.afresh
+      state.whole = down.afresh
     end
-    if down.moves then hear_moves(down.moves, argv[4], argv[5], argv[6], down.number > b.applied, down.answers == b.reports) end
+    if down.moves then apply_moves(down.moves, argv[4], argv[5], argv[6], down.number > state.applied, down.answers == state.reports) end
     apply_lease(down)
     if argv[3] ~= '' then
-      b.forecast = down.number
+      state.forecast = down.number
       call('SET', k.forecast, argv[3])
     end
-    if down.answers == b.borrowed and b.permits <= 0 then b.borrow_ms = now + 500 end
+    if down.answers == state.borrowed and state.permits <= 0 then state.borrow_ms = now + 500 end
     dirty = true
-  elseif down.epoch > b.epoch and b.granted_seen == 0 then -- the clock was behind when these books were begun
-    b.epoch = down.epoch + 1
+  elseif down.epoch > state.epoch and state.granted_seen == 0 then -- the clock was behind when this ledger was begun
+    state.epoch = down.epoch + 1
     dirty = true
   end
-  close_books(room)
+  close_ledger(room)
   return 'OK'
 end
 
--- ARGV: settings for new books. The state of the room and everything the laws of conservation are about, as a map.
-local function look(keys, argv)
+-- ARGV: settings of a new ledger. Its state and everything the laws of conservation are about, as a map.
+local function inspect(keys, argv)
   local room = keys[1]
-  open_books(room, argv[1])
+  open_ledger(room, argv[1])
   trim_minute()
   local found = {called = count_called(), now_ms = now}
   for _, name in ipairs(FIELDS) do
-    if name ~= 'settings' then found[name] = b[name] end
+    if name ~= 'settings' then found[name] = state[name] end
   end
-  close_books(room)
+  close_ledger(room)
   return cmsgpack.pack(found)
 end
 
--- ARGV: settings for new books, a key, how many to pass over, how many at most. Ids of those in line before it.
+-- ARGV: settings of a new ledger, a key, how many to pass over, how many at most. Ids of those in line before it.
 local function before(keys, argv)
   local room = keys[1]
-  open_books(room, argv[1])
+  open_ledger(room, argv[1])
   if argv[3] == '0' then sweep(SWEEP_SYNC) end
   local found = call('ZRANGEBYSCORE', k.line, '-inf', '(' .. argv[2], 'LIMIT', argv[3], argv[4])
-  close_books(room)
+  close_ledger(room)
   return found
 end
 
--- ARGV: settings for new books, then pairs of id and key: from now on they stand by these keys, if they are in line.
+-- ARGV: settings of a new ledger, then pairs of id and key: from now on they stand by these keys, if they are in line.
 local function rekey(keys, argv)
   local room = keys[1]
-  open_books(room, argv[1])
+  open_ledger(room, argv[1])
   for place = 2, #argv, 2 do
     local old, key = key_of(argv[place]), tonumber(argv[place + 1])
     if old and old ~= key then
@@ -150,14 +150,14 @@ local function rekey(keys, argv)
       count_second(key, 1)
     end
   end
-  close_books(room)
+  close_ledger(room)
   return 'OK'
 end
 
-redis.register_function(LIBRARY .. '_turn', turn)
+redis.register_function(LIBRARY .. '_handle', handle)
 redis.register_function(LIBRARY .. '_configure', configure)
 redis.register_function(LIBRARY .. '_report', report)
 redis.register_function(LIBRARY .. '_apply', apply)
-redis.register_function(LIBRARY .. '_look', look)
+redis.register_function(LIBRARY .. '_inspect', inspect)
 redis.register_function(LIBRARY .. '_before', before)
 redis.register_function(LIBRARY .. '_rekey', rekey)

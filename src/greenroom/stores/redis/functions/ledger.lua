@@ -1,4 +1,4 @@
--- What visitors ask, and what time changes: admission/ledger/ledger.py and calling.py once more.
+-- What visitors ask, and what time changes: admission/ledger/ and admission/queueing/ once more.
 
 local PACE_MS = 10000
 local HORIZON_SLACK_MS = 1000
@@ -8,33 +8,33 @@ local SOON_MS = 10000
 local SLOT_MS, SLOTS_MAX, ENOUGH, BELIEVED, BELIEVED_MS = 15000, 120, 30, 5, 60000
 local LONGEST_S = 30 * 24 * 3600
 
--- How fast the line moves (admission/ledger/tempo.py): the newest slot is in the books, older ones stand under `tempo`, newest first.
+-- How fast the line moves (admission/ledger/tempo.py): the newest slot is in the state, older ones are under `tempo`, newest first.
 local function mark_tempo()
-  if b.tempo_queueing and now > b.tempo_ms then
-    b.slot_ms = b.slot_ms + now - b.tempo_ms
-    if b.slot_ms >= SLOT_MS then
+  if state.tempo_queueing and now > state.tempo_ms then
+    state.slot_ms = state.slot_ms + now - state.tempo_ms
+    if state.slot_ms >= SLOT_MS then
       local older = call('GET', k.tempo) or ''
-      call('SET', k.tempo, string.sub(struct.pack('<dd', b.slot_admitted, b.slot_ms) .. older, 1, 16 * (SLOTS_MAX - 1)))
-      b.slot_admitted, b.slot_ms = 0, 0
+      call('SET', k.tempo, string.sub(struct.pack('<dd', state.slot_admitted, state.slot_ms) .. older, 1, 16 * (SLOTS_MAX - 1)))
+      state.slot_admitted, state.slot_ms = 0, 0
     end
   end
-  b.tempo_ms, b.tempo_queueing = now, b.waiting > 0
+  state.tempo_ms, state.tempo_queueing = now, state.waiting > 0
 end
 
 local function measure_tempo()
-  local admitted, queueing_ms = b.slot_admitted, b.slot_ms
+  local admitted, queueing_ms = state.slot_admitted, state.slot_ms
   local older = (admitted < ENOUGH or queueing_ms < BELIEVED_MS) and call('GET', k.tempo) or ''
   local at = 1
   while at <= #older and not (admitted >= ENOUGH and queueing_ms >= BELIEVED_MS) do
     local slot_admitted, slot_ms = struct.unpack('<dd', older, at)
     admitted, queueing_ms, at = admitted + slot_admitted, queueing_ms + slot_ms, at + 16
   end
-  if admitted < BELIEVED or queueing_ms < BELIEVED_MS then b.per_minute = false else b.per_minute = admitted * 60000 / queueing_ms end
+  if admitted < BELIEVED or queueing_ms < BELIEVED_MS then state.per_minute = false else state.per_minute = admitted * 60000 / queueing_ms end
 end
 
 local function lose_place(key, attempted_ms)
-  b.lost = b.lost + 1
-  if attempted_ms - arrival_ms(key) <= SOON_MS then b.strays = b.strays + 1 end
+  state.lost = state.lost + 1
+  if attempted_ms - arrival_ms(key) <= SOON_MS then state.strays = state.strays + 1 end
 end
 
 local function sweep(limit)
@@ -47,54 +47,54 @@ local function sweep(limit)
   trim_minute()
   mark_tempo()
   measure_tempo()
-  local passed_ms = now - b.looked_ms
+  local passed_ms = now - state.measured_ms
   if passed_ms > 0 then
-    b.pace = b.pace + (b.entered * 1000 / passed_ms - b.pace) * passed_ms / (passed_ms + PACE_MS)
-    b.entered, b.looked_ms = 0, now
+    state.pace = state.pace + (state.entered * 1000 / passed_ms - state.pace) * passed_ms / (passed_ms + PACE_MS)
+    state.entered, state.measured_ms = 0, now
   end
-  b.look = b.pace * b.gap_ms / 1000
-  b.swept = (more or ghosts) and -1 or floor(now / CELL_MS) -- what is left over is looked at by the next operation
+  state.lookahead = state.pace * state.gap_ms / 1000
+  state.swept = (more or ghosts) and -1 or floor(now / CELL_MS) -- what is left over is looked at by the next operation
 end
 
 local function sweep_when_due()
-  if floor(now / CELL_MS) ~= b.swept then sweep(SWEEP) end
+  if floor(now / CELL_MS) ~= state.swept then sweep(SWEEP) end
 end
 
 -- Whose turn it is -----------------------------------------------------------------------------------------------------------------
 
 local function draw(high, low)
-  local wanted = b.permits + ceil(b.look) - b.drawn
-  b.everybody = wanted + b.drawn >= b.waiting
-  if b.everybody or wanted <= 0 then return end
+  local wanted = state.permits + ceil(state.lookahead) - state.drawn
+  state.everybody = wanted + state.drawn >= state.waiting
+  if state.everybody or wanted <= 0 then return end
   local first, second = low % 2147483562 + 1, high % 2147483398 + 1
   for _ = 1, GUESSES do
     first, second = first * 40014 % 2147483563, second * 40692 % 2147483399
-    local place = floor((first - second) % 2147483562 / 2147483562 * b.waiting)
+    local place = floor((first - second) % 2147483562 / 2147483562 * state.waiting)
     local found = call('SADD', k.drawn, call('ZRANGE', k.line, place, place)[1])
-    b.drawn, wanted = b.drawn + found, wanted - found
+    state.drawn, wanted = state.drawn + found, wanted - found
     if wanted == 0 then return end
   end
 end
 
-local function is_drawn(id) return b.everybody or (b.drawn > 0 and call('SISMEMBER', k.drawn, id) == 1) end
+local function is_drawn(id) return state.everybody or (state.drawn > 0 and call('SISMEMBER', k.drawn, id) == 1) end
 
 local function has_turn(id, rank, key)
   if s.method == 'random' then return is_drawn(id) end
   if s.overdraws then return true end
-  if rank >= spendable() + floor(b.look) then return false end
-  if not b.horizon_ms or not b.answered_ms then return true end
-  return arrival_ms(key) <= b.horizon_ms + now - b.answered_ms + HORIZON_SLACK_MS + floor(b.gap_ms)
+  if rank >= spendable() + floor(state.lookahead) then return false end
+  if not state.horizon_ms or not state.answered_ms then return true end
+  return arrival_ms(key) <= state.horizon_ms + now - state.answered_ms + HORIZON_SLACK_MS + floor(state.gap_ms)
 end
 
 local function is_called(id, rank)
   if s.method == 'random' then return is_drawn(id) end
-  return rank < b.permits + max(1, ceil(b.look))
+  return rank < state.permits + max(1, ceil(state.lookahead))
 end
 
 local function count_called()
   if not s.open then return 0 end
-  if s.method == 'random' then return b.everybody and b.waiting or b.drawn end
-  return min(b.waiting, b.permits + max(1, ceil(b.look)))
+  if s.method == 'random' then return state.everybody and state.waiting or state.drawn end
+  return min(state.waiting, state.permits + max(1, ceil(state.lookahead)))
 end
 
 -- Lives on its own units: nobody has answered lately.
@@ -102,23 +102,23 @@ local function cut_off() return not connected() end
 
 -- People a minute; nil or 0: not known. Cut off, as many as in the last one (admission/ledger/waits.py).
 local function pace_a_minute()
-  if not cut_off() then return b.per_minute end
+  if not cut_off() then return state.per_minute end
   trim_minute()
-  return b.disconnected_rate > 0 and b.minute_rows or 0
+  return state.disconnected_rate > 0 and state.minute_rows or 0
 end
 
 -- How long it takes by the limits and the measured pace alone, in seconds (core/estimate.py; fifo); nil: not known.
 local function plain_wait_s(position)
-  local without = position - b.permits
+  local without = position - state.permits
   if without <= 0 then return 0 end
-  if without <= b.pool and b.alone and not cut_off() then
+  if without <= state.pool and state.alone and not cut_off() then
     local limit = s.minute_limit
     local paced_s = without * 30 / limit
-    local beyond = without - 1 - (limit - b.minute_rows)
+    local beyond = without - 1 - (limit - state.minute_rows)
     if beyond < 0 then return min(LONGEST_S, paced_s) end
     local minutes = floor(beyond / limit)
     local place, leaves_ms = beyond - minutes * limit, WINDOW_MS
-    if place < b.minute_rows then leaves_ms = tonumber(call('LINDEX', k.minute, place)) + WINDOW_MS - now end
+    if place < state.minute_rows then leaves_ms = tonumber(call('LINDEX', k.minute, place)) + WINDOW_MS - now end
     return min(LONGEST_S, max(paced_s, minutes * 60 + max(0, leaves_ms) / 1000))
   end
   local per_minute = pace_a_minute()
@@ -142,7 +142,7 @@ local function active(renewed_ms) return answer(ACTIVE, 0, renewed_ms + s.life_m
 
 local function held(flags, attempted_ms, key, refresh_ms, ahead, wait_s)
   if cut_off() then flags = flags + CUT_OFF end
-  return answer(WAITING, flags, attempted_ms, key, refresh_ms, ahead, b.waiting, wait_s or UNKNOWN)
+  return answer(WAITING, flags, attempted_ms, key, refresh_ms, ahead, state.waiting, wait_s or UNKNOWN)
 end
 
 local function spread(value_ms, percent, low)
@@ -177,19 +177,19 @@ local function hold(id, key, rank, low)
   return held(IN_LINE, now, key, refresh_ms, rank, wait_s)
 end
 
--- Lets somebody in; `key` and `attempted_ms` of somebody in line.
+-- Admits a visitor; `key` and `attempted_ms` of one in line.
 local function admit(id, source, key, attempted_ms)
   dirty = true
   if key then
     leave_line(id, key)
-    b.front_s = floor(arrival_ms(key) / 1000)
+    state.front_s = floor(arrival_ms(key) / 1000)
     if attempted_ms ~= now then
-      b.entered, b.slot_admitted = b.entered + 1, b.slot_admitted + 1
-      local gap_ms = min(now - max(attempted_ms, b.opened_ms), longest_refresh_ms() + GRACE_MS)
-      b.gap_ms = b.gap_ms + (gap_ms - b.gap_ms) * GAP_WEIGHT
+      state.entered, state.slot_admitted = state.entered + 1, state.slot_admitted + 1
+      local gap_ms = min(now - max(attempted_ms, state.opened_ms), longest_refresh_ms() + GRACE_MS)
+      state.gap_ms = state.gap_ms + (gap_ms - state.gap_ms) * GAP_WEIGHT
     end
   else
-    b.newcomers = b.newcomers + 1
+    state.newcomers = state.newcomers + 1
   end
   spend(source)
   begin_session(id)
@@ -198,16 +198,16 @@ end
 
 local function newcomer_source()
   if s.overdraws then return source_of(true) end
-  if b.permits > b.waiting and not b.queueing then return 1 end
-  if b.waiting > 0 or connected() then return nil end
+  if state.permits > state.waiting and not state.queueing then return 1 end
+  if state.waiting > 0 or connected() then return nil end
   return source_of(false)
 end
 
 -- How many permits to ask for while a newcomer waits (admission/ledger/borrowing.py).
 local function borrows()
-  if b.permits > 0 or b.queueing or b.waiting > 0 or not s.open or s.confirm then return 0 end
-  if not connected() or now < b.borrow_ms then return 0 end
-  return max(1, ceil(0.5 * b.arrivals_per_s))
+  if state.permits > 0 or state.queueing or state.waiting > 0 or not s.open or s.confirm then return 0 end
+  if not connected() or now < state.borrow_ms then return 0 end
+  return max(1, ceil(0.5 * state.arrivals_per_s))
 end
 
 local OPERATIONS = {}
@@ -218,7 +218,7 @@ OPERATIONS[1] = function(id, _, _, low) -- arrive
     local source = newcomer_source()
     if source then return admit(id, source) end
   end
-  return outside((now + b.line_ahead_ms) * TIES, b.waiting, low, borrows() > 0 and BORROWS or 0)
+  return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, borrows() > 0 and BORROWS or 0)
 end
 
 local function view(id)
@@ -236,7 +236,7 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
   if renewed_ms then return view(id) end
   if spent then return gone() end
   local attempted_ms, refresh_ms = waiter(id)
-  if floor(now / CELL_MS) ~= b.swept then
+  if floor(now / CELL_MS) ~= state.swept then
     if attempted_ms then expect(id, refresh_ms) end -- present: not a ghost in this very sweep
     sweep(SWEEP)
   end
@@ -247,9 +247,9 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
     dirty = true
     attempted_ms = now
     join_line(id, key)
-    if now - arrival_ms(key) > SOON_MS then b.lost = b.lost - 1 else b.joined = b.joined + 1 end
-    if b.spent_rows > 0 then b.spent_rows = b.spent_rows - call('ZREM', k.spent, id) end
-    b.newcomers = b.newcomers + 1
+    if now - arrival_ms(key) > SOON_MS then state.lost = state.lost - 1 else state.joined = state.joined + 1 end
+    if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
+    state.newcomers = state.newcomers + 1
   end
   local rank = place_of(id)
   if s.open then
@@ -285,7 +285,7 @@ OPERATIONS[5] = function(id) -- leave
     free(1)
   elseif waiter(id) then
     leave_line(id, key_of(id))
-    b.lost = b.lost + 1
+    state.lost = state.lost + 1
     spend_id(id, now)
   else
     return gone()

@@ -6,20 +6,20 @@ local CLAIMS_MAX = 1000
 local function save_claim(id, claim) call('HSET', k.claims, id, cmsgpack.pack(claim)) end
 
 local function claim_of(id)
-  local raw = b.moving and call('HGET', k.claims, id)
+  local raw = state.moving and call('HGET', k.claims, id)
   return raw and cmsgpack.unpack(raw)
 end
 
 local function admit_mover(id)
-  if s.open and b.permits > 0 then return admit(id, 1) end
+  if s.open and state.permits > 0 then return admit(id, 1) end
 end
 
--- An accepted ticket of another data center, or of this one before it lost its books.
+-- An accepted ticket of another data center, or of this one before it lost its state.
 OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
   if session_of(id) then return view(id) end
   local until_ms = renewed_ms + s.life_ms
-  if now >= until_ms or (here and renewed_ms >= b.born_ms) then
-    if b.moving then call('HDEL', k.claims, id) end
+  if now >= until_ms or (here and renewed_ms >= state.born_ms) then
+    if state.moving then call('HDEL', k.claims, id) end
     return gone()
   end
   local attempted_ms = waiter(id)
@@ -30,7 +30,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
   elseif attempted_ms then -- held here although let in: nobody has the session
     return OPERATIONS[2](id, key, high, low)
   end
-  dirty, b.moving = true, true
+  dirty, state.moving = true, true
   local claim = claim_of(id)
   if not claim then
     claim = {home = home, renewed_ms = renewed_ms, since_ms = now, served_ms = 0, denied = false}
@@ -51,13 +51,13 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
   end
   claim.served_ms = now
   save_claim(id, claim)
-  b.unconfirmed = b.unconfirmed + 1
+  state.unconfirmed = state.unconfirmed + 1
   return answer(ACTIVE, 0, until_ms, renewed_ms, 0, 0, 0, UNKNOWN)
 end
 
 -- What to say of moving sessions: {given, gifts, arrived, claims, unknown}, ids with where to or from and age; nil while nobody ever moved.
 local function report_moves()
-  if not b.moving then return nil end
+  if not state.moving then return nil end
   local claims, gifts, total = {}, {}, 0
   local rows = call('HGETALL', k.claims)
   for place = 1, #rows, 2 do
@@ -71,13 +71,13 @@ local function report_moves()
       end
     end
   end
-  if total == 0 and b.given == 0 and b.arrived == 0 and call('SCARD', k.unknown) == 0 then return nil end
+  if total == 0 and state.given == 0 and state.arrived == 0 and call('SCARD', k.unknown) == 0 then return nil end
   for _, raw in ipairs(call('LRANGE', k.gifts, 0, -1)) do
     local gift = cmsgpack.unpack(raw)
     gifts[#gifts + 1], gifts[#gifts + 2], gifts[#gifts + 3] = gift[1], gift[2], now - gift[3]
   end
   call('SUNIONSTORE', k.unknown_told, k.unknown_told, k.unknown)
-  return {b.given, gifts, b.arrived, claims, call('SMEMBERS', k.unknown_told)}
+  return {state.given, gifts, state.arrived, claims, call('SMEMBERS', k.unknown_told)}
 end
 
 -- A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free.
@@ -93,12 +93,12 @@ local function take_over(id, renewed_ms)
     renewed_ms = max(renewed_ms, known_ms)
     if age ~= AGE_UNKNOWN then age = floor(renewed_ms / AGE_CELL_MS) - floor(known_ms / AGE_CELL_MS) + age end
   else
-    age, b.inside = AGE_UNKNOWN, b.inside + 1
+    age, state.inside = AGE_UNKNOWN, state.inside + 1
   end
   if waiter(id) then leave_line(id, key_of(id)) end
-  if b.spent_rows > 0 then b.spent_rows = b.spent_rows - call('ZREM', k.spent, id) end
-  renewed_ms = max(renewed_ms, b.ended_to + 1) -- one that is over ends with the next sweep, like any other
-  b.inside_rows = b.inside_rows + call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + min(age, AGE_UNKNOWN)), id)
+  if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
+  renewed_ms = max(renewed_ms, state.ended_to + 1) -- one that is over ends with the next sweep, like any other
+  state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + min(age, AGE_UNKNOWN)), id)
 end
 
 -- Ends a session here, because its visitor is there.
@@ -106,7 +106,7 @@ local function give(id, to)
   local renewed_ms = session_of(id)
   if renewed_ms and now < renewed_ms + s.life_ms then
     call('ZREM', k.inside, id)
-    b.inside, b.inside_rows, b.given = b.inside - 1, b.inside_rows - 1, b.given + 1
+    state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)
     call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))
     return
@@ -118,9 +118,9 @@ local function give(id, to)
 end
 
 -- Takes in what the coordinator says. `in_order`: nothing later was heard before; `newest`: it answers the last report.
-local function hear_moves(down, arrivals, wanted, denied, in_order, newest)
-  b.moving = true
-  local booked = call('LLEN', k.gifts) - (b.given - down.given)
+local function apply_moves(down, arrivals, wanted, denied, in_order, newest)
+  state.moving = true
+  local booked = call('LLEN', k.gifts) - (state.given - down.given)
   if booked > 0 then call('LTRIM', k.gifts, booked, -1) end
   if newest then
     call('SDIFFSTORE', k.unknown, k.unknown, k.unknown_told)
@@ -134,8 +134,8 @@ local function hear_moves(down, arrivals, wanted, denied, in_order, newest)
       save_claim(id, claim)
     end
   end
-  local count = min(#arrivals / 20, max(0, down.arrived - b.arrived))
-  b.arrived = b.arrived + count
+  local count = min(#arrivals / 20, max(0, down.arrived - state.arrived))
+  state.arrived = state.arrived + count
   for at = #arrivals - 20 * count + 1, #arrivals, 20 do
     local id, age_ms = struct.unpack('<c12d', arrivals, at)
     take_over(id, now - age_ms)

@@ -29,10 +29,10 @@ local function session_of(id)
   if score then
     score = tonumber(score)
     local renewed_ms = floor(score / 2048)
-    if renewed_ms > b.ended_to then return renewed_ms, score % 2048 end
+    if renewed_ms > state.ended_to then return renewed_ms, score % 2048 end
     if renewed_ms + SPENT_MS > now then return nil, true end
   end
-  if b.spent_rows > 0 then
+  if state.spent_rows > 0 then
     local until_ms = call('ZSCORE', k.spent, id)
     if until_ms and tonumber(until_ms) > now then return nil, true end
   end
@@ -47,26 +47,26 @@ local function renew_session(id, renewed_ms, age)
 end
 
 local function begin_session(id)
-  b.inside_rows = b.inside_rows + call('ZADD', k.inside, string.format('%.0f', now * 2048), id)
-  b.inside = b.inside + 1
+  state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', now * 2048), id)
+  state.inside = state.inside + 1
 end
 
 local function spend_id(id, last_seen_ms)
   local until_ms = last_seen_ms + SPENT_MS
-  if until_ms > now then b.spent_rows = b.spent_rows + call('ZADD', k.spent, until_ms, id) end
+  if until_ms > now then state.spent_rows = state.spent_rows + call('ZADD', k.spent, until_ms, id) end
 end
 
 local function end_session(id, renewed_ms, age)
   call('ZREM', k.inside, id)
-  b.inside, b.inside_rows = b.inside - 1, b.inside_rows - 1
+  state.inside, state.inside_rows = state.inside - 1, state.inside_rows - 1
   count_age(renewed_ms, age)
   spend_id(id, renewed_ms)
 end
 
 -- Ends all sessions renewed up to `border` ms; returns how many. At most `limit` are looked at, then the border moves less far.
 local function end_sessions(border, limit)
-  if border <= b.ended_to then return 0, false end
-  local low = string.format('%.0f', (b.ended_to + 1) * 2048)
+  if border <= state.ended_to then return 0, false end
+  local low = string.format('%.0f', (state.ended_to + 1) * 2048)
   local rows = call('ZRANGEBYSCORE', k.inside, low, string.format('(%.0f', (border + 1) * 2048), 'WITHSCORES', 'LIMIT', 0, limit)
   local limited = #rows == 2 * limit
   if limited then
@@ -78,18 +78,18 @@ local function end_sessions(border, limit)
     if floor(score / 2048) <= border then count_age(floor(score / 2048), score % 2048) end
   end
   local count = call('ZCOUNT', k.inside, low, string.format('(%.0f', (border + 1) * 2048))
-  b.ended_to, b.inside = border, b.inside - count
+  state.ended_to, state.inside = border, state.inside - count
   return count, limited
 end
 
 -- Forgets ids that no waiting ticket can bring any more.
 local function forget_spent(limit)
-  local old = min(b.ended_to, now - SPENT_MS)
+  local old = min(state.ended_to, now - SPENT_MS)
   local count = min(limit, call('ZCOUNT', k.inside, '-inf', string.format('(%.0f', (old + 1) * 2048)))
-  if count > 0 then b.inside_rows = b.inside_rows - call('ZREMRANGEBYRANK', k.inside, 0, count - 1) end
-  if b.spent_rows > 0 then
+  if count > 0 then state.inside_rows = state.inside_rows - call('ZREMRANGEBYRANK', k.inside, 0, count - 1) end
+  if state.spent_rows > 0 then
     count = min(limit, call('ZCOUNT', k.spent, '-inf', now))
-    if count > 0 then b.spent_rows = b.spent_rows - call('ZREMRANGEBYRANK', k.spent, 0, count - 1) end
+    if count > 0 then state.spent_rows = state.spent_rows - call('ZREMRANGEBYRANK', k.spent, 0, count - 1) end
   end
 end
 
@@ -115,22 +115,22 @@ local function place_of(id) return call('ZRANK', k.line, id) end
 
 local function join_line(id, key)
   call('ZADD', k.line, string.format('%.0f', key), id)
-  b.waiting = b.waiting + 1
+  state.waiting = state.waiting + 1
   count_second(key, 1)
 end
 
 local function leave_line(id, key)
   call('ZREM', k.line, id)
   call('ZREM', k.due, id)
-  b.waiting = b.waiting - 1
+  state.waiting = state.waiting - 1
   count_second(key, -1)
-  if b.drawn > 0 then b.drawn = b.drawn - call('SREM', k.drawn, id) end
+  if state.drawn > 0 then state.drawn = state.drawn - call('SREM', k.drawn, id) end
 end
 
 -- Calls `lost(id, key, attempted)` for ghosts among at most `limit`, and takes them out of the line.
 local function sweep_line(limit, lost)
   local cell = floor(now / CELL_MS)
-  if floor(b.pardoned_ms / CELL_MS) >= cell or b.waiting == 0 then return false end
+  if floor(state.pardoned_ms / CELL_MS) >= cell or state.waiting == 0 then return false end
   local edge_ms = cell * CELL_MS - (s.rejecting and PLACE_KEPT_MS or 0)
   local border = string.format('(%.0f', (edge_ms - ORIGIN_MS) * REFRESHES)
   local rows = call('ZRANGEBYSCORE', k.due, '-inf', border, 'WITHSCORES', 'LIMIT', 0, limit)

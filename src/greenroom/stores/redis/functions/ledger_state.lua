@@ -1,17 +1,17 @@
--- The books of one room in one data center, as a Redis function library: how they are kept, opened and closed.
+-- The ledger of one room in one data center, as a Redis function library: how its state is kept, opened and closed.
 --
 -- Theory. This is admission/ledger/ledger.py once more, with the same words and the same results (tests compare every answer), because what
--- must be atomic has to run where the books are. One call takes many operations of one room. The rules:
+-- must be atomic has to run where the state is. One call takes many operations of one room. The rules:
 --
 -- * Everything of a room has one hash tag, so a call touches one shard. A call either happened as a whole or did not.
--- * Small numbers stand in one string (`books`, the fields of FIELDS); people stand in sorted sets. 53 bits of a score are enough
+-- * Small numbers are in one string (`state`, the fields of FIELDS); people are in sorted sets. 53 bits of a score are enough
 --   for a key, and for two numbers about a waiter or a session at once.
 -- * The end of sessions is not written to each of them. Sessions are sorted by renewal, so all up to `ended_to` are over, and moving
 --   that border ends any number of them at once.
--- * Time is the server's, and never runs backwards on the books.
+-- * Time is the server's, and never runs backwards in a ledger.
 --
 -- Which Redis is this? Permits must never be spent twice, and a Redis that has started again, or taken over for another one, may
--- remember a state in which they were not spent yet. So the books carry the name of the process that wrote them last (`life`), and
+-- remember a state in which they were not spent yet. So the state carries the name of the process that wrote it last (`life`), and
 -- this process remembers outside the data (`written`) how far it has written. If either does not fit, time has gone backwards and a
 -- new epoch begins: sessions and places stay, unused permits are void.
 
@@ -33,7 +33,7 @@ local FIELDS = {
   'disconnected_rate', 'recall', 'queueing', 'horizon_ms', 'pool', 'alone', 'applied', 'answered_ms', 'line_ahead_ms', 'round_trip_ms',
   'inside', 'inside_rows', 'spent_rows', 'ended_to', 'minute_rows', 'waiting', 'drawn', 'everybody',
   'swept', 'pardoned_ms', 'opened_ms',
-  'look', 'pace', 'gap_ms', 'entered', 'newcomers', 'looked_ms', 'arrivals_per_s',
+  'lookahead', 'pace', 'gap_ms', 'entered', 'newcomers', 'measured_ms', 'arrivals_per_s',
   'reported_ms', 'reports', 'whole', 'borrowed', 'borrow_ms', 'forecast',
   'slot_admitted', 'slot_ms', 'tempo_ms', 'tempo_queueing', 'per_minute',
   'joined', 'lost', 'strays', 'front_s',
@@ -41,20 +41,20 @@ local FIELDS = {
 }
 
 local KEYS_OF = {
-  'books', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
+  'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
   'claims', 'gifts', 'unknown', 'unknown_told'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
 local life -- of this process; read once
-local written = {} -- books -> serial that this process wrote last
+local written = {} -- room -> serial that this process wrote last
 local names = {} -- room -> its keys
 
-local b -- the books at hand: field -> value
-local k -- their keys
+local state -- of the ledger at hand: field -> value
+local k -- its keys
 local s -- the settings in force
 local now -- milliseconds
-local dirty -- whether b has to be written
+local dirty -- whether the state has to be written
 
 local function keys_of(room)
   local found = names[room]
@@ -94,75 +94,85 @@ end
 
 local function longest_refresh_ms() return floor(s.refresh_max_ms * 11 / 10) end
 
--- Empty books. Whatever else stands under these keys is nobody's.
-local function new_books(settings)
+-- An empty ledger. Other data under these keys belongs to nothing.
+local function new_state(settings)
   for _, name in ipairs(KEYS_OF) do call('UNLINK', k[name]) end
-  b = {}
-  for _, name in ipairs(FIELDS) do b[name] = 0 end
-  b.format, b.life, b.settings, b.epoch = FORMAT, this_life(), settings, now
-  b.queueing, b.horizon_ms, b.alone, b.answered_ms, b.everybody = false, false, false, false, false
-  b.tempo_queueing, b.per_minute, b.whole, b.moving = false, false, true, false
-  b.gap_ms = CALLED_REFRESH_MS
-  b.looked_ms, b.reported_ms, b.tempo_ms = now, now, now
-  b.latest_ms, b.born_ms = now, now
+  state = {}
+  for _, name in ipairs(FIELDS) do state[name] = 0 end
+  state.format, state.life, state.settings, state.epoch = FORMAT, this_life(), settings, now
+  state.queueing, state.horizon_ms, state.alone, state.answered_ms, state.everybody = false, false, false, false, false
+  state.tempo_queueing, state.per_minute, state.whole, state.moving = false, false, true, false
+  state.gap_ms = CALLED_REFRESH_MS
+  state.measured_ms, state.reported_ms, state.tempo_ms = now, now, now
+  state.latest_ms, state.born_ms = now, now
 end
 
--- These books may be older than what visitors were told: people stay, units do not.
+-- This state may be older than what visitors were told: people stay, units do not.
 local function new_epoch()
-  if call('ZCARD', k.line) ~= b.waiting or call('ZCARD', k.due) ~= b.waiting then -- places are in the tickets too
+  if call('ZCARD', k.line) ~= state.waiting or call('ZCARD', k.due) ~= state.waiting then -- places are in the tickets too
     call('UNLINK', k.line, k.due, k.seconds, k.drawn)
-    b.waiting, b.drawn = 0, 0
+    state.waiting, state.drawn = 0, 0
   end
-  b.inside_rows, b.spent_rows, b.minute_rows = call('ZCARD', k.inside), call('ZCARD', k.spent), call('LLEN', k.minute)
-  b.inside = call('ZCOUNT', k.inside, (b.ended_to + 1) * 2048, '+inf')
-  b.life, b.epoch = this_life(), max(now, b.epoch + 1)
-  b.permits, b.freed, b.returned_permits, b.returned_freed, b.over, b.settled = 0, 0, 0, 0, 0, 0
-  b.granted_seen, b.used = b.inside, b.inside
-  b.admitted, b.acknowledged = b.minute_rows, 0
-  b.disconnected_rate, b.recall, b.queueing, b.horizon_ms, b.pool, b.alone = 0, 0, false, false, 0, false
-  b.applied, b.answered_ms, b.reports, b.borrowed, b.borrow_ms, b.forecast = 0, false, 0, 0, 0, 0
-  b.joined, b.lost, b.strays = 0, 0, 0
-  b.born_ms, b.moving, b.given, b.arrived, b.unconfirmed = now, false, 0, 0, 0
-  b.reported_ms = now
-  b.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
+  state.inside_rows, state.spent_rows, state.minute_rows = call('ZCARD', k.inside), call('ZCARD', k.spent), call('LLEN', k.minute)
+  state.inside = call('ZCOUNT', k.inside, (state.ended_to + 1) * 2048, '+inf')
+  state.life, state.epoch = this_life(), max(now, state.epoch + 1)
+  state.permits, state.freed, state.returned_permits, state.returned_freed, state.over, state.settled = 0, 0, 0, 0, 0, 0
+  state.granted_seen, state.used = state.inside, state.inside
+  state.admitted, state.acknowledged = state.minute_rows, 0
+  state.disconnected_rate, state.recall, state.queueing, state.horizon_ms, state.pool, state.alone = 0, 0, false, false, 0, false
+  state.applied, state.answered_ms, state.reports, state.borrowed, state.borrow_ms, state.forecast = 0, false, 0, 0, 0, 0
+  state.joined, state.lost, state.strays = 0, 0, 0
+  state.born_ms, state.moving, state.given, state.arrived, state.unconfirmed = now, false, 0, 0, 0
+  state.reported_ms = now
+  state.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
   call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told)
-  b.whole = true
+  state.whole = true
   dirty = true
 end
 
 -- Whether rows have vanished (a server that evicts keys takes whole ones).
 local function torn()
-  return call('ZCARD', k.line) ~= b.waiting or call('ZCARD', k.due) ~= b.waiting
-    or call('ZCARD', k.inside) ~= b.inside_rows or call('LLEN', k.minute) ~= b.minute_rows
+  return call('ZCARD', k.line) ~= state.waiting or call('ZCARD', k.due) ~= state.waiting
+    or call('ZCARD', k.inside) ~= state.inside_rows or call('LLEN', k.minute) ~= state.minute_rows
 end
 
--- Opens the books of `room` now; when there are none, empty ones with these settings.
-local function open_books(room, settings)
+-- Versions before 0.1 kept the state under another name: taken over once. To be removed after one release.
+local function adopt_old_state(room)
+  local raw = call('GET', room .. ':books')
+  if raw then
+    call('UNLINK', room .. ':books')
+    call('SET', k.state, raw)
+  end
+  return raw
+end
+
+-- Opens the ledger of `room` now; when there is none, an empty one with these settings.
+local function open_ledger(room, settings)
   call, floor, ceil, min, max = redis.call, math.floor, math.ceil, math.min, math.max
   k, dirty = keys_of(room), false
   now = server_ms(room)
-  local raw = call('GET', k.books)
+  local raw = call('GET', k.state) or adopt_old_state(room)
   if raw then
     local values = cmsgpack.unpack(raw)
-    if values[1] > FORMAT then error({err = 'NEWER these books were written by a newer greenroom'}) end
-    b = {}
-    for place, name in ipairs(FIELDS) do b[name] = values[place] end
-    now = max(now, b.latest_ms)
-    s = read_settings(b.settings)
-    if b.life ~= this_life() or b.serial < (written[room] or 0) then new_epoch() end
+    if values[1] > FORMAT then error({err = 'NEWER this ledger was written by a newer greenroom'}) end
+    state = {}
+    for place, name in ipairs(FIELDS) do state[name] = values[place] end
+    now = max(now, state.latest_ms)
+    s = read_settings(state.settings)
+    if state.life ~= this_life() or state.serial < (written[room] or 0) then new_epoch() end
   else
     s = read_settings(settings)
-    new_books(settings)
+    new_state(settings)
     written[room] = 0
     dirty = true
   end
 end
 
-local function close_books(room)
+local function close_ledger(room)
   if not dirty then return end
-  b.latest_ms, b.serial = now, b.serial + 1
-  written[room] = b.serial
+  state.latest_ms, state.serial = now, state.serial + 1
+  written[room] = state.serial
   local values = {}
-  for place, name in ipairs(FIELDS) do values[place] = b[name] end
-  call('SET', k.books, cmsgpack.pack(values))
+  for place, name in ipairs(FIELDS) do values[place] = state[name] end
+  call('SET', k.state, cmsgpack.pack(values))
 end

@@ -1,7 +1,8 @@
 """The management API as one application, mounted under PREFIX on the control listener."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,6 +16,8 @@ from greenroom.api import preview
 from greenroom.api.access_log import Front
 from greenroom.api.app import PREFIX
 from greenroom.api.envelope import broken, no_route, refused
+from greenroom.api.graphql.datasets import DATASETS, DatasetAnswer
+from greenroom.api.graphql.route import graphql_route
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
@@ -43,6 +46,8 @@ ROUTERS = (
 """Literal segments before ids: `settings` and `preview` stand where a room's id would."""
 
 
+NO_DATASETS: Mapping[str, DatasetAnswer] = MappingProxyType({})
+
 ROUTES = tuple(route for router in ROUTERS for route in router.routes)
 """Every call that asks for a token."""
 
@@ -60,9 +65,10 @@ def management_api(
     origin_problems: OriginProblems,
     explains: Explains | None = None,
     health: HealthView | None = None,
+    datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
 ) -> ASGIApp:
-    """The whole API, its front included."""
-    return Front(management_app(store, clock, observed, origin_problems, explains, health))
+    """The whole API, its front included. `datasets` answers what GraphQL is asked, by the name of the dataset."""
+    return Front(management_app(store, clock, observed, origin_problems, explains, health, datasets))
 
 
 def management_app(
@@ -72,11 +78,13 @@ def management_app(
     origin_problems: OriginProblems,
     explains: Explains | None = None,
     health: HealthView | None = None,
+    datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
 ) -> Starlette:
     """The routes with what they need."""
     previews = Previews(clock)
     without_token = [*preview_routes(previews, clock), Route("/openapi.json", _openapi)]
-    app = Starlette(routes=[*ROUTES, *without_token], exception_handlers=HANDLERS)
+    graphql = graphql_route(store, clock, DATASETS, datasets)
+    app = Starlette(routes=[*ROUTES, graphql, *without_token], exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     app.state.config_service = ConfigService(store, clock)
     app.state.authenticator = Authenticator(store, clock)

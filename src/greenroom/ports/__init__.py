@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.analytics.question import Answer, Question
 from greenroom.core.draw import Draw
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
@@ -106,6 +107,20 @@ class Journal(Protocol):
 
     def append(self, records: bytes) -> None:
         """Raises StorageFailed, having written nothing that a reader would see, when the disk refuses."""
+
+
+class SlowAnswer(Exception):
+    """A question took longer than it may."""
+
+
+class AnalyticsStore(Protocol):
+    """What happened in every room, minute by minute (docs/explanation/analytics.md). Blocks: call it in a thread, also in several."""
+
+    def answer(self, question: Question, timeout_s: float | None = None) -> Answer:
+        """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""
+
+    def rooms_of(self, zone_id: str) -> Collection[str]:
+        """Ids of the rooms of this zone that anything is known of, also of rooms that are gone."""
 
 
 class ConfigStore(Protocol):

@@ -10,7 +10,8 @@ from greenroom.analytics.columns import TIMES
 from greenroom.analytics.metrics import DIMENSIONS, METRICS, Share
 from greenroom.analytics.question import Answer, Known, Question, Refused, Row, Wanted, pieces, span_of
 from greenroom.analytics.rollup import PERCENTS
-from greenroom.stores.analytics.engine import Engine, TooSlow, Values
+from greenroom.ports import SlowAnswer
+from greenroom.stores.analytics.engine import Engine, Values
 from greenroom.stores.analytics.sql import EVERYTHING, Grouped, Raw, condition, rooms_condition
 
 HISTOGRAMS_MAX = 50_000
@@ -18,7 +19,7 @@ HISTOGRAMS_MAX = 50_000
 
 
 def answer(engine: Engine, question: Question, numbers: Mapping[str, int], known: Known, timeout_s: float | None) -> Answer:
-    """Raises Refused, TooSlow, StorageFailed."""
+    """Raises Refused, SlowAnswer, StorageFailed."""
     span = span_of(question.filter)
     start_s, end_s = max(question.start_s, span.start_s), min(question.end_s, span.end_s)
     needed = pieces(start_s, end_s, question.finest_s, known)
@@ -53,7 +54,7 @@ def _left(until: float | None) -> float | None:
         return None
     left = until - time.monotonic()
     if left <= 0:
-        raise TooSlow
+        raise SlowAnswer
     return left
 
 

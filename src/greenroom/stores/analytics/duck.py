@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from greenroom.errors import StorageFailed
-from greenroom.stores.analytics.engine import TooSlow, Values
+from greenroom.ports import SlowAnswer
+from greenroom.stores.analytics.engine import Values
 from greenroom.stores.analytics.tables import MINUTES, TABLES, Table
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class DuckEngine:
         try:
             yield
         except duckdb.InterruptException:
-            raise TooSlow from None
+            raise SlowAnswer from None
         except (duckdb.Error, OSError) as error:
             if isinstance(error, (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)):
                 self._lost()

@@ -15,7 +15,7 @@ class Engine(Protocol):
     name: str
 
     def select(self, sql: str, timeout_s: float | None = None) -> list[Values]:
-        """The rows. Raises TooSlow when it takes longer than `timeout_s`."""
+        """The rows. Raises SlowAnswer when it takes longer than `timeout_s`."""
 
     def read(self, sql: str) -> list[Values]:
         """The rows, with everything in them that the change under way has written; for the thread that writes."""
@@ -46,7 +46,3 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Gives everything back; nothing may be called after it."""
-
-
-class TooSlow(Exception):
-    """A question took longer than it may."""

@@ -288,11 +288,18 @@ class Keeper:
         """Every room that there are rows of, and where it belongs."""
         return dict(self._places)
 
+    def rooms_of(self, zone_id: str) -> list[str]:
+        """See `ports.AnalyticsStore`."""
+        return [room for room, place in self.rooms.items() if place.zone == zone_id]
+
     def answer(self, question: Question, timeout_s: float | None = None) -> Answer:
-        """May be called from several threads. Raises Refused, TooSlow, StorageFailed."""
+        """See `ports.AnalyticsStore`. Raises Refused, SlowAnswer, StorageFailed."""
+        return answer(self._engine, question, dict(self._numbers), self.tables_state(), timeout_s)
+
+    def tables_state(self) -> Known:
+        """Up to when and from when the tables are whole."""
         facts = self._facts
-        known = Known(facts.get("hours_to", 0), facts.get("days_to", 0), facts.get("minutes_from", 0), facts.get("hours_from", 0))
-        return answer(self._engine, question, dict(self._numbers), known, timeout_s)
+        return Known(facts.get("hours_to", 0), facts.get("days_to", 0), facts.get("minutes_from", 0), facts.get("hours_from", 0))
 
 
 def _rooms_between(table: Table, begin: int, end: int) -> str:

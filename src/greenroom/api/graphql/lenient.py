@@ -1,0 +1,231 @@
+"""Reads queries of any client: what a variable is declared as does not matter, what matters is whether its value fits.
+
+Published clients declare the same variable as `string`, `String!`, `Time!`, `uint64!` or by the name of a filter type, and not always by
+a name that a schema has. So every variable is replaced by its value, written as the type at its place wants it, and its declaration is
+dropped; then the query is checked like one without variables. A variable without a value is as if its argument were not there.
+
+An outsider chooses how large a query is, so its size is limited before anything is done that takes longer with it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from graphql import (
+    REMOVE,
+    ArgumentNode,
+    BooleanValueNode,
+    DocumentNode,
+    EnumValueNode,
+    FieldNode,
+    FloatValueNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLEnumType,
+    GraphQLError,
+    GraphQLInputObjectType,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLSchema,
+    InlineFragmentNode,
+    IntValueNode,
+    ListValueNode,
+    NameNode,
+    Node,
+    NullValueNode,
+    ObjectFieldNode,
+    ObjectValueNode,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionSetNode,
+    StringValueNode,
+    TypeInfo,
+    TypeInfoVisitor,
+    ValueNode,
+    VariableDefinitionNode,
+    VariableNode,
+    Visitor,
+    parse,
+    visit,
+)
+from graphql.utilities import value_from_ast_untyped
+
+QUERY_MAX = 100_000
+"""Characters of a query."""
+
+TOKENS_MAX = 5_000
+"""Names, numbers and signs of a query; the longest published one has 700, a full introspection 500."""
+
+DEPTH_MAX = 20
+"""Levels of fields; introspection by common tools needs 15, a dataset 5."""
+
+FIELDS_MAX = 1_000
+"""Fields after fragments are put in."""
+
+SAME_NAME_MAX = 20
+"""Fields of one selection with the same name in the answer: merging them takes the square of it."""
+
+FRAGMENTS_MAX = 50
+VALUE_DEPTH_MAX = 20
+"""Levels of a variable's value."""
+
+_MISSING = object()
+
+
+def read(query: str) -> DocumentNode:
+    """The query as a tree. Raises GraphQLError when it is none, or too large."""
+    if len(query) > QUERY_MAX:
+        raise GraphQLError(f"the query has more than {QUERY_MAX} characters")
+    try:
+        return parse(query, max_tokens=TOKENS_MAX)
+    except RecursionError:
+        raise GraphQLError("the query is nested too deeply") from None
+
+
+def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
+    """The document with only the operation that is to be executed. Raises GraphQLError."""
+    operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
+    matching = [node for node in operations if name in (None, "") or (node.name and node.name.value == name)]
+    if not matching:
+        raise GraphQLError(f"unknown operation {name!r}" if operations else "the query has no operation")
+    if len(matching) > 1:
+        raise GraphQLError("operationName must say which operation is meant")
+    if matching[0].operation is not OperationType.QUERY:
+        raise GraphQLError(f"only queries are answered, not a {matching[0].operation.value}")
+    others = [node for node in document.definitions if not isinstance(node, OperationDefinitionNode)]
+    return DocumentNode(definitions=(matching[0], *others))
+
+
+# -- limits -------------------------------------------------------------------------------------------------------------------------
+
+
+def check_size(document: DocumentNode) -> None:
+    """Raises GraphQLError when the query is deeper, wider or more repetitive than it may be. Takes time linear in its text."""
+    fragments = {node.name.value: node.selection_set for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
+    if len(fragments) > FRAGMENTS_MAX:
+        raise GraphQLError(f"the query has more than {FRAGMENTS_MAX} fragments")
+    sizes = _Sizes(fragments)
+    for node in document.definitions:
+        if isinstance(node, OperationDefinitionNode):
+            fields, depth = sizes.of(node.selection_set)
+            if depth > DEPTH_MAX:
+                raise GraphQLError(f"the query is deeper than {DEPTH_MAX} levels")
+            if fields > FIELDS_MAX:
+                raise GraphQLError(f"the query has more than {FIELDS_MAX} fields")
+
+
+class _Sizes:
+    """Fields and depth of selections; each fragment is measured once, however often it is used."""
+
+    def __init__(self, fragments: Mapping[str, SelectionSetNode]) -> None:
+        self._fragments = fragments
+        self._known: dict[str, tuple[int, int]] = {}
+        self._open: set[str] = set()
+
+    def of(self, selection: SelectionSetNode | None) -> tuple[int, int]:
+        if selection is None:
+            return 0, 0
+        fields = depth = 0
+        names: Counter[str] = Counter()
+        for node in selection.selections:
+            if isinstance(node, FragmentSpreadNode):
+                more, deeper = self._fragment(node.name.value)
+            elif isinstance(node, (FieldNode, InlineFragmentNode)):
+                more, deeper = self.of(node.selection_set)
+                if isinstance(node, FieldNode):
+                    names[(node.alias or node.name).value] += 1
+                    more, deeper = more + 1, deeper + 1
+            else:
+                continue
+            fields, depth = fields + more, max(depth, deeper)
+        if names and names.most_common(1)[0][1] > SAME_NAME_MAX:
+            raise GraphQLError(f"a selection has more than {SAME_NAME_MAX} fields of the same name")
+        return fields, depth
+
+    def _fragment(self, name: str) -> tuple[int, int]:
+        if name in self._open:
+            raise GraphQLError(f"fragment {name} contains itself")
+        if name not in self._known:
+            self._open.add(name)
+            self._known[name] = self.of(self._fragments.get(name))
+            self._open.discard(name)
+        return self._known[name]
+
+
+# -- variables ----------------------------------------------------------------------------------------------------------------------
+
+
+def without_variables(schema: GraphQLSchema, document: DocumentNode, values: Mapping[str, Any]) -> DocumentNode:
+    """The document with the values of its variables in their places. Raises GraphQLError."""
+    declared: dict[str, Any] = {}
+    for node in document.definitions:
+        if isinstance(node, OperationDefinitionNode):
+            for definition in node.variable_definitions or ():
+                name = definition.variable.name.value
+                default = _MISSING if definition.default_value is None else value_from_ast_untyped(definition.default_value)
+                declared[name] = values.get(name, default)
+    info = TypeInfo(schema)
+    filled: DocumentNode = visit(document, TypeInfoVisitor(info, _Filling(info, declared)))
+    return filled
+
+
+class _Filling(Visitor):
+    """Replaces variables while the types of their places are known."""
+
+    def __init__(self, info: TypeInfo, values: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._info = info
+        self._values = values
+
+    def enter_variable_definition(self, _node: VariableDefinitionNode, *_: Any) -> Any:
+        return REMOVE
+
+    def enter_argument(self, node: ArgumentNode, *_: Any) -> Any:
+        return self._dropped(node.value)
+
+    def enter_object_field(self, node: ObjectFieldNode, *_: Any) -> Any:
+        return self._dropped(node.value)
+
+    def _dropped(self, value: ValueNode) -> Any:
+        return REMOVE if isinstance(value, VariableNode) and self._value(value) is _MISSING else None
+
+    def enter_variable(self, node: VariableNode, *_: Any) -> Node:
+        value = self._value(node)
+        return literal(None if value is _MISSING else value, self._info.get_input_type())
+
+    def _value(self, node: VariableNode) -> Any:
+        name = node.name.value
+        if name not in self._values:
+            raise GraphQLError(f"variable ${name} is not declared")
+        return self._values[name]
+
+
+def literal(value: Any, wanted: Any, depth: int = 0) -> ValueNode:
+    """A value of JSON as it would be written in a query at a place of this type (None: not known). Raises GraphQLError."""
+    if depth > VALUE_DEPTH_MAX:
+        raise GraphQLError(f"the value of a variable is nested deeper than {VALUE_DEPTH_MAX} levels")
+    if isinstance(wanted, GraphQLNonNull):
+        wanted = wanted.of_type
+    if value is None:
+        return NullValueNode()
+    if isinstance(wanted, GraphQLList):
+        items = value if isinstance(value, list) else [value]
+        return ListValueNode(values=tuple(literal(item, wanted.of_type, depth + 1) for item in items))
+    if isinstance(value, list):
+        return ListValueNode(values=tuple(literal(item, None, depth + 1) for item in value))
+    if isinstance(value, dict):
+        return _object(value, wanted, depth)
+    if isinstance(value, str):
+        return EnumValueNode(value=value) if isinstance(wanted, GraphQLEnumType) else StringValueNode(value=value)
+    if isinstance(value, bool):
+        return BooleanValueNode(value=value)
+    return IntValueNode(value=str(value)) if isinstance(value, int) else FloatValueNode(value=repr(value))
+
+
+def _object(value: Mapping[str, Any], wanted: Any, depth: int) -> ObjectValueNode:
+    known = wanted.fields if isinstance(wanted, GraphQLInputObjectType) else {}
+    fields = []
+    for name, item in value.items():
+        kind = known[name].type if name in known else None
+        fields.append(ObjectFieldNode(name=NameNode(value=name), value=literal(item, kind, depth + 1)))
+    return ObjectValueNode(fields=tuple(fields))

@@ -1,0 +1,36 @@
+"""Where GraphQL is: its library takes a quarter of a second to import, so it is imported when the first query comes."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from greenroom.api.graphql.datasets import Dataset, DatasetAnswer
+from greenroom.ports import Clock, ConfigStore
+
+if TYPE_CHECKING:
+    from greenroom.api.graphql.endpoint import GraphqlEndpoint
+
+PATH = "/graphql"
+
+
+def graphql_route(store: ConfigStore, clock: Clock, datasets: Sequence[Dataset], answers: Mapping[str, DatasetAnswer]) -> Route:
+    """The route, to be mounted beside the others; `answers` by the name of the dataset, in this process."""
+    making = asyncio.Lock()
+    made: list[GraphqlEndpoint] = []
+
+    def make() -> None:
+        from greenroom.api.graphql.endpoint import GraphqlEndpoint
+
+        made.append(GraphqlEndpoint(store, clock, datasets, answers))
+
+    async def graphql(request: Request) -> Response:
+        async with making:
+            if not made:
+                await asyncio.to_thread(make)
+        return await made[0](request)
+
+    return Route(PATH, graphql, methods=["POST"])

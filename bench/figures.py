@@ -70,7 +70,7 @@ def median_bar(trace: str) -> float | None:
 FIGURES: list[tuple[str, str, Bar, str, str]] = [
     ("over_active", "Too many active at once", lambda _: 0, "{:,.0f}", "visitors beyond `total_active_users`"),
     ("over_minute", "Too many within a minute", lambda _: 0, "{:,.0f}", "admissions in the worst 60 seconds beyond `new_users_per_minute`"),
-    ("unused", "Capacity unused while somebody waited", unused_bar, "{:.2%}", "of the narrower limit"),
+    ("unused", "Capacity unused while visitors waited", unused_bar, "{:.2%}", "of the narrower limit"),
     ("queued_early", "Queued although there was room", early_bar, "{:.3%}", "of all arrivals: both limits had room and nobody waited"),
     ("overtaking_p50_s", "Overtaken, median", median_bar, "{:.1f} s", "somebody who came so much later entered first"),
     ("overtaking_p99_s", "Overtaken, 99 of 100", overtaking_bar, "{:.1f} s", "the same"),

@@ -100,7 +100,7 @@ def keys(record: type, without: Iterable[str] = ()) -> str:
             shown = Spec(rule.help, high=rule.high, unit="characters") if rule.high else Spec(rule.help)
         if kind is tuple:
             shown = Spec(rule.help, high=rule.high, unit="entries")
-        mark = " *(ours)*" if rule.extension else ""
+        mark = " *(extension)*" if rule.extension else ""
         rows.append((f"`{item.name}`", NAMES.get(kind, kind.__name__), allowed(shown), default(item), rule.help + mark))
     return table(("key", "type", "allowed", "default", "meaning"), rows)
 
@@ -110,34 +110,39 @@ def configuration() -> str:
     lists = [(name, rule.choices) for name, rule in described.items() if len(rule.choices) > MANY]
     parts = [
         "# The configuration file\n\n" + NOTE,
-        "One TOML file. `greenroom check FILE` finds everything that is wrong with it. Keys stand at the top of the file, in the\n"
-        "tables below, or in one `[[rooms]]` table for each room. Relative paths start at the directory of the file.\n\n",
+        "One TOML file. `greenroom check FILE` reports every problem in it. Keys are at the top of the file, in the tables\n"
+        "below, or in one `[[rooms]]` table for each room. Relative paths start at the directory of the file.\n\n",
         "## At the top\n\n" + keys(Server),
-        "\n`origin` (text, or a table as below) names where requests go; `[origins]` has such an entry for each host that goes\n"
-        "elsewhere.\n",
+        "\n`origin` (text, or a table as below) is the application that receives requests; `[origins]` has one such\n"
+        "entry for each host with another origin.\n",
         "\n### An origin as a table\n\n" + keys(OriginEntry),
     ]
     for name, record in SECTIONS.items():
         parts.append(f"\n## `[{name}]`\n\n{keys(record)}")
     parts.append(
-        "\n## `[[rooms]]`\n\nNames, bounds and defaults are those of Cloudflare Waiting Room, but for the rows marked *ours*, and for the\n"
-        "two limits, which begin at 1 here.\n\n" + keys(Room, without=["id"])
+        "\n## `[[rooms]]`\n\nNames, bounds and defaults are those of Cloudflare Waiting Room, except for the rows marked *extension* and\n"
+        "for the two limits, whose minimum is 1.\n\n" + keys(Room, without=["id"])
     )
-    parts.append("\nIn a file there are also:\n\n" + keys(Extra))
+    parts.append("\nA file also has these keys:\n\n" + keys(Extra))
     parts.append(
         "\n`additional_routes` is a list of tables with `host` and `path`.\n\n### `cookie_attributes`\n\n" + keys(CookieAttributes)
     )
     parts.append(
-        f"\n## `[[rooms.events]]`\n\nEvents of the room above them, at most {EVENTS_PER_ROOM}: [the how-to](../howto/run-a-sale.md). What "
-        "an event leaves out is the room's.\n\n" + keys(EventExtra) + "\n" + keys(Event, without=["id", *TIMES.values(), "written_times"])
+        f"\n## `[[rooms.events]]`\n\nEvents of the room above them, at most {EVENTS_PER_ROOM}: [the how-to](../howto/run-a-sale.md). An "
+        "event inherits from the room what it does not set.\n\n"
+        + keys(EventExtra)
+        + "\n"
+        + keys(Event, without=["id", *TIMES.values(), "written_times"])
     )
     parts.append(
         f"\n## `[[rooms.rules]]`\n\nBypass rules of the room above them, at most {RULES_MAX}: [the language](rules.md), "
         "[the how-to](../howto/bypass-rules.md).\n\n" + keys(Rule, without=["id", "version", "last_updated"])
     )
-    parts.append("\n## `[[lists]]`\n\nNamed lists that expressions of any room reach as `$name`.\n\n" + keys(RuleList, without=["id"]))
     parts.append(
-        "\n## `[[crawlers]]`\n\nCrawlers beside those that are built in: [the how-to](../howto/countries-and-crawlers.md).\n\n"
+        "\n## `[[lists]]`\n\nNamed lists that the expressions of any room can use as `$name`.\n\n" + keys(RuleList, without=["id"])
+    )
+    parts.append(
+        "\n## `[[crawlers]]`\n\nCrawlers in addition to the built-in ones: [the how-to](../howto/countries-and-crawlers.md).\n\n"
         + keys(Crawler)
     )
     parts.append(
@@ -160,10 +165,11 @@ def variables() -> str:
     published = ((f"`{row.name}`", row.kind, "page" if row.template_only else "page, JSON", row.help) for row in VARIABLES)
     ours = ((f"`{row.template_name}`", f"`{row.name}`", row.kind, row.help) for row in EXTENSIONS)
     return (
-        f"# Variables of the waiting page\n\n{NOTE}What a custom page (`custom_page_html`, in Mustache) and the JSON answer can say.\n\n"
-        "## Published by Cloudflare\n\nIn JSON they stand in the object `cfWaitingRoom`, in this order.\n\n"
+        f"# Variables of the waiting page\n\n{NOTE}"
+        "The variables of a custom page (`custom_page_html`, in Mustache) and of the JSON response.\n\n"
+        "## Published by Cloudflare\n\nIn JSON they are in the object `cfWaitingRoom`, in this order.\n\n"
         + table(("name", "type", "in", "meaning"), published)
-        + "\n## Ours\n\nIn JSON they stand beside it, in the object `greenroom`.\n\n"
+        + "\n## Extensions of greenroom\n\nIn JSON they are in the object `greenroom`.\n\n"
         + table(("in a page", "in JSON", "type", "meaning"), ours)
     )
 
@@ -197,7 +203,7 @@ def metrics() -> str:
     for row in (*EXPORTED, *gateway):
         labels = ", ".join(f"`{label}`" for label in row.labels)
         rows.append((f"`{row.name}`", "gauge" if row.kind is GaugeMetricFamily else "counter", labels, row.help))
-    head = "What `/metrics` on the control listener says, for Prometheus. The usual `process_*` metrics come with it.\n\n"
+    head = "The metrics that `/metrics` on the control listener exports for Prometheus, in addition to the usual `process_*` metrics.\n\n"
     return "# Metrics\n\n" + NOTE + head + table(("name", "kind", "labels", "meaning"), rows)
 
 
@@ -214,10 +220,10 @@ def rules() -> str:
     operators = (
         ("`eq` `==`, `ne` `!=`", "String, IP address, Integer", "equal, not equal; an address, not a network"),
         ("`lt` `<`, `le` `<=`, `gt` `>`, `ge` `>=`", "String, Integer", "order; strings by their bytes"),
-        ("`contains`", "String", "holds this text; capitals count"),
+        ("`contains`", "String", "contains this text; case-sensitive"),
         ("`matches` `~`", "String", "a regular expression (RE2: no look-around, no back-references) is found in it"),
-        ("`wildcard`", "String", "the whole value fits the pattern, `*` for any text; capitals do not count"),
-        ("`strict wildcard`", "String", "the same; capitals count"),
+        ("`wildcard`", "String", "the whole value fits the pattern, `*` for any text; case-insensitive"),
+        ("`strict wildcard`", "String", "the same, case-sensitive"),
         (
             "`in`",
             "String, IP address, Integer",
@@ -229,12 +235,12 @@ def rules() -> str:
         "[Let some visitors by](../howto/bypass-rules.md) shows how to use it.\n\n"
         'Binding, tightest first: `not` (`!`), `and` (`&&`), `xor` (`^^`), `or` (`||`); parentheses group. Strings are `"..."` with '
         '`\\"`, `\\\\` and `\\xHH`, or raw: `r"..."`, `r#"..."#`. `array[0]`, `map["key"]` and `map["key"][0]` read one value; '
-        "`array[*]` reads all of them inside `any()` and `all()`. A value that is not there makes a comparison false.\n\n"
+        "`array[*]` reads all of them inside `any()` and `all()`. A missing value makes a comparison false.\n\n"
         "## Operators\n\n"
         + table(("operator", "for", "meaning"), operators)
         + "\n## Fields\n\n"
         + table(("field", "type", "meaning"), fields_)
-        + "\n## Functions\n\nA `?` marks what may be left out.\n\n"
+        + "\n## Functions\n\nA `?` marks an optional parameter.\n\n"
         + table(("function", "gives", "meaning"), functions)
     )
 
@@ -242,10 +248,10 @@ def rules() -> str:
 def api() -> str:
     found = api_document()
     parts = [
-        f"# The management API\n\n{NOTE}Under `{PREFIX}` on the control listener, in the shape that Cloudflare published.\n"
-        "`/openapi.json` below it is this page for machines. How to use it: [Use the API](../howto/use-the-api.md); what answers with\n"
-        "`success: false` mean: [Errors of the API](api-errors.md).\n\n"
-        "*Scope* is what the [token](commands.md#greenroom-token-create) must allow; who may `edit` may `read`.\n"
+        f"# The management API\n\n{NOTE}Under `{PREFIX}` on the control listener, compatible with the API that Cloudflare published.\n"
+        "`/openapi.json` below it is the same for programs. How to use it: [Use the API](../howto/use-the-api.md). The meaning of\n"
+        "errors: [Errors of the API](api-errors.md).\n\n"
+        "*Scope* is what the [token](commands.md#greenroom-token-create) must have; `edit` includes `read`.\n"
     ]
     operations: dict[str, list[tuple[str, ...]]] = {}
     for path, methods in found["paths"].items():
@@ -312,9 +318,9 @@ def bounds(schema: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-ERRORS_HEAD = """An answer that is no success has `errors`, at least one `{code, message}`; all that is wrong is said at once.
-`source.pointer` is a JSON pointer to the field in what was sent. Codes below 28000 are those that Cloudflare answers with; those
-from 28001 on are ours, because none are published for waiting rooms.
+ERRORS_HEAD = """A response with `success: false` has at least one `{code, message}` in `errors`; it reports all problems at once.
+`source.pointer` is a JSON pointer to the field in the request. Codes below 28000 are those of Cloudflare's API; codes from
+28001 on are specific to greenroom, because Cloudflare publishes none for waiting rooms.
 
 """
 

@@ -50,11 +50,11 @@ def test_a_database_says_cities_and_systems_and_is_taken_anew_when_it_is_replace
     assert not waits(running, "198.51.100.9")
     assert waits(running, "192.0.2.9")
     (greenroom.folder / "city.mmdb").write_bytes(mmdb({"192.0.2.0/24": city}))
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert not waits(running, "192.0.2.9")
     assert waits(running, "203.0.113.9")
     (greenroom.folder / "city.mmdb").write_text("not any more")
-    running.wait_until_printed("configuration refused")
+    running.wait_until_printed("config_refused")
     assert not waits(running, "192.0.2.9"), "the last good one goes on"
 
 

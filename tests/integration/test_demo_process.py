@@ -13,7 +13,7 @@ import pytest
 def demo(greenroom):
     def start(*options: str):
         env = {"TMPDIR": str(greenroom.folder)}
-        return greenroom.run("demo", *options, env=env).wait_until_ready().wait_until_printed("Ctrl-C ends everything.")
+        return greenroom.run("demo", *options, env=env).wait_until_ready().wait_until_printed("Ctrl-C stops the demo.")
 
     return start
 
@@ -112,7 +112,7 @@ def test_a_port_that_was_asked_for_and_is_in_use_is_an_error(greenroom) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         running = greenroom.run("demo", "--listen", f"127.0.0.1:{taken.getsockname()[1]}", "--control", "127.0.0.1:0")
         assert running.end() == 2
-    assert "something else is listening there already" in running.output
+    assert "another program is already listening there" in running.output
     assert "Traceback" not in running.output
 
 

@@ -56,7 +56,7 @@ def test_an_edge_needs_a_redis(greenroom, origin) -> None:
     path.write_text(f'origin = "{origin.url}"\n' + ROOM.format(active=1))
     running = greenroom.run("edge", "--config", str(path), "--data", str(greenroom.data))
     assert running.end() == 2
-    assert "--redis is needed" in running.output
+    assert "--redis is required" in running.output
     wrong = greenroom.run("edge", "--config", str(path), "--redis", "http://x", "--data", str(greenroom.data))
     assert wrong.end() == 1
     assert "must begin with redis://" in wrong.output
@@ -80,7 +80,7 @@ def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom,
     assert re.search(rf"worker 2: control    http://127.0.0.1:{control + 1}", running.output)
     first = workers_of(running)
     os.kill(first[0], signal.SIGKILL)
-    running.wait_until_printed("is started again")
+    running.wait_until_printed("has been restarted")
     greenroom.eventually(lambda: running.output.count(": ready") == 3, lambda: running.output, within_s=60)
     assert len(workers_of(running)) == 2
     assert all(not visitor.get().waiting for visitor in visitors[:3])

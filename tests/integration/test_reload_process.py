@@ -37,7 +37,7 @@ def test_a_changed_file_counts_without_a_signal(greenroom, origin, replace: Call
     late = running.visitor()
     assert late.get().waiting
     replace(greenroom.folder / "greenroom.toml", text(origin, active=2))
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert not late.wait_until_in().waiting
     assert running.metric("greenroom_config_reloads_total") == 1
     assert running.metric('greenroom_room_total_active_users_limit{room="main"}') == 2
@@ -52,14 +52,14 @@ def test_a_link_that_is_turned_counts_like_a_changed_file(greenroom, origin) -> 
     running = greenroom.serve("--config", str(current / "greenroom.toml"))
     (greenroom.folder / "next").symlink_to("2")
     os.replace(greenroom.folder / "next", current)
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert running.room()["total_active_users"] == 2
 
 
 def test_sighup_reads_the_file_again(greenroom, origin) -> None:
     running = greenroom.config(text(origin))
     running.send(signal.SIGHUP)
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert running.alive
 
 
@@ -68,7 +68,7 @@ def test_sighup_does_not_end_a_greenroom_without_a_file(greenroom, origin) -> No
     visitor = running.visitor()
     visitor.get()
     running.send(signal.SIGHUP)
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert not visitor.get().waiting
 
 
@@ -78,7 +78,7 @@ def test_a_broken_file_changes_nothing_and_says_why(greenroom, origin) -> None:
     first.get()
     second.get()
     (greenroom.folder / "greenroom.toml").write_text(text(origin, active=0, more="colour = 1"))
-    running.wait_until_printed("configuration refused")
+    running.wait_until_printed("config_refused")
     assert "line 7: rooms[0].total_active_users: must be at least 1, not 0" in running.output
     assert running.metric("greenroom_config_valid") == 0
     assert running.metric("greenroom_config_reload_failures_total") == 1
@@ -92,7 +92,7 @@ def test_a_broken_file_changes_nothing_and_says_why(greenroom, origin) -> None:
     assert not first.get().waiting
     assert second.get().waiting
     (greenroom.folder / "greenroom.toml").write_text(text(origin, active=2))
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert running.metric("greenroom_config_valid") == 1
     assert running.status()["config"]["problems"] == []
 
@@ -103,7 +103,7 @@ def test_a_file_that_is_gone_is_a_broken_file(greenroom, origin) -> None:
     running.wait_until_printed("No such file or directory")
     assert not running.visitor().get().waiting
     (greenroom.folder / "greenroom.toml").write_text(text(origin, active=3))
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
 
 
 def test_a_connection_lives_through_a_reload_and_meets_the_new_rooms(greenroom, origin) -> None:
@@ -120,7 +120,7 @@ def test_a_connection_lives_through_a_reload_and_meets_the_new_rooms(greenroom, 
     assert asked() == "yes"
     socket = connection.sock
     (greenroom.folder / "greenroom.toml").write_text(text(origin, more="queue_all = true"))
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert asked() is None
     assert connection.sock is socket
 
@@ -131,7 +131,7 @@ def test_an_answer_under_way_is_not_cut_by_a_reload(greenroom, origin) -> None:
     connection.request("GET", "/slow?1.5", headers={"Host": "a"})
     answer = connection.getresponse()
     running.send(signal.SIGHUP)
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert b"/slow" in answer.read()
 
 
@@ -144,7 +144,7 @@ def test_a_page_in_a_file_of_its_own_is_watched_too(greenroom, origin) -> None:
     running.wait_until_printed("page.html line 1")
     assert running.visitor().get().text == "<p>first unavailable</p>"
     page.write_text("<p>third</p>")
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert running.visitor().get().text == "<p>third</p>"
 
 
@@ -154,7 +154,7 @@ def test_what_cannot_change_while_running_is_said(greenroom, origin, free_port: 
     (greenroom.folder / "greenroom.toml").write_text(text(origin, top=f'{fixed}"{listen}"'))
     running = greenroom.run("serve", "--config", str(greenroom.folder / "greenroom.toml")).wait_until_ready()
     (greenroom.folder / "greenroom.toml").write_text(text(origin, active=9, top=f'{fixed}"{other}"'))
-    running.wait_until_printed("this change needs a restart")
+    running.wait_until_printed("config_restart_required")
     assert running.room()["total_active_users"] == 9
     assert running.metric("greenroom_config_pending_changes") == 1
     (pending,) = running.status()["config"]["needs_restart"]
@@ -171,7 +171,7 @@ def test_a_room_that_comes_back_remembers(greenroom, origin) -> None:
     inside.get("/sale")
     waiting.take_place("/sale")
     (greenroom.folder / "greenroom.toml").write_text(text(origin, active=1))
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert [room["name"] for room in running.status()["rooms"]] == ["main"]
     (greenroom.folder / "greenroom.toml").write_text(both)
     running.wait_until_printed("room sale: 1 sessions, 1 in line")
@@ -186,8 +186,8 @@ def test_origins_and_limits_change_too(greenroom, origin, free_port: Callable[[]
     visitor = running.visitor()
     assert visitor.get("/" + "x" * 3000).status == 200
     (greenroom.folder / "greenroom.toml").write_text(text(origin, active=5) + "[limits]\nurl_bytes = 1000\n")
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert visitor.get("/" + "x" * 3000).status == 414
     (greenroom.folder / "greenroom.toml").write_text(text(origin, active=5).replace(origin.url, f"http://127.0.0.1:{free_port()}"))
-    running.wait_until_printed("configuration taken over", times=2)
+    running.wait_until_printed("config_loaded", times=2)
     assert visitor.get().status == 502

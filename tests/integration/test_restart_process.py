@@ -144,8 +144,8 @@ def test_a_full_disk_stops_admissions_and_nothing_else_and_heals(greenroom, orig
     assert running.room()["storage_failed"] is True
     assert running.metric('greenroom_room_storage_failed{room="main"}') == 1
     assert running.ask("/readyz").status == 200
-    running.wait_until_printed("nobody is let in")
+    running.wait_until_printed("admissions_stopped")
     (disk / "filler").unlink()
     assert not late.wait_until_in().waiting
     assert running.metric('greenroom_room_storage_failed{room="main"}') == 0
-    running.wait_until_printed("visitors are let in again")
+    running.wait_until_printed("admissions_resumed")

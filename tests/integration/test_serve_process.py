@@ -131,7 +131,7 @@ def test_an_address_in_use(greenroom, origin, option: str) -> None:
         limits = ("--total-active-users", "1", "--new-users-per-minute", "1")
         running = greenroom.serve("--origin", origin.url, *limits, option, address, ready=False)
         refused(running, 2, f"cannot listen on {address}")
-        assert "something else is listening there already" in running.output
+        assert "another program is already listening there" in running.output
 
 
 def test_an_address_that_is_not_ours(greenroom, origin) -> None:
@@ -192,7 +192,7 @@ def test_sigterm_lets_an_answer_under_way_end_and_says_so(greenroom, origin) -> 
     thread, got = slow_request(running, 2)
     origin.wait_for_request()
     running.send(signal.SIGTERM)
-    running.wait_until_printed("draining: 1 request under way")
+    running.wait_until_printed("draining: 1 request in progress")
     assert running.ask("/readyz").status == 503
     assert running.ask("/healthz").status == 200
     assert running.metric("greenroom_ready") == 0
@@ -249,7 +249,7 @@ def test_logs_are_json_when_wanted_and_hold_no_secret(greenroom, origin) -> None
     ticket = visitor.cookies["__cfwaitingroom"]
     running.visitor().get("/held")
     running.send(signal.SIGHUP)
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     running.stop()
     lines = [json.loads(line) for line in running.output.splitlines() if line.startswith("{")]
     requests = [line for line in lines if line["event"] == "request"]
@@ -312,5 +312,5 @@ def test_it_serves_over_tls_and_takes_up_a_renewed_certificate(greenroom, origin
     assert "visitors   https://" in running.output
     assert shown_certificate(running.address) == first
     second = certificate(greenroom.folder, "second")
-    running.wait_until_printed("configuration taken over")
+    running.wait_until_printed("config_loaded")
     assert shown_certificate(running.address) == second

@@ -190,4 +190,4 @@ def test_the_command_says_what_fits_and_what_place_a_receipt_drew(tmp_path: Path
     assert run(app, ["verify-draw", str(saved)]).exit_code == 2
     draw["receipts"].reverse()
     file.write_text(json.dumps(draw))
-    assert "the order is not the one that the seed gives" in run(app, ["verify-draw", str(file)]).stderr
+    assert "the order does not follow from the seed" in run(app, ["verify-draw", str(file)]).stderr

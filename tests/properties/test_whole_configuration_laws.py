@@ -210,7 +210,7 @@ def test_what_is_no_configuration_is_refused(document: object) -> None:
 
 def test_an_import_never_changes_what_is_there() -> None:
     known, _ = planned(Configuration(), {"zones": [{"name": "z.example"}]})
-    with pytest.raises(Refused, match="there is a configuration already"):
+    with pytest.raises(Refused, match="the store already has a configuration"):
         planned(known, {"zones": []}, only_into_empty=True)
     assert planned(known, exported(known), only_into_empty=True)[1] == []
 

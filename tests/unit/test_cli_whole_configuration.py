@@ -81,14 +81,14 @@ def test_an_export_is_read_back_from_toml_json_and_standard_input(data: str, fil
     file.write_text(DOCUMENT.replace("600", "500"))
     refused = run("import", str(file), "--data", data)
     assert refused.exit_code == 1
-    assert "there is a configuration already; `greenroom apply` makes it what the file says" in refused.output
+    assert "the store already has a configuration; use `greenroom apply` to change it" in refused.output
 
 
 def test_everything_wrong_is_said_with_its_place_and_nothing_is_changed(data: str, file: Path) -> None:
     file.write_text(DOCUMENT.replace("shop.example.com", "elsewhere.org").replace("2000", "0"))
     result = run("apply", str(file), "--data", data)
     assert result.exit_code == 1
-    assert "zones/0/waiting_rooms/0: host: elsewhere.org is not example.com nor below it" in result.output
+    assert "zones/0/waiting_rooms/0: host: must be example.com or a host below it, not elsewhere.org" in result.output
     assert "zones/0/waiting_rooms/0: total_active_users: must be at least 1" in result.output
     assert SqlStore(default_url(Path(data))).revision() == 0
 

@@ -95,7 +95,7 @@ prequeue_start_time = 2026-05-01T09:58:00Z
 total_active_users = 200
 """
     )
-    assert "must be a time with its zone" in found["rooms[0].events[0].event_start_time"]
+    assert "must be a time with a time zone" in found["rooms[0].events[0].event_start_time"]
     assert "is required" in found["rooms[0].events[0].event_end_time"]
     assert "did you mean shuffle_at_event_start?" in found["rooms[0].events[0].shuffle_at_event_stat"]
     assert "rooms[0].events[0].custom_page_html" in found

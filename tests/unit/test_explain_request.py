@@ -52,8 +52,8 @@ def test_the_most_specific_route_wins_and_the_others_say_why_not() -> None:
     assert set(seen) == {("sale", "/sale"), ("sale", "/deals"), ("site", "/"), ("deep", "/sale/shoes/red"), ("all", "/")}
     assert told.routes[0].chosen
     assert sum(route.chosen for route in told.routes) == 1
-    assert seen["site", "/"] == "covers it too, but its path is shorter"
-    assert seen["all", "/"] == "covers it too, but * is less specific than the host that was chosen"
+    assert seen["site", "/"] == "also matches, but its path is shorter"
+    assert seen["all", "/"] == "also matches, but * is less specific than the chosen host"
     assert seen["deep", "/sale/shoes/red"] == "the path does not begin with /sale/shoes/red, segment by segment"
     assert told.cookie == "__cfwaitingroom_s; Domain=shop.example; Path=/"
 
@@ -122,10 +122,10 @@ def test_settings_say_where_they_come_from() -> None:
 @pytest.mark.parametrize(
     ("more", "headers", "answer"),
     [
-        ({}, BROWSER, "status 200, the built-in page in en-US, which tries again by itself, with a cookie"),
-        ({"queueing_status_code": 429, "custom_page_html": "wait"}, BROWSER, "status 429, the custom page (4 characters), which tries again by itself, with a cookie"),
-        ({"json_response_enabled": True}, (("Accept", "application/json"),), "status 200, JSON, which tries again by itself, with a cookie"),
-        ({"follow_accept_language": True}, BROWSER, "status 200, the built-in page in en-US or the browser's language, which tries again by itself, with a cookie"),
+        ({}, BROWSER, "status 200, the built-in page in en-US, which refreshes by itself, with a cookie"),
+        ({"queueing_status_code": 429, "custom_page_html": "wait"}, BROWSER, "status 429, the custom page (4 characters), which refreshes by itself, with a cookie"),
+        ({"json_response_enabled": True}, (("Accept", "application/json"),), "status 200, JSON, which refreshes by itself, with a cookie"),
+        ({"follow_accept_language": True}, BROWSER, "status 200, the built-in page in en-US or the browser's language, which refreshes by itself, with a cookie"),
         ({}, (("Sec-Fetch-Dest", "image"),), "status 200, plain text, no cookie"),
     ],
 )  # fmt: skip
@@ -139,8 +139,8 @@ def test_a_reject_page_does_not_refresh() -> None:
 
 def test_a_ticket_is_noted_but_not_judged() -> None:
     cookie = (("Cookie", "a=b; __cfwaitingroom=xyz"),)
-    assert "brings a ticket" in asked("https://shop.example/", RoomDefinition(room()), headers=cookie).notes[0]
-    assert "first time" in asked("https://shop.example/", RoomDefinition(room())).notes[0]
+    assert "has a ticket" in asked("https://shop.example/", RoomDefinition(room()), headers=cookie).notes[0]
+    assert "new visitor" in asked("https://shop.example/", RoomDefinition(room())).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,10 @@ def test_the_command_explains_a_file(file: Path) -> None:
     options = ["explain", "https://a.example.com/x", "--config", str(file), "--client", "10.1.1.1", "-H", "X-Forwarded-For: 198.51.100.9"]
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("GET https://a.example.com/x   from 198.51.100.9\n\n  goes on: A bypass rule holds (ip.src in $office)")
-    assert "routes    + *.example.com/   room shop: the most specific route" in done.stdout
+    assert done.stdout.startswith(
+        "GET https://a.example.com/x   from 198.51.100.9\n\n  goes to the origin: A bypass rule holds (ip.src in $office)"
+    )
+    assert "routes    + *.example.com/   room shop: the most specific matching route" in done.stdout
     assert (
         'rules     + holds: ip.src in $office\n            does not hold: cf.verified_bot_category == "Search Engine Crawler"'
         in done.stdout
@@ -215,7 +217,7 @@ def test_the_command_says_what_is_wrong(file: Path, monkeypatch: pytest.MonkeyPa
     file.write_text("nonsense = 1")
     done = CliRunner().invoke(app, ["explain", "https://a.example.com/", "--config", str(file)])
     assert done.exit_code == 1
-    assert "nonsense: is not a key" in done.stderr
+    assert "nonsense: unknown key" in done.stderr
 
 
 def test_a_broken_list_is_an_error_of_the_configuration() -> None:

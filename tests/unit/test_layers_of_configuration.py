@@ -74,7 +74,7 @@ def test_a_zone_adds_its_own_to_its_rooms(file: Config) -> None:
     ("put", "said"),
     [
         (Put(room("r1", host="file.example.com"), "z1"), "room r1: file.example.com/ is already covered by room infile"),
-        (Put(RuleList(id="l1", name="staff", kind="asn")), "list staff: is in the configuration file already"),
+        (Put(RuleList(id="l1", name="staff", kind="asn")), "list staff: is already in the configuration file"),
         (Put(replace(ZONE.record, origin="ftp://x")), "zone example.com: origin: must be http://host"),
         (Put(replace(ZONE.record, origin="http://127.0.0.1:8080")), "zone example.com: origin: must not be greenroom's own address"),
         (Put(replace(full_room("r1"), additional_routes=()), "z1"), ""),

@@ -311,7 +311,7 @@ WRONG = [
     ('http.request.body.raw contains "x"', "http.request.body.raw is not available: the body of a request is not read before admission"),
     ("cf.bot_management.score > 30", "cf.bot_management.score is not available: bypass rules may not read bot scores"),
     ('cf.worker.upstream_zone == ""', "cf.worker.upstream_zone is not available: has no counterpart outside Cloudflare"),
-    ('uuidv4(cf.random_seed) == ""', "uuidv4 makes random values, which a condition must not depend on"),
+    ('uuidv4(cf.random_seed) == ""', "uuidv4 returns random values, which a condition must not depend on"),
 ]
 
 

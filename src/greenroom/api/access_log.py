@@ -48,10 +48,16 @@ class Front:
         try:
             await self._app(scope, receive, marked)
         except Exception as error:
-            log.error("the API failed", ray=ray, reason=str(error), exc_info=not isinstance(error, (StorageFailed, InvalidConfig)))
+            log.error("api_request_failed", ray=ray, reason=str(error), exc_info=not isinstance(error, (StorageFailed, InvalidConfig)))
             if not status:
                 await refused(broken(error))(scope, receive, marked)
         took_ms = round((time.monotonic() - begun) * 1000, 1)
         (log.debug if scope["method"] in READING else log.info)(
-            "api", ray=ray, method=scope["method"], path=scope["path"], status=status, took_ms=took_ms, caller=scope.get(CALLER, "nobody")
+            "api_request",
+            ray=ray,
+            method=scope["method"],
+            path=scope["path"],
+            status=status,
+            took_ms=took_ms,
+            caller=scope.get(CALLER, "anonymous"),
         )

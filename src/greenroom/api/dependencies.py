@@ -139,8 +139,8 @@ class PageQuery:
 
     def __init__(
         self,
-        page: Annotated[int, Query(ge=1, le=PAGE_MAX, description="Number of the page, from 1.")] = 1,
-        per_page: Annotated[int, Query(ge=5, le=PER_PAGE_MAX, multiple_of=5, description="Entries on a page.")] = PER_PAGE,
+        page: Annotated[int, Query(ge=1, le=PAGE_MAX, description="Page number, starting at 1.")] = 1,
+        per_page: Annotated[int, Query(ge=5, le=PER_PAGE_MAX, multiple_of=5, description="Entries per page.")] = PER_PAGE,
     ) -> None:
         self.page = page
         self.per_page = per_page

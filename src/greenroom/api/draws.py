@@ -47,7 +47,7 @@ def draw_routes(observed: Observed, draws: PublishedDraws) -> list[BaseRoute]:
 
 
 def _file(content: bytes | None) -> Response:
-    return Response(content, media_type="application/json") if content is not None else PlainTextResponse("no such draw was held\n", 404)
+    return Response(content, media_type="application/json") if content is not None else PlainTextResponse("unknown draw\n", 404)
 
 
 def _answer(make: Callable[[], Response]) -> Response:

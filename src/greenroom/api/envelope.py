@@ -32,8 +32,8 @@ def _error(fault: ApiFault) -> dict[str, Any]:
 def broken(error: Exception) -> Refused:
     """For what should not have happened; the answer tells nothing of the inside."""
     if isinstance(error, (StorageFailed, InvalidConfig)):
-        return Refused(ApiFault(Code.UNAVAILABLE, "the configuration store cannot be used at the moment; nothing was changed"))
-    return Refused(ApiFault(Code.UNEXPECTED, "something went wrong inside greenroom; the log says what, under the CF-Ray of this answer"))
+        return Refused(ApiFault(Code.UNAVAILABLE, "the configuration store is not available at the moment; nothing was changed"))
+    return Refused(ApiFault(Code.UNEXPECTED, "internal error; the log has it under the CF-Ray of this response"))
 
 
 def no_route(status: int, method: str, path: str) -> Refused:

@@ -95,14 +95,14 @@ _ERROR = {
 _ALWAYS = (Code.INVALID, Code.NO_CREDENTIALS, Code.DENIED, Code.NO_OBJECT, Code.SLOW_DOWN, Code.UNEXPECTED, Code.UNAVAILABLE)
 _ON_CHANGE = (Code.TOO_LARGE, Code.CHANGED_MEANWHILE)
 SECURITY = {
-    "token": {"type": "http", "scheme": "bearer", "description": "A token made by `greenroom token create`."},
+    "token": {"type": "http", "scheme": "bearer", "description": "A token created by `greenroom token create`."},
     "email": {
         "type": "apiKey",
         "in": "header",
         "name": "X-Auth-Email",
-        "description": "Older way: the address that the token was made for.",
+        "description": "Legacy: the e-mail address that the token was created for.",
     },
-    "key": {"type": "apiKey", "in": "header", "name": "X-Auth-Key", "description": "Older way: the token."},
+    "key": {"type": "apiKey", "in": "header", "name": "X-Auth-Key", "description": "Legacy: the token."},
 }
 
 
@@ -173,8 +173,8 @@ def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
         "openapi": "3.1.0",
         "info": {
             "title": "greenroom",
-            "summary": "The management API of greenroom, in the shape that Cloudflare published for Waiting Room.",
-            "description": "No text may contain U+0000. What stands in objects called `greenroom` is not Cloudflare's.",
+            "summary": "The management API of greenroom, compatible with the API that Cloudflare published for Waiting Room.",
+            "description": "No string may contain U+0000. Objects named `greenroom` hold fields that Cloudflare's API does not have.",
             "version": version("greenroom"),
         },
         "servers": [{"url": prefix}],

@@ -75,7 +75,7 @@ def make_preview(config_service: WithConfig, document: Document, request: Reques
 def _custom_html(document: object) -> str:
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
-    faults = [ApiFault(Code.UNKNOWN_FIELD, f"{name}: is not a field here", f"/{name}") for name in document if name != "custom_html"]
+    faults = [ApiFault(Code.UNKNOWN_FIELD, f"{name}: unknown field", f"/{name}") for name in document if name != "custom_html"]
     html = document.get("custom_html")
     if not isinstance(html, str):
         code = Code.INVALID if "custom_html" in document else Code.REQUIRED

@@ -80,7 +80,7 @@ class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
 
 def state_of(query: Mapping[str, str]) -> PreviewState | list[str]:
     """The state in these parameters, or everything that is wrong with them."""
-    wrong = [f"{name}: is not a parameter; known here: {', '.join(PARAMETERS)}" for name in query if name not in PARAMETERS]
+    wrong = [f"{name}: unknown parameter; known parameters: {', '.join(PARAMETERS)}" for name in query if name not in PARAMETERS]
     found: dict[str, Any] = {}
     for name, (field, read, wanted) in PARAMETERS.items():
         if name in query:
@@ -126,7 +126,7 @@ def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:
         preview_id = request.path_params["preview_id"]
         template = "" if preview_id == BUILT_IN else previews.get(preview_id)
         if template is None:
-            return PlainTextResponse("There is no such preview, or its hour is over.\n", 404)
+            return PlainTextResponse("There is no such preview, or it has expired (after one hour).\n", 404)
         state = state_of(request.query_params)
         if isinstance(state, list):
             return PlainTextResponse("".join(f"{reason}\n" for reason in state), 400)

@@ -40,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-keys = typer.Typer(name="keys", help="The keys that seal visitors' tickets.", no_args_is_help=True)
+keys = typer.Typer(name="keys", help="Manage the keys that seal visitors' tickets.", no_args_is_help=True)
 app.add_typer(keys)
 app.add_typer(tokens)
 export_import.register(app)
@@ -49,7 +49,7 @@ app.command()(verify_draw)
 app.command()(explain)
 
 _room, _server = specs(Room), specs(Server)
-_HERE, _WAITING, _WHERE = "What is protected", "The waiting room", "Where greenroom lives"
+_HERE, _WAITING, _WHERE = "Protected application", "The waiting room", "Addresses and storage"
 
 ConfigOption = Annotated[
     Path | None,
@@ -62,7 +62,7 @@ ConfigOption = Annotated[
     ),
 ]
 OriginOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="Where your application listens, such as http://127.0.0.1:3000.", rich_help_panel=_HERE)
+    str | None, typer.Option(metavar="URL", help="URL of your application, such as http://127.0.0.1:3000.", rich_help_panel=_HERE)
 ]
 HostOption = Annotated[str | None, typer.Option(metavar="NAME", help="Host name to cover (default: every host).", rich_help_panel=_HERE)]
 PathOption = Annotated[str | None, typer.Option(metavar="PATH", help="Path prefix to cover (default: /).", rich_help_panel=_HERE)]
@@ -82,17 +82,19 @@ MethodOption = Annotated[
     str | None, typer.Option(metavar="METHOD", help="fifo, random, passthrough or reject (default: fifo).", rich_help_panel=_WAITING)
 ]
 ListenOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS:PORT", help="Where visitors come in (default: 127.0.0.1:8080).", rich_help_panel=_WHERE)
+    str | None, typer.Option(metavar="ADDRESS:PORT", help="Public listen address (default: 127.0.0.1:8080).", rich_help_panel=_WHERE)
 ]
 ControlOption = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS:PORT", help="Where /status, /metrics and /readyz are (default: 127.0.0.1:8081).", rich_help_panel=_WHERE),
+    typer.Option(
+        metavar="ADDRESS:PORT", help="Listen address for /status, /metrics and /readyz (default: 127.0.0.1:8081).", rich_help_panel=_WHERE
+    ),
 ]
 DataOption = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Where keys and journals are kept (default: $XDG_STATE_HOME/greenroom or ~/.local/state/greenroom).",
+        help="Directory for keys and journals (default: $XDG_STATE_HOME/greenroom or ~/.local/state/greenroom).",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -102,7 +104,7 @@ StoreOption = Annotated[
         metavar="URL",
         envvar="GREENROOM_STORE",
         show_envvar=True,
-        help="Where the configuration made through the API is: sqlite:///FILE or postgresql://... (default: in the data directory).",
+        help="Database of the configuration made through the API: sqlite:///FILE or postgresql://... (default: in the data directory).",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -112,11 +114,11 @@ RedisOption = Annotated[
         metavar="URL",
         envvar="GREENROOM_REDIS",
         show_envvar=True,
-        help="Keep the ledgers in this Redis, where other processes share them.",
+        help="Keep the ledgers in this Redis and share them with other processes.",
         rich_help_panel=_WHERE,
     ),
 ]
-WorkerOption = Annotated[int, typer.Option("--worker", hidden=True, help="This process is one of several workers.")]
+WorkerOption = Annotated[int, typer.Option("--worker", hidden=True, help="Number of this worker process.")]
 
 
 def _version(wanted: bool) -> None:
@@ -153,7 +155,7 @@ def serve(
             metavar="N",
             min=1,
             max=64,
-            help="Processes, one for each core; they share their ledgers in Redis (a private one unless --redis names one).",
+            help="Number of worker processes, usually one per core; they share their ledgers in Redis (a private one without --redis).",
             rich_help_panel=_WHERE,
         ),
     ] = 1,
@@ -161,9 +163,9 @@ def serve(
 ) -> None:
     """Put a waiting room in front of a web application.
 
-    Name the application and two limits, or a configuration file; with neither, zones and rooms come from the management API alone.
-    SIGHUP or a changed file reloads the rooms without dropping a connection; SIGTERM or Ctrl-C lets the requests under way end
-    first, a second one does not wait for them.
+    Give the URL of the application and two limits, or a configuration file. With neither, zones and rooms come from the management API.
+    SIGHUP or a changed file reloads the rooms without closing connections. SIGTERM or Ctrl-C lets requests in progress finish
+    first; a second signal does not wait for them.
     """
     given_room = {
         "host": host,
@@ -180,10 +182,10 @@ def serve(
     if config is not None:
         mixed = [_option(key) for key in ["origin"] * bool(origin) + list(room)]
         if mixed:
-            _stop(f"{', '.join(mixed)} cannot be used together with --config: write it into the file")
+            _stop(f"{', '.join(mixed)} cannot be used together with --config; set it in the file")
         _run(FileSource(config.absolute(), place), workers, worker)
     elif origin is None and room:
-        _stop(f"--origin is needed with {', '.join(map(_option, room))}: where does your application listen?")
+        _stop(f"--origin is required with {', '.join(map(_option, room))}: the URL of your application")
     elif origin is None:
         _run(OptionSource(place, {key: _option(key) for key in _server}), workers, worker)
     else:
@@ -232,7 +234,7 @@ def edge(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
     redis: RedisOption = None,
     datacenter: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of this data center, if there are several.", rich_help_panel=_WHERE)
+        str | None, typer.Option(metavar="NAME", help="Name of this data center, when there are several.", rich_help_panel=_WHERE)
     ] = None,
     global_redis: Annotated[
         str | None,
@@ -240,7 +242,7 @@ def edge(
             metavar="URL",
             envvar="GREENROOM_GLOBAL_REDIS",
             show_envvar=True,
-            help="The Redis that all data centers share.",
+            help="The Redis server shared by all data centers.",
             rich_help_panel=_WHERE,
         ),
     ] = None,
@@ -249,9 +251,9 @@ def edge(
     data: DataOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Serve visitors as one of any number of processes and machines that share their ledgers in Redis.
+    """Run one of several processes or machines that share their ledgers in Redis.
 
-    Everything is as with `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
+    It works like `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
     """
     given = {"listen": listen, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
     given |= {"datacenter": datacenter, "global_redis": global_redis, "store": store_url(store, Path.cwd()) if store else None}
@@ -262,13 +264,13 @@ def edge(
         complain_of(error.problems, source.name)
         raise typer.Exit(BAD_CONFIG) from None
     if shared is None:
-        _stop("--redis is needed: where do the processes share their ledgers? With one process greenroom serve needs none")
+        _stop("--redis is required: it holds the ledgers that the processes share. A single process (greenroom serve) needs no Redis")
     _run(source)
 
 
 @app.command()
 def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)]) -> None:
-    """Say everything that is wrong with a configuration file, or what it does."""
+    """Check a configuration file: report every problem, or show what it configures."""
     try:
         config = load_config(file)
     except InvalidConfig as error:
@@ -276,14 +278,14 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The configu
         count = len(error.problems)
         complain(f"{file}: {count} problem{'s' if count > 1 else ''}")
         raise typer.Exit(BAD_CONFIG) from None
-    say(f"{file} is good. It does this:")
+    say(f"{file} is valid. It configures:")
     say()
     show_config(config)
 
 
 @keys.command("rotate")
 def rotate(data: DataOption = None) -> None:
-    """Make a new key for tickets. Tickets sealed with the old one stay good; a running greenroom takes it up by itself."""
+    """Create a new key for tickets. Tickets sealed with the old key stay valid; a running greenroom loads the new key by itself."""
     from greenroom.runtime.serve import rotate_keys
 
     try:
@@ -296,9 +298,9 @@ def rotate(data: DataOption = None) -> None:
 def demo(
     listen: ListenOption = None,
     control: ControlOption = None,
-    crowd: Annotated[int, typer.Option(metavar="N", min=0, max=500, help="Visitors of the synthetic crowd from the start.")] = 0,
+    crowd: Annotated[int, typer.Option(metavar="N", min=0, max=500, help="Size of the synthetic crowd at the start.")] = 0,
 ) -> None:
-    """Start a small shop behind a small waiting room, and a crowd that can be switched on. Ctrl-C ends everything."""
+    """Start a demo shop behind a small waiting room, with a crowd that can be switched on. Ctrl-C stops it."""
     from greenroom.runtime.demo import run_demo
 
     try:

@@ -21,30 +21,31 @@ ASK_PATH = "/client/v4/explain"
 TOKEN_VARIABLES = ("GREENROOM_TOKEN", "CLOUDFLARE_API_TOKEN")
 TIMEOUT_S = 10
 
-_WORDS = {"origin": "goes on", "waiting": "is held", "depends": "goes on, or is held", "refused": "is refused"}
+_WORDS = {"origin": "goes to the origin", "waiting": "is held", "depends": "goes to the origin, or is held", "refused": "is refused"}
 _MARKS = {"holds": "+", "does not hold": " ", "switched off": "-"}
 
 
 def explain(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The address as a visitor would write it.", show_default=False)],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL of the request, as a visitor would enter it.", show_default=False)],
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="A header of the request; may be given more than once."),
+        typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Request header; may be given more than once."),
     ] = None,
-    method: Annotated[str, typer.Option("--method", "-X", metavar="METHOD", help="The HTTP method.")] = "GET",
-    client: Annotated[str, typer.Option(metavar="ADDRESS", help="The visitor's address.")] = CLIENT,
+    method: Annotated[str, typer.Option("--method", "-X", metavar="METHOD", help="HTTP method.")] = "GET",
+    client: Annotated[str, typer.Option(metavar="ADDRESS", help="IP address of the visitor.")] = CLIENT,
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Ask this configuration, with what its store holds.")
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Explain with this configuration file and its store.")
     ] = None,
     control: Annotated[
-        str | None, typer.Option(metavar="ADDRESS:PORT", help=f"Ask the running greenroom there (default: {Server().control}).")
+        str | None,
+        typer.Option(metavar="ADDRESS:PORT", help=f"Ask the running greenroom at this control address (default: {Server().control})."),
     ] = None,
     token: Annotated[
         str | None, typer.Option(metavar="TOKEN", help=f"Token for a running greenroom (default: ${' or $'.join(TOKEN_VARIABLES)}).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which room covers a request and why, which rule holds, which settings count, and what the visitor would get."""
+    """Explain a request: which room covers it and why, which rule matches, which settings apply, and what the visitor would get."""
     asked = ExplainRequest(url, method.upper(), tuple(_header(line) for line in header or ()), client)
     if config is not None and control is not None:
         _stop("--config and --control cannot be used together")
@@ -78,7 +79,7 @@ def _from_file(config: Path, asked: ExplainRequest) -> dict[str, Any]:
 def _from_running(control: str, asked: ExplainRequest, token: str | None) -> dict[str, Any]:
     secret = token or next((found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), "")
     if not secret:
-        _stop("a running greenroom tells it to holders of a token only: --token, or greenroom token create; or ask a file with --config")
+        _stop("a running greenroom requires a token: use --token (greenroom token create makes one), or explain a file with --config")
     lines = [("header", f"{name}: {value}") for name, value in asked.headers]
     query = urlencode([("url", asked.url), ("method", asked.method), ("client", asked.client), *lines])
     connection = http.client.HTTPConnection(control, timeout=TIMEOUT_S)

@@ -16,15 +16,15 @@ from greenroom.cli.tokens import REFUSED, DataOption, StoreOption, desk_or_exit
 FILE_MAX = 256 * 1024 * 1024
 """Larger than any configuration; a mistyped path to something huge is refused instead of read."""
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="TOML or JSON; - reads standard input.", show_default=False)]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="TOML or JSON file; - reads standard input.", show_default=False)]
 
 
 def export(
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of TOML.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of TOML.")] = False,
     data: DataOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Write the zones, rooms, events, rules and lists of the store to standard output, without any secret."""
+    """Write the zones, rooms, events, rules and lists of the store to standard output, without secrets."""
     from greenroom.control.export_import import exported
     from greenroom.control.toml_text import toml_text
 
@@ -34,27 +34,27 @@ def export(
 
 
 def import_(file: FileArgument, data: DataOption = None, store: StoreOption = None) -> None:
-    """Put an exported configuration into a store that has none. What is there already is never changed: see `greenroom apply`."""
+    """Import an exported configuration into an empty store. An existing configuration is never changed: use `greenroom apply`."""
     _make_true(_read(file), data, store, only_into_empty=True)
 
 
 def apply(
     file: FileArgument,
-    check: Annotated[bool, typer.Option("--check", help="Only say what would be done; nothing is changed.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Show what would change, and change nothing.")] = False,
     data: DataOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Make the store what the file says: things are made, changed and removed; a second time there is nothing left to do."""
+    """Apply a configuration file to the store: create, change and delete entries until the store matches the file."""
     _make_true(_read(file), data, store, only_check=check)
 
 
 def audit(
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1_000, help="How many changes, the newest ones.")] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with everything before and after.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1_000, help="Number of changes to show, newest first.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with the values before and after.")] = False,
     data: DataOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Show who changed what, the latest change first."""
+    """Show who changed what, newest change first."""
     with desk_or_exit(data, store) as config_service:
         for entry in config_service.store.audit(limit):
             if as_json:

@@ -74,9 +74,9 @@ def show_config(config: Config) -> None:
 def room_lines(room: Room) -> list[str]:
     """One room: what it covers, what it allows, and every setting that is not the default."""
     if room.suspended:
-        allows = "suspended: everybody goes on"
+        allows = "suspended: all visitors go to the origin"
     elif room.queueing_method == "passthrough":
-        allows = "everybody goes on, counted"
+        allows = "all visitors go to the origin and are counted"
     else:
         allows = f"{room.total_active_users} active users, {room.new_users_per_minute} new ones per minute, {room.queueing_method}"
     lines = [f"room {room.name}: {allows}"]
@@ -91,7 +91,7 @@ def room_lines(room: Room) -> list[str]:
 
 def rule_lines(rules: Iterable[Rule]) -> list[str]:
     """The bypass rules of one room, an expression of several lines on one."""
-    return [f"  {'lets by' if rule.enabled else 'switched off'}: {' '.join(rule.expression.split())}" for rule in rules]
+    return [f"  {'bypass' if rule.enabled else 'switched off'}: {' '.join(rule.expression.split())}" for rule in rules]
 
 
 def event_lines(events: Iterable[Event]) -> list[str]:

@@ -42,29 +42,27 @@ def _option(panel: str, metavar: str | None, text: str, *names: str, **bounds: A
 
 
 _room = specs(Room)
-Trace = Annotated[str | None, _option(_WHAT, "NAME", f"A ready-made scenario: {', '.join(TRACES)}.")]
-Seed = Annotated[int, _option(_WHAT, "K", "The same seed gives the same run.")]
+Trace = Annotated[str | None, _option(_WHAT, "NAME", f"Predefined scenario: {', '.join(TRACES)}.")]
+Seed = Annotated[int, _option(_WHAT, "K", "Random seed; the same seed repeats the same run.")]
 Campaign = Annotated[
-    int | None, _option(_WHAT, "N", "N random rooms with random faults, from --seed on; prints the seed of any failure.", min=1)
+    int | None, _option(_WHAT, "N", "Run N random rooms with random faults, starting at --seed; print the seed of each failure.", min=1)
 ]
-CompareOption = Annotated[bool, _option(_WHAT, None, "Show the three published ways of dividing slots beside ours.", "--compare")]
-Centers = Annotated[int, _option(_WHAT, "D", "Data centers that share the line; a trace has its own.", min=1, max=CENTERS_MAX)]
+CompareOption = Annotated[bool, _option(_WHAT, None, "Compare with the three published methods of dividing slots.", "--compare")]
+Centers = Annotated[int, _option(_WHAT, "D", "Number of data centers that share the line; a trace sets its own.", min=1, max=CENTERS_MAX)]
 Active = Annotated[int | None, _option(_ROOM, "N", f"How {_room['total_active_users'].help.removeprefix('how ')}.")]
 PerMinute = Annotated[int | None, _option(_ROOM, "N", f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.")]
 Session = Annotated[int | None, _option(_ROOM, "MINUTES", f"How {_room['session_duration'].help.removeprefix('how ')}.")]
 Method = Annotated[str | None, _option(_ROOM, "METHOD", f"{', '.join(METHODS)} (default: fifo).")]
-Visitors = Annotated[int, _option(_CROWD, "N", "How many come.", min=1, max=VISITORS_MAX)]
-Minutes = Annotated[float, _option(_CROWD, "M", "Within how many minutes.", min=0.1, max=LASTS_MAX_S / 60)]
-Curve = Annotated[str, _option(_CROWD, "CURVE", f"How they spread over this time: {', '.join(CURVES)}.")]
-Arrivals = Annotated[
-    Path | None, _option(_CROWD, "FILE", "Instead of these: a table of lines `second,visitors` or `second,visitors,data center`.")
-]
-Visit = Annotated[float, _option(_CROWD, "SECONDS", "How long a visitor looks around, on average.", min=1, max=86_400)]
+Visitors = Annotated[int, _option(_CROWD, "N", "Number of visitors.", min=1, max=VISITORS_MAX)]
+Minutes = Annotated[float, _option(_CROWD, "M", "Minutes within which they arrive.", min=0.1, max=LASTS_MAX_S / 60)]
+Curve = Annotated[str, _option(_CROWD, "CURVE", f"Distribution of arrivals over this time: {', '.join(CURVES)}.")]
+Arrivals = Annotated[Path | None, _option(_CROWD, "FILE", "Instead: a CSV file of `second,visitors` or `second,visitors,data center`.")]
+Visit = Annotated[float, _option(_CROWD, "SECONDS", "Average length of a visit.", min=1, max=86_400)]
 PatienceOption = Annotated[
-    float, _option(_CROWD, "MINUTES", "After how long a waiting visitor gives up, on average (0: never).", min=0, max=10_000)
+    float, _option(_CROWD, "MINUTES", "Average time after which a waiting visitor gives up (0: never).", min=0, max=10_000)
 ]
-JsonOption = Annotated[bool, _option(_ANSWER, None, "One JSON object instead of a table.", "--json")]
-Plot = Annotated[Path | None, _option(_ANSWER, "FILE", "Write pictures of the run into this SVG file.")]
+JsonOption = Annotated[bool, _option(_ANSWER, None, "Print one JSON object instead of a table.", "--json")]
+Plot = Annotated[Path | None, _option(_ANSWER, "FILE", "Write charts of the run to this SVG file.")]
 
 
 def simulate(
@@ -86,9 +84,9 @@ def simulate(
     as_json: JsonOption = False,
     plot: Plot = None,
 ) -> None:
-    """Say what a sale would look like: waits, longest line, unused capacity, order, honesty of the estimates.
+    """Simulate a sale: waits, longest line, unused capacity, order and accuracy of the estimates.
 
-    Runs the very same admission code as the gateway, in virtual time. Describe your room and crowd, or take a ready-made --trace.
+    It runs the admission code of the gateway in virtual time. Describe your room and crowd, or use a predefined --trace.
     """
     if campaign is not None:
         run_campaign(seed, campaign, as_json)
@@ -138,7 +136,7 @@ def run_campaign(first: int, count: int, as_json: bool) -> None:
     if as_json:
         say(json.dumps({"first": first, "count": count, "failures": failures, "unconfirmed": unconfirmed}))
     else:
-        say(f"{count} seeds from {first}: {len(failures)} broke a law. Repeat one with greenroom simulate --campaign 1 --seed SEED")
+        say(f"{count} seeds from {first}: {len(failures)} broke an invariant. Repeat one with greenroom simulate --campaign 1 --seed SEED")
     if failures:
         raise typer.Exit(FAILED)
 
@@ -192,7 +190,7 @@ def _show(seed: int, scenario: Scenario, worlds: list[World], reports: list[Simu
     say(f"{scenario.name}, seed {seed}, {scenario.centers} data center{'s' if scenario.centers > 1 else ''}")
     say(f"{room.total_active_users:,} active users, {room.new_users_per_minute:,} new ones per minute, {room.queueing_method}, "
         f"sessions of {room.session_duration} min")  # fmt: skip
-    say(f"A full room takes about {per_minute:,.0f} visitors a minute: {limit} is what holds it back.")
+    say(f"A full room takes about {per_minute:,.0f} visitors a minute, limited by {limit}.")
     say()
     wide = max(len(text) for _, text in LINES) + 2
     if len(worlds) > 1:
@@ -205,7 +203,7 @@ def _show(seed: int, scenario: Scenario, worlds: list[World], reports: list[Simu
         if one.broken_laws:
             say(f"{world.algorithm}: {'; '.join(one.broken_laws)}")
     if worlds[0].ground_truth.waiting:
-        say(f"{worlds[0].ground_truth.waiting:,} still wait at the end, after {duration(worlds[0].passed_s)}")
+        say(f"{worlds[0].ground_truth.waiting:,} were still waiting at the end, after {duration(worlds[0].passed_s)}")
 
 
 def _as_json(seed: int, scenario: Scenario, worlds: list[World], reports: list[SimulationReport]) -> dict[str, Any]:

@@ -12,34 +12,35 @@ from greenroom.cli.show import complain, say
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.token import SCOPES
 
-tokens = typer.Typer(name="token", help="Tokens for the management API.", no_args_is_help=True)
+tokens = typer.Typer(name="token", help="Manage tokens for the management API.", no_args_is_help=True)
 
 REFUSED, CANNOT_START = 1, 2
 
 DataOption = Annotated[
-    Path | None, typer.Option("--data", metavar="DIR", help="The data directory of your greenroom (default: as for `greenroom serve`).")
+    Path | None, typer.Option("--data", metavar="DIR", help="Data directory of greenroom (default: as for `greenroom serve`).")
 ]
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="URL", envvar="GREENROOM_STORE", help="The configuration store, if it is not in the data directory."),
+    typer.Option("--store", metavar="URL", envvar="GREENROOM_STORE", help="Configuration store, when it is not in the data directory."),
 ]
 
 
 @tokens.command("create")
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token: what it is for.", show_default=False)],
     scope: Annotated[
         list[str] | None, typer.Option(metavar="SCOPE", help=f"{', '.join(SCOPES)}; may be given more than once (default: read).")
     ] = None,
     zone: Annotated[
-        list[str] | None, typer.Option(metavar="ZONE", help="Id or name of a zone it is good for (default: all, and the account).")
+        list[str] | None,
+        typer.Option(metavar="ZONE", help="Id or name of a zone that the token is valid for (default: all zones and the account)."),
     ] = None,
-    email: Annotated[str, typer.Option(metavar="ADDRESS", help="Address that must come with it in X-Auth-Email.")] = "",
-    days: Annotated[int | None, typer.Option(metavar="N", min=1, max=36_500, help="How long it is good (default: for ever).")] = None,
+    email: Annotated[str, typer.Option(metavar="ADDRESS", help="E-mail address that requests must send in X-Auth-Email.")] = "",
+    days: Annotated[int | None, typer.Option(metavar="N", min=1, max=36_500, help="Days until the token expires (default: never).")] = None,
     data: DataOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Make a token and show it, once: only its hash is kept."""
+    """Create a token and print it once; only its hash is stored."""
     from greenroom.control.tokens import create as plan
 
     secret, token = _change(plan(name, scope or ["read"], zone or [], email, days), data, store)
@@ -50,7 +51,7 @@ def create(
 
 @tokens.command("list")
 def show(data: DataOption = None, store: StoreOption = None) -> None:
-    """Show the tokens there are, without their secrets."""
+    """List tokens, without their secrets."""
     from greenroom.control.tokens import every
 
     with desk_or_exit(data, store) as config_service:
@@ -67,11 +68,11 @@ def revoke(
     data: DataOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Take a token away. It is refused from the next request on."""
+    """Revoke a token. Its next request is refused."""
     from greenroom.control.tokens import revoke as plan
 
     token = _change(plan(name), data, store)
-    say(f"token {token.name} ({token.id}) is good for nothing any more")
+    say(f"token {token.name} ({token.id}) has been revoked")
 
 
 def _change(plan: Callable[..., Any], data: Path | None, store: str | None) -> Any:

@@ -27,15 +27,15 @@ class NotADraw(Exception):
 
 
 def verify_draw(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The draw as it was published.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The published draw.", show_default=False)],
     receipt: Annotated[
-        str, typer.Option(metavar="RECEIPT", help="Your receipt, or the file (.json) in which it was saved: says which place it drew.")
+        str, typer.Option(metavar="RECEIPT", help="Your receipt, or the .json file it was saved in: show the place it drew.")
     ] = "",
     commitment: Annotated[
-        str, typer.Option(metavar="HASH", help="The fingerprint that was shown before the draw; a saved receipt brings it along.")
+        str, typer.Option(metavar="HASH", help="The commitment (fingerprint) shown before the draw; a saved receipt contains it.")
     ] = "",
 ) -> None:
-    """Check a published draw: that the seed is the one promised, the list the one closed, and the order the one they give."""
+    """Verify a published draw: its seed matches the commitment, its list is the closed list, and its order follows from both."""
     try:
         draw = read_draw(file)
         mine, noted, saved_for = read_receipt(receipt) if receipt else ("", "", "")
@@ -52,12 +52,12 @@ def verify_draw(
         complain(f"WRONG: {problem}")
     if found:
         raise typer.Exit(WRONG)
-    say(f"good: {len(draw['receipts'])} receipts stand in the order that the seed gives, and the seed is the one promised")
+    say(f"valid: {len(draw['receipts'])} receipts are in the order given by the seed, and the seed matches the commitment")
     say(f"commitment {draw['commitment']}")
     if mine:
         say(f"your receipt drew place {drawn} of {len(draw['receipts'])}")
     elif not (commitment or noted):
-        say("compare the commitment with the one you were shown before the draw, or name it with --commitment")
+        say("compare the commitment with the one you were shown before the draw, or pass it with --commitment")
 
 
 def read_draw(path: Path) -> dict[str, Any]:
@@ -66,11 +66,9 @@ def read_draw(path: Path) -> dict[str, Any]:
     receipts = draw.get("receipts")
     odd = [name for name in TEXTS if not isinstance(draw.get(name), str)] + [name for name in TIMES if type(draw.get(name)) is not int]
     if draw.get("format") != "greenroom-draw-1" or odd:
-        raise NotADraw(
-            f"{path} is not a draw that greenroom published" + (f": {', '.join(odd)} missing or of the wrong kind" if odd else "")
-        )
+        raise NotADraw(f"{path} is not a draw published by greenroom" + (f": {', '.join(odd)} missing or of the wrong type" if odd else ""))
     if not isinstance(receipts, list) or not all(isinstance(one, str) for one in receipts):
-        raise NotADraw(f"{path}: receipts must be a list of texts")
+        raise NotADraw(f"{path}: receipts must be a list of strings")
     return draw
 
 
@@ -81,7 +79,7 @@ def read_receipt(given: str) -> tuple[str, str, str]:
     saved = _read(Path(given))
     found = [saved.get(name) for name in ("receipt", "commitment", "draw")]
     if saved.get("format") != "greenroom-receipt-1" or not all(isinstance(one, str) for one in found):
-        raise NotADraw(f"{given} is not a receipt that greenroom gave")
+        raise NotADraw(f"{given} is not a receipt issued by greenroom")
     return str(found[0]), str(found[1]), str(found[2])
 
 
@@ -89,23 +87,23 @@ def problems(draw: dict[str, Any], commitment: str = "") -> Iterator[str]:
     """Everything that is not as it must be. `commitment` is what the visitor wrote down before the draw; empty: nothing."""
     names = [str(draw[name]) for name in ("room_id", "event_id", *TIMES)]
     if _hash("draw", *names)[:32] != draw["draw"]:
-        yield "the draw id does not belong to this room, event and times"
+        yield "the draw id does not match this room, event and times"
     if _hash("seed", draw["draw"], draw["seed"]) != draw["commitment"]:
-        yield "the seed does not fit the commitment: another seed was promised"
+        yield "the seed does not match the commitment"
     if commitment and commitment.strip().lower() != draw["commitment"]:
-        yield "the commitment in the file is not the one you were shown before the draw"
+        yield "the commitment in the file differs from the one shown before the draw"
     receipts = draw["receipts"]
     if len(set(receipts)) != len(receipts):
-        yield "a receipt stands in the list twice"
+        yield "a receipt is listed twice"
     if _hash("list", draw["draw"], "\n".join(sorted(receipts))) != draw["list_hash"]:
-        yield "the receipts are not those whose list was closed: the hash of the list does not fit"
+        yield "the receipts differ from the closed list: the hash of the list does not match"
     try:
         seed = bytes.fromhex(draw["seed"])
     except ValueError:
         yield "the seed is not hexadecimal"
         return
     if receipts != sorted(receipts, key=lambda one: _hmac(seed, f"{draw['list_hash']}:{one}".encode())):
-        yield "the order is not the one that the seed gives"
+        yield "the order does not follow from the seed"
 
 
 def place(draw: dict[str, Any], receipt: str) -> int:

@@ -58,9 +58,9 @@ def origin_problems(pointer: str, url: str) -> list[Problem]:
     if not _is_ip(parts.hostname) and not re.fullmatch(HOST, parts.hostname):
         return [Problem(pointer, wanted)]
     if parts.username is not None or parts.password is not None:
-        return [Problem(pointer, "must not contain a user name or password: send credentials from your application's own configuration")]
+        return [Problem(pointer, "must not contain a user name or password: configure credentials in your application")]
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        return [Problem(pointer, f"must end after the port: requests keep their own path, so nothing can be put before it ({url[:60]!r})")]
+        return [Problem(pointer, f"must end after the port, because requests keep their own path ({url[:60]!r})")]
     return []
 
 
@@ -70,7 +70,7 @@ def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> l
     port = parts.port or _DEFAULT_PORTS[parts.scheme]
     for key, address in listeners.items():
         if port == address.port and _reaches(parts.hostname or "", address.host):
-            return [Problem(pointer, f"must not be greenroom's own address: {key} is {address}, so requests would go round in circles")]
+            return [Problem(pointer, f"must not be greenroom's own address: {key} is {address}, so requests would loop")]
     return []
 
 
@@ -106,7 +106,7 @@ def exposure_notes(control: Address) -> list[str]:
     """What an operator may want to know about where the control listener is."""
     if _is_local(control.host):
         return []
-    return [f"control: whoever can reach {control} can read /status and /metrics; it has no password"]
+    return [f"control: every client that can reach {control} can read /status and /metrics; there is no password"]
 
 
 def _is_ip(text: str) -> bool:

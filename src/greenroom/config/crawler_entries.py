@@ -28,9 +28,9 @@ def read_crawlers(raw: Any, folder: Path, problems: list[Problem]) -> tuple[tupl
             continue
         found = _text_problems(crawler, at)
         if crawler.name in [other.name for other in read]:
-            found.append(Problem(step(at, "name"), f"there is already a crawler {crawler.name}"))
+            found.append(Problem(step(at, "name"), f"duplicate crawler name {crawler.name}"))
         if not (crawler.domains or crawler.ranges or crawler.ranges_file):
-            found.append(Problem(at, "needs domains, ranges or ranges_file: what a crawler calls itself proves nothing"))
+            found.append(Problem(at, "needs domains, ranges or ranges_file, because a User-Agent proves nothing"))
         if not found:
             try:
                 if crawler.ranges_file:

@@ -20,9 +20,9 @@ from greenroom.model.fields import check_value, spec, specs
 class EventExtra:
     """Keys of an event in a file that are not fields of the event itself."""
 
-    event_start_time: str = spec("when the event begins: `2026-05-01T10:00:00Z`, with its zone, in quotes or not")
-    event_end_time: str = spec("when the event ends, at least a minute later")
-    prequeue_start_time: str = spec("when the pre-queue opens, at least five minutes before the start; without it there is none", "")
+    event_start_time: str = spec("start of the event: `2026-05-01T10:00:00Z`, with its time zone; quotes are optional")
+    event_end_time: str = spec("end of the event, at least one minute later")
+    prequeue_start_time: str = spec("start of the pre-queue, at least five minutes before the event; empty: no pre-queue", "")
     custom_page_file: str = spec("file with the Mustache template during the event, instead of custom_page_html", "", low=1, high=4096)
 
 
@@ -84,7 +84,7 @@ def _time(raw: dict[str, Any], key: str, at: str, problems: list[Problem]) -> di
     reason = (
         "is required: " + specs(EventExtra)[key].help
         if key not in raw
-        else f"must be a time with its zone such as 2026-05-01T10:00:00Z, not {written}"
+        else f"must be a time with a time zone such as 2026-05-01T10:00:00Z, not {written}"
     )
     problems.append(Problem(at, reason))
     return {}

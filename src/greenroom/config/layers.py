@@ -90,7 +90,7 @@ def _taken_twice(file: Iterable[Room], stored: Iterable[Room]) -> Iterator[Probl
 
 def _lists_twice(file: Iterable[RuleList], stored: Iterable[RuleList]) -> Iterator[Problem]:
     names = {found.name for found in file}
-    yield from (Problem(f"list {found.name}", "is in the configuration file already") for found in stored if found.name in names)
+    yield from (Problem(f"list {found.name}", "is already in the configuration file") for found in stored if found.name in names)
 
 
 def _checks_twice(file: Config, stored: Configuration) -> Iterator[Problem]:

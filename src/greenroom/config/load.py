@@ -193,7 +193,7 @@ class _Reading:
         if len(raw) > ORIGINS_MAX:
             self.problems.append(Problem("origins", f"must be at most {ORIGINS_MAX} entries"))
         if "origin" not in self._raw and self._raw.get("rooms"):
-            self.problems.append(Problem("origin", "is required: where your application listens, such as http://127.0.0.1:3000"))
+            self.problems.append(Problem("origin", "is required: the URL of your application, such as http://127.0.0.1:3000"))
         for host in raw:
             patterned = [Problem(step("origins", host), "must be one host name")] if host.startswith("*") else []
             self.problems += patterned or host_problems(step("origins", host), host)
@@ -232,7 +232,7 @@ class _Reading:
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(whole.cert, whole.key, password=lambda: "")
             except (OSError, ValueError) as error:
-                self.problems.append(Problem("tls", f"certificate and key cannot be used together: {error}"))
+                self.problems.append(Problem("tls", f"the certificate and the key do not match: {error}"))
         return whole
 
     def _database(self, key: str, written: str) -> Path | None:
@@ -251,12 +251,12 @@ class _Reading:
             try:
                 return (self._folder / Path(written).expanduser()).absolute()
             except RuntimeError:
-                self.problems.append(Problem("data", f"begins with the home directory of a user that does not exist: {written[:60]!r}"))
+                self.problems.append(Problem("data", f"starts with the home directory of an unknown user: {written[:60]!r}"))
                 return Path()
         try:
             return default_data()
         except RuntimeError:
-            self.problems.append(Problem("data", "is required here: this user has no home directory to keep it in"))
+            self.problems.append(Problem("data", "is required, because this user has no home directory"))
             return Path()
 
 

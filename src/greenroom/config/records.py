@@ -19,8 +19,8 @@ def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = ""
     for key in raw:
         if key not in names:
             near = get_close_matches(key.lower().replace("-", "_"), names, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(names)}"
-            problems.append(Problem(step(pointer, key), f"is not a key of this table; {hint}"))
+            hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(names)}"
+            problems.append(Problem(step(pointer, key), f"unknown key; {hint}"))
     return problems
 
 

@@ -33,9 +33,12 @@ class Extra:
     """Keys of a room in a file that are not fields of the room itself."""
 
     custom_page_file: str = spec(
-        "file with the Mustache template, instead of custom_page_html; taken from the directory of the file", "", low=1, high=4096
+        "file with the Mustache template, instead of custom_page_html; relative to the directory of the configuration file",
+        "",
+        low=1,
+        high=4096,
     )
-    id: str = spec("stable identifier that tickets are bound to; default: made from the name", "", low=1, high=64, pattern=ID_PATTERN)
+    id: str = spec("stable identifier that tickets are bound to; default: derived from the name", "", low=1, high=64, pattern=ID_PATTERN)
 
 
 KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra), RULES_KEY, EVENTS_KEY]))
@@ -160,7 +163,7 @@ def _ids_twice(entries: list[tuple[str, dict[str, Any]]]) -> list[Problem]:
             found = given or room_id(name)
             other, other_name = first.setdefault(found, (pointer, name))
             if other_name != name:
-                problems.append(Problem(step(pointer, "id"), f"{found}: {other} has this id already"))
+                problems.append(Problem(step(pointer, "id"), f"{found}: {other} already has this id"))
     return problems
 
 

@@ -39,7 +39,7 @@ def read_lists(raw: Any, problems: list[Problem]) -> tuple[tuple[RuleList, ...],
         if found is None or odd:
             continue
         if found.name in known:
-            problems.append(Problem(step(at, "name"), f"there is already a list {found.name}"))
+            problems.append(Problem(step(at, "name"), f"duplicate list name {found.name}"))
             continue
         try:
             known |= compile_lists([found])

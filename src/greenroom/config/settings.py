@@ -39,39 +39,45 @@ class Server:
     control: str = spec("address and port of the control listener (/metrics, /healthz, /readyz, /status)", "127.0.0.1:8081", high=300)
     data: str = spec(
         "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or `~/.local/state/greenroom`; "
-        "a relative path is taken from the directory of the file",
+        "a relative path starts at the directory of the configuration file",
         "",
         high=4096,
     )
     store: str = spec(
-        "where everything made through the API is kept: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/DATABASE`; "
+        "database of the configuration made through the API: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/DATABASE`; "
         "default: `config.db` in the data directory",
         "",
         high=2048,
     )
     redis: str = spec(
-        "where the ledgers of several processes are: `redis://`, `rediss://`, `unix://`, `redis+sentinel://` or `redis+cluster://`; "
-        "empty: this process keeps its own",
+        "Redis server of the ledgers that several processes share: `redis://`, `rediss://`, `unix://`, `redis+sentinel://` or "
+        "`redis+cluster://`; empty: the process keeps its own ledgers",
         "",
         high=2048,
     )
-    datacenter: str = spec("name of this data center, which has one Redis", "here", pattern=r"[A-Za-z0-9_.-]+", low=1, high=64)
+    datacenter: str = spec(
+        "name of this data center; each data center has one Redis server", "here", pattern=r"[A-Za-z0-9_.-]+", low=1, high=64
+    )
     datacenters: tuple[str, ...] = spec("names of all data centers that share the rooms; empty: only this one", (), high=300)
-    global_redis: str = spec("the Redis that all data centers share, where their coordinator is; empty: that of this one", "", high=2048)
-    always_use_https: bool = spec("visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False)
+    global_redis: str = spec(
+        "Redis server shared by all data centers, used by the coordinator; empty: the one of this data center", "", high=2048
+    )
+    always_use_https: bool = spec("visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None", False)
     trusted_proxies: tuple[str, ...] = spec(
-        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are believed", (), high=1_000
+        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are trusted", (), high=1_000
     )
     geo_database: str = spec(
-        "an .mmdb file that knows countries or cities, for `ip.src.*` in rules; without one only countries are known", "", high=4096
+        ".mmdb file with countries or cities, for `ip.src.*` in rules; without it only countries are known", "", high=4096
     )
-    asn_database: str = spec("an .mmdb file that knows autonomous systems, for `ip.src.asnum`", "", high=4096)
+    asn_database: str = spec(".mmdb file with autonomous systems, for `ip.src.asnum`", "", high=4096)
     search_engine_crawler_bypass: bool = spec(
-        "let VERIFIED search engines by in every room; verified by their addresses, never by what they call themselves", False
+        "verified search-engine crawlers bypass every room; they are verified by address, never by User-Agent", False
     )
-    trust_forwarded_host: bool = spec("believe X-Forwarded-Host of trusted proxies too; only if yours always set it", False)
+    trust_forwarded_host: bool = spec(
+        "also trust X-Forwarded-Host from trusted proxies; enable it only if your proxies always set it", False
+    )
     drain_seconds: int = spec(
-        "how long requests under way may still take after SIGTERM; the rest is cut off", 30, unit="seconds", low=0, high=3600
+        "how long requests in progress may take after SIGTERM before they are cut off", 30, unit="seconds", low=0, high=3600
     )
 
 
@@ -80,10 +86,10 @@ class OriginEntry:
     """An origin written as a table; a plain string is the table with only `url`."""
 
     url: str = spec("`http://host[:port]` or `https://host[:port]`; requests keep their own path", low=1, high=2048)
-    host_header: str = spec("Host header that the origin gets; empty passes on the one the visitor sent", "", high=255)
-    verify: bool = spec("https: check the origin's certificate", True)
-    ca_file: str = spec("https: PEM file with the authorities to trust instead of the system's", "", high=4096)
-    server_name: str = spec("https: name to check the certificate against, instead of the host of the URL", "", high=253)
+    host_header: str = spec("Host header sent to the origin; empty: the one that the visitor sent", "", high=255)
+    verify: bool = spec("https: verify the origin's certificate", True)
+    ca_file: str = spec("https: PEM file with the certificate authorities to trust instead of the system's", "", high=4096)
+    server_name: str = spec("https: name that the certificate must have, instead of the host of the URL", "", high=253)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +105,9 @@ class Log:
     """`[log]`: what is written to standard error."""
 
     format: str = spec("console for people, json for machines", "console", choices=("console", "json"))
-    level: str = spec("the least severe message that is written", "info", choices=("debug", "info", "warning", "error"))
-    access: bool = spec("write one line for every request", False)
-    queries: bool = spec("write query strings too; they may hold secrets of your visitors", False)
+    level: str = spec("lowest severity that is logged", "info", choices=("debug", "info", "warning", "error"))
+    access: bool = spec("log one line per request", False)
+    queries: bool = spec("also log query strings; they may contain visitors' secrets", False)
 
 
 SECTIONS: dict[str, type] = {"tls": Tls, "limits": Limits, "log": Log}

@@ -52,14 +52,14 @@ def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
         if not _is_name(text)
     ]
     if name not in names:
-        found.append(Problem("datacenters", f"must list this one too, {name!r}"))
+        found.append(Problem("datacenters", f"must include this data center, {name!r}"))
     if len(set(names)) < len(names):
-        found.append(Problem("datacenters", "must not name one twice"))
+        found.append(Problem("datacenters", "must not contain duplicates"))
     if server.redis and len(names) > 1 and not server.global_redis:
         found.append(Problem("global_redis", "is required when there are several data centers"))
     if not server.redis:
         alone = [key for key in ("global_redis", "datacenters") if getattr(server, key)]
-        found += [Problem(key, "needs redis: the Redis of this data center") for key in alone]
+        found += [Problem(key, "needs redis: the Redis server of this data center") for key in alone]
     links = {key: _link(key, getattr(server, key), found) for key in ("redis", "global_redis")}
     problems += found
     redis = links["redis"]

@@ -332,7 +332,7 @@ def read_nested(record: type, pointer: str, value: Any, problems: list[Problem])
 def unknown_name(pointer: str, name: str, known: Sequence[str]) -> Problem:
     """A name that nobody knows, with the one that was probably meant."""
     near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
-    return Problem(pointer, "is not a field here" + (f"; did you mean {near[0]}?" if near else ""))
+    return Problem(pointer, "unknown field" + (f"; did you mean {near[0]}?" if near else ""))
 
 
 def _default(item: Any) -> Any:

@@ -24,21 +24,21 @@ def _object(**properties: Json) -> Json:
 LOG = ApiSchema(
     (
         computed("id", "grows with every entry", Shown(_TEXT)),
-        computed("when", "when it was done", Shown({"type": "string", "format": "date-time"})),
-        computed("actor", "who did it", Shown(_object(id=_TEXT, type=_TEXT))),
+        computed("when", "time of the change", Shown({"type": "string", "format": "date-time"})),
+        computed("actor", "author of the change", Shown(_object(id=_TEXT, type=_TEXT))),
         computed("action", "created, changed or removed", Shown(_object(type=_TEXT, result={"type": "boolean"}))),
-        computed("resource", "what it was done to", Shown(_object(type=_TEXT, id=_TEXT))),
+        computed("resource", "changed object", Shown(_object(type=_TEXT, id=_TEXT))),
         computed(
             "metadata",
-            "its name, what it belongs to, and the revision",
+            "name, parent and revision of the object",
             Shown(_object(name=_TEXT, parent=_TEXT, revision={"type": "integer"})),
         ),
         computed("owner", "the account", Shown(_object(id=_TEXT))),
         computed("interface", "always empty", Shown(_TEXT)),
         computed("oldValue", "`oldValueJson` as text", Shown(_TEXT)),
         computed("newValue", "`newValueJson` as text", Shown(_TEXT)),
-        computed("oldValueJson", "the fields that differ, as they were; null when it was created", Shown(_VALUES)),
-        computed("newValueJson", "the fields that differ, as they are; null when it was removed", Shown(_VALUES)),
+        computed("oldValueJson", "the changed fields before the change; null after a creation", Shown(_VALUES)),
+        computed("newValueJson", "the changed fields after the change; null after a deletion", Shown(_VALUES)),
     )
 )
 

@@ -47,9 +47,9 @@ class Caller(NamedTuple):
     def require(self, asked: str, zone_id: str | None) -> None:
         """Raises Refused unless the token may do this in this zone; None: it concerns the whole account."""
         if not set(GRANTS[asked]) & set(self.token.scopes):
-            raise Refused(ApiFault(Code.DENIED, f"the token does not allow this: it needs the scope {asked}"))
+            raise Refused(ApiFault(Code.DENIED, f"the token lacks the scope {asked}"))
         if self.token.zone_ids and (zone_id is None or not self.sees(zone_id)):
-            raise Refused(ApiFault(Code.DENIED, "the token is not good for " + ("this zone" if zone_id else "the whole account")))
+            raise Refused(ApiFault(Code.DENIED, "the token is not valid for " + ("this zone" if zone_id else "the whole account")))
 
 
 class Failures:
@@ -99,7 +99,7 @@ class Authenticator:
         token = known_token(self._store.read(), credentials, self._clock.now_ms())
         if token is None:
             self._failures.add(client)
-            raise Refused(ApiFault(Code.DENIED, "Authentication error: this token is not known, or its time is over"), status=401)
+            raise Refused(ApiFault(Code.DENIED, "Authentication error: the token is unknown or has expired"), status=401)
         return Caller(token)
 
 

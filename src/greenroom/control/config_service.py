@@ -72,12 +72,12 @@ class ConfigService:
             except RevisionConflict:
                 continue
             return planned.answer(after)
-        raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "others kept changing the configuration; nothing was changed, please try again"))
+        raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "concurrent changes; nothing was changed, try again"))
 
 
 def not_found(what: str, id: str) -> Refused:
     """There is no such thing, or not there."""
-    return Refused(ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r} here; perhaps its identifier is wrong"))
+    return Refused(ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r} ; the identifier may be wrong"))
 
 
 def refuse_read_only(entry: Entry[Any], what: str) -> None:

@@ -24,8 +24,8 @@ TIMES = {"event_start_time": "event_start_ms", "event_end_time": "event_end_ms",
 _API_NAMES = {ours: name for name, ours in TIMES.items()}
 _TIME = {"type": "string", "format": "date-time"}
 _COMPUTED = (
-    computed("created_on", "when it was made", Shown(_TIME)),
-    computed("modified_on", "when it was changed last", Shown(_TIME)),
+    computed("created_on", "creation time", Shown(_TIME)),
+    computed("modified_on", "time of the last change", Shown(_TIME)),
 )
 
 EVENT = ApiSchema.of(
@@ -33,11 +33,11 @@ EVENT = ApiSchema.of(
     shapes={"queueing_method": Plain(str, caseless=True)},
     without=(*WRITTEN, "written_times"),
     more=(
-        ApiField("event_start_time", Spec("when the event begins, ISO 8601", example="2030-01-01T11:00:00Z"), MomentField()),
-        ApiField("event_end_time", Spec("when the event ends, at least a minute later", example="2030-01-01T17:00:00Z"), MomentField()),
+        ApiField("event_start_time", Spec("start of the event, ISO 8601", example="2030-01-01T11:00:00Z"), MomentField()),
+        ApiField("event_end_time", Spec("end of the event, at least one minute later", example="2030-01-01T17:00:00Z"), MomentField()),
         ApiField(
             "prequeue_start_time",
-            Spec("when the pre-queue opens, at least five minutes before the start", nullable=True),
+            Spec("start of the pre-queue, at least five minutes before the event", nullable=True),
             MomentField(),
             None,
         ),

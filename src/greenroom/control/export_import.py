@@ -98,7 +98,7 @@ def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty
         changes = differences(known, wanted, at.now_ms)
         after, steps = applied(known, changes, at.now_ms)
         if only_into_empty and any(step.before for step in steps):
-            raise Refused(ApiFault(Code.IN_USE, "there is a configuration already; `greenroom apply` makes it what the file says"))
+            raise Refused(ApiFault(Code.IN_USE, "the store already has a configuration; use `greenroom apply` to change it"))
         lines = [_line(step, after if step.after else known) for step in steps]
         return PlannedChange(changes, lambda _after: lines)
 
@@ -203,7 +203,7 @@ def _wanted(known: Configuration, document: Any, at: ChangeContext, origin_probl
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the document must be a table with zones and lists"))
     refuse_if(
-        ApiFault(Code.UNKNOWN_FIELD, f"{name}: is not known; known here: {', '.join(SECTIONS)}")
+        ApiFault(Code.UNKNOWN_FIELD, f"{name}: unknown section; known sections: {', '.join(SECTIONS)}")
         for name in document
         if name not in SECTIONS
     )

@@ -32,9 +32,9 @@ OPERATIONS_MAX = 1_000
 class Hostname:
     """A host name as lists write it."""
 
-    url_hostname: str = spec("host name, `*.` in front for every name below it", low=1, high=255)
+    url_hostname: str = spec("host name; a leading `*.` matches every name below it", low=1, high=255)
     exclude_exact_hostname: bool | None = spec(
-        "with `*.`: the name itself does not count. Always true here: add the name as an item of its own", None, nullable=True
+        "with `*.`: exclude the name itself. Always true; add the name as a separate item", None, nullable=True
     )
 
 
@@ -47,8 +47,8 @@ ITEM = ApiSchema(
         computed("hostname", "host name, for lists of kind hostname", Nested(Hostname), writable=True),
         computed("asn", "number of an autonomous system, for lists of kind asn", Plain(int), writable=True),
         *(blank for blank in ApiSchema.of(ListItem).blanks if blank.name == "comment"),
-        computed("created_on", "when it was made", Shown(_TIME)),
-        computed("modified_on", "when it was changed last", Shown(_TIME)),
+        computed("created_on", "creation time", Shown(_TIME)),
+        computed("modified_on", "time of the last change", Shown(_TIME)),
     )
 )
 VALUES = ("ip", "hostname", "asn")
@@ -56,8 +56,8 @@ VALUES = ("ip", "hostname", "asn")
 OPERATION = ApiSchema(
     (
         computed("id", "opaque identifier, unique", Shown({"type": "string"})),
-        computed("status", "always completed: there is nothing left to wait for", Shown({"type": "string", "enum": ["completed"]})),
-        computed("completed", "when it was done", Shown(_TIME)),
+        computed("status", "always completed", Shown({"type": "string", "enum": ["completed"]})),
+        computed("completed", "time of the change", Shown(_TIME)),
     )
 )
 
@@ -205,7 +205,7 @@ def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
         wanted = list(dict.fromkeys(item["id"] for item in items))
         there = {entry.id for entry in known.list_items.of(list_id)}
         gone = [item_id for item_id in wanted if item_id not in there][:FAULTS_MAX]
-        refuse_if(ApiFault(Code.NO_OBJECT, f"items: there is no item {item_id[:64]!r} in this list", "/items") for item_id in gone)
+        refuse_if(ApiFault(Code.NO_OBJECT, f"items: no item {item_id[:64]!r} in this list", "/items") for item_id in gone)
         return PlannedChange([Remove("list_item", item_id) for item_id in wanted], lambda _after: done.add(at.new_id(), at.now_ms))
 
     return plan
@@ -233,7 +233,7 @@ def _item(kind: str, document: Any) -> tuple[str, str, list[ApiFault]]:
         return "", "", [ApiFault(Code.INVALID, "must be an object")]
     values, faults = read_as(ITEM, document)
     if not faults and [name for name in VALUES if name in values] != [kind]:
-        faults = [ApiFault(Code.INVALID, f"must have {kind}, because that is the kind of the list, and none of the others")]
+        faults = [ApiFault(Code.INVALID, f"must have only the field {kind}, the kind of the list")]
     if faults:
         return "", "", faults
     at = "/hostname/url_hostname" if kind == "hostname" else f"/{kind}"
@@ -255,7 +255,7 @@ _TEXTS: dict[str, Callable[[Any], str | None]] = {
 _WANTED = {
     "ip": "a string",
     "asn": "a whole number",
-    "hostname": "a name without exclude_exact_hostname false; add the name itself as another item",
+    "hostname": "a name without exclude_exact_hostname false; add the name itself as a separate item",
 }
 
 

@@ -23,10 +23,10 @@ LIST = ApiSchema.of(
     RuleList,
     without=("items",),
     more=(
-        computed("num_items", "how many items are in it", Shown(_COUNT)),
-        computed("num_referencing_filters", "how many rules refer to it, disabled ones included", Shown(_COUNT)),
-        computed("created_on", "when it was made", Shown(_TIME)),
-        computed("modified_on", "when it or one of its items was changed last", Shown(_TIME)),
+        computed("num_items", "number of items", Shown(_COUNT)),
+        computed("num_referencing_filters", "number of rules that refer to it, including disabled rules", Shown(_COUNT)),
+        computed("created_on", "creation time", Shown(_TIME)),
+        computed("modified_on", "time of the last change of the list or of its items", Shown(_TIME)),
     ),
 )
 
@@ -91,7 +91,7 @@ def edit(list_id: str, document: Any) -> ConfigChange:
         values, faults = read_as(LIST, overlaid(show(known, entry), document), list_field_problems)
         for name in FIXED:
             if values.get(name) != getattr(entry.record, name):
-                faults.append(ApiFault(Code.INVALID, f"{name}: cannot be changed; make a new list", f"/{name}"))
+                faults.append(ApiFault(Code.INVALID, f"{name}: cannot be changed; create a new list", f"/{name}"))
         refuse_if(faults)
         return _put(replace(entry.record, **values))
 
@@ -107,7 +107,9 @@ def delete(list_id: str) -> ConfigChange:
         name = entry.record.name
         count = references(known, name)
         if count:
-            raise Refused(ApiFault(Code.IN_USE, f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, disabled ones included"))
+            raise Refused(
+                ApiFault(Code.IN_USE, f"{count} rule{'s refer' if count > 1 else ' refers'} to ${name}, including disabled rules")
+            )
         return PlannedChange([Remove("list", list_id)], lambda _after: {"id": list_id})
 
     return plan

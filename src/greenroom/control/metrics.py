@@ -82,26 +82,28 @@ METRICS: tuple[MetricRow, ...] = (
     MetricRow(
         "greenroom_build_info", GaugeMetricFamily, "always 1; the version is in the label", ("version",), lambda s: [((s.version,), 1)]
     ),
-    _process("ready", "1 while visitors may be sent here, as /readyz says", lambda state: state.ready),
+    _process("ready", "1 while the process is ready for visitors, as in /readyz", lambda state: state.ready),
     _process(
-        "config_valid", "0 while the configuration on disk cannot be used and the last good one goes on", lambda s: not s.config.problems
+        "config_valid", "0 while the configuration on disk is invalid and the last good one stays in use", lambda s: not s.config.problems
     ),
-    _process("config_pending_changes", "changed settings that count only after a restart", lambda state: len(state.config.pending)),
-    _process("config_reloads_total", "configurations taken over while running", lambda state: state.config.reloads, CounterMetricFamily),
-    _process("config_reload_failures_total", "configurations refused while running", lambda s: s.config.failures, CounterMetricFamily),
-    _process("config_loaded_timestamp_seconds", "when the running configuration was read", lambda state: state.config.loaded_ms / 1000),
+    _process("config_pending_changes", "changed settings that take effect only after a restart", lambda state: len(state.config.pending)),
+    _process("config_reloads_total", "configuration reloads that succeeded", lambda state: state.config.reloads, CounterMetricFamily),
+    _process("config_reload_failures_total", "configuration reloads that were refused", lambda s: s.config.failures, CounterMetricFamily),
+    _process(
+        "config_loaded_timestamp_seconds", "time when the running configuration was read", lambda state: state.config.loaded_ms / 1000
+    ),
     _process(
         "config_store_reachable",
-        "0 while the configuration store does not answer and the last good one goes on",
+        "0 while the configuration store does not answer and the last good configuration stays in use",
         lambda s: s.store.reachable,
     ),
     _process(
-        "config_store_valid", "0 while the newest revision cannot be used and the last good one goes on", lambda s: not s.store.problems
+        "config_store_valid", "0 while the newest revision is invalid and the last good one stays in use", lambda s: not s.store.problems
     ),
-    _process("config_store_revision", "revision of the configuration store that runs", lambda s: max(0, s.store.revision)),
-    _process("config_store_taken_total", "revisions taken over while running", lambda s: s.store.taken, CounterMetricFamily),
-    _process("config_store_refusals_total", "revisions that could not be used", lambda s: s.store.refusals, CounterMetricFamily),
-    _process("config_store_loaded_timestamp_seconds", "when the running revision was taken over", lambda s: s.store.loaded_ms / 1000),
+    _process("config_store_revision", "revision of the configuration store in use", lambda s: max(0, s.store.revision)),
+    _process("config_store_taken_total", "revisions loaded while running", lambda s: s.store.taken, CounterMetricFamily),
+    _process("config_store_refusals_total", "revisions that were refused", lambda s: s.store.refusals, CounterMetricFamily),
+    _process("config_store_loaded_timestamp_seconds", "time when the running revision was loaded", lambda s: s.store.loaded_ms / 1000),
     _sync("lock_held", "1 while this process syncs its data center with the coordinator", lambda sync: sync.syncing),
     _sync("leader", "1 while this process is the coordinator of all data centers", lambda sync: sync.leader),
     _sync(
@@ -111,37 +113,39 @@ METRICS: tuple[MetricRow, ...] = (
     ),
     _sync(
         "answered_seconds_ago",
-        "how long ago the coordinator answered last; absent in processes that do not sync",
+        "time since the last answer of the coordinator; absent in processes that do not sync",
         lambda sync: sync.answered_s if sync.syncing else None,
     ),
-    _sync("batches_total", "batches of reports from this process to the coordinator", lambda sync: sync.batches, CounterMetricFamily),
-    _sync("batches_unanswered_total", "of those, how many got no answer in time", lambda sync: sync.unanswered, CounterMetricFamily),
-    _sync("answers_total", "batches that this process answered as the coordinator", lambda sync: sync.answers, CounterMetricFamily),
+    _sync("batches_total", "sync batches sent to the coordinator", lambda sync: sync.batches, CounterMetricFamily),
+    _sync("batches_unanswered_total", "sync batches that got no answer in time", lambda sync: sync.unanswered, CounterMetricFamily),
+    _sync("answers_total", "sync batches answered as the coordinator", lambda sync: sync.answers, CounterMetricFamily),
     MetricRow(
         "greenroom_sync_data_center_silent_seconds",
         GaugeMetricFamily,
-        "how long the coordinator has not heard of each data center; absent in all other processes",
+        "time since the coordinator last heard from each data center; only in the process that holds the leader lease",
         ("data_center",),
         lambda state: [((name,), seconds) for name, seconds in (state.sync.silent_s if state.sync else {}).items()],
     ),
-    _trips("questions", "what visitors' requests asked of the ledgers in Redis", lambda trips: trips.questions),
-    _trips("trips", "round trips to Redis for visitors; many questions share one", lambda trips: trips.trips),
-    _trips("trips_failed", "of those, how many were not answered in time", lambda trips: trips.failed),
-    _trips("trips_seconds", "how long those took that were answered, together", lambda trips: trips.seconds),
+    _trips("questions", "ledger questions sent to Redis for visitors' requests", lambda trips: trips.questions),
+    _trips("trips", "round trips to Redis for visitors; one trip carries many questions", lambda trips: trips.trips),
+    _trips("trips_failed", "round trips to Redis that were not answered in time", lambda trips: trips.failed),
+    _trips("trips_seconds", "total duration of the answered round trips", lambda trips: trips.seconds),
     _room("active_users", "visitors with a living session", lambda room: room.figures.active),
-    _room("waiting_users", "visitors in line whose ticket came back", lambda room: room.figures.waiting),
+    _room("waiting_users", "visitors in line who have sent their ticket back", lambda room: room.figures.waiting),
     _room("admitted_total", "visitors let in since the start", lambda room: room.figures.admitted, CounterMetricFamily),
     _room("admitted_last_minute", "visitors let in during the last 60 seconds", lambda room: room.figures.last_minute),
-    _room("permits_unused", "permits to let somebody in that nobody has taken yet", lambda room: room.figures.permits_unused),
-    _room("estimated_wait_seconds", "median wait of somebody who would join the line now; absent while unknown", _median_wait),
-    _room("total_active_users_limit", "the limit as configured", lambda room: room.room.total_active_users),
-    _room("new_users_per_minute_limit", "the limit as configured", lambda room: room.room.new_users_per_minute),
+    _room("permits_unused", "permits held and not yet used", lambda room: room.figures.permits_unused),
+    _room("estimated_wait_seconds", "median wait of a visitor who joins the line now; absent while unknown", _median_wait),
+    _room("total_active_users_limit", "configured limit", lambda room: room.room.total_active_users),
+    _room("new_users_per_minute_limit", "configured limit", lambda room: room.room.new_users_per_minute),
     _room("journal_bytes", "size of the journal on disk", lambda room: room.figures.journal_bytes),
-    _room("storage_failed", "1 while nobody is let in because nothing can be written down", lambda room: room.figures.storage_failed),
+    _room(
+        "storage_failed", "1 while admissions are stopped because the ledger cannot be written", lambda room: room.figures.storage_failed
+    ),
     MetricRow(
         "greenroom_room_requests_total",
         CounterMetricFamily,
-        "requests to a covered host and path, by what became of them",
+        "requests to a covered host and path, by result",
         ("room", "result"),
         _requests,
     ),

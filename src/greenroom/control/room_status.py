@@ -22,12 +22,12 @@ _DRAWS = {
 
 STATUS = ApiSchema(
     (
-        computed("status", "what the room is doing", Shown({"type": "string", "enum": list(STATUSES)})),
-        computed("event_id", "the event whose time it is; empty when there is none", Shown({"type": "string"})),
+        computed("status", "state of the room", Shown({"type": "string", "enum": list(STATUSES)})),
+        computed("event_id", "the current event; empty when there is none", Shown({"type": "string"})),
         computed("estimated_queued_users", "visitors in line", Shown(_COUNT)),
         computed("estimated_total_active_users", "visitors with a living session", Shown(_COUNT)),
-        computed("max_estimated_time_minutes", "the longest wait that anybody is told now, in minutes", Shown(_COUNT)),
-        computed("draws", "draws announced for coming events and that of this one, with the commitments to their seeds", Shown(_DRAWS)),
+        computed("max_estimated_time_minutes", "the longest wait currently shown to a visitor, in minutes", Shown(_COUNT)),
+        computed("draws", "draws of the current and coming events, with the commitments to their seeds", Shown(_DRAWS)),
     )
 )
 

@@ -34,11 +34,16 @@ ROOM = ApiSchema.of(
         "queueing_method": Plain(str, caseless=True),
     },
     more=(
-        computed("created_on", "when it was made", Shown(_TIME)),
-        computed("modified_on", "when it was changed last", Shown(_TIME)),
-        computed("next_event_prequeue_start_time", "when the pre-queue of the next event opens, if it has one", Shown(_TIME_OR_NULL)),
-        computed("next_event_start_time", "when the next event starts, if there is one", Shown(_TIME_OR_NULL)),
-        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
+        computed("created_on", "creation time", Shown(_TIME)),
+        computed("modified_on", "time of the last change", Shown(_TIME)),
+        computed("next_event_prequeue_start_time", "start of the next event's pre-queue, if it has one", Shown(_TIME_OR_NULL)),
+        computed("next_event_start_time", "start of the next event, if there is one", Shown(_TIME_OR_NULL)),
+        computed(
+            "read_only",
+            "true: it comes from a configuration file and can only be changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
     ),
 )
 
@@ -145,7 +150,7 @@ def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = (
 def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
     if wrong & {"new_users_per_minute", "total_active_users"} or values["new_users_per_minute"] <= values["total_active_users"]:
         return []
-    reason = f"new_users_per_minute: must not be more than total_active_users, {values['total_active_users']}"
+    reason = f"new_users_per_minute: must be at most total_active_users, {values['total_active_users']}"
     return [ApiFault(Code.INVALID, reason, "/new_users_per_minute")]
 
 
@@ -156,15 +161,13 @@ def _zone_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: 
         faults.append(ApiFault(Code.TAKEN, f"name: there is a waiting room {values['name']} in this zone already", "/name"))
     suffix = values.get("cookie_suffix")
     if suffix and "cookie_suffix" not in wrong and any(room.cookie_suffix == suffix for room in others):
-        faults.append(ApiFault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone has {suffix} already", "/cookie_suffix"))
+        faults.append(ApiFault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone already has {suffix}", "/cookie_suffix"))
     for pointer, route in _routes(values, wrong):
         where = pointer if pointer == "/host" else f"{pointer}/host"
         if route.host.startswith("*"):
-            faults.append(
-                ApiFault(Code.INVALID, "host: must be one host; only a room in a configuration file covers every host below one", where)
-            )
+            faults.append(ApiFault(Code.INVALID, "host: must be a single host; wildcards are allowed only in a configuration file", where))
         elif not zone.record.covers(route.host):
-            faults.append(ApiFault(Code.OUTSIDE, f"host: {route.host} is not {zone.record.name} nor below it", where))
+            faults.append(ApiFault(Code.OUTSIDE, f"host: must be {zone.record.name} or a host below it, not {route.host}", where))
     return faults
 
 
@@ -189,7 +192,7 @@ def _route_faults(known: Configuration, zone: Zone, room_id: str, values: Mappin
     for pointer, route in _routes(values, set()):
         owner = coverage.claim("another route of this room", route, any_case)
         if owner:
-            faults.append(ApiFault(Code.COVERED, f"{route.host}{route.path} belongs to {owner} already", pointer))
+            faults.append(ApiFault(Code.COVERED, f"{route.host}{route.path} already belongs to {owner}", pointer))
     return faults
 
 

@@ -174,4 +174,4 @@ def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list
     for index, rule in enumerate(others):
         if rule.id == value:
             return (index if word == "before" else index + 1), []
-    return place, [ApiFault(Code.INVALID, f"position.{word}: there is no other rule {value[:64]!r} in this room", at)]
+    return place, [ApiFault(Code.INVALID, f"position.{word}: no other rule {value[:64]!r} in this room", at)]

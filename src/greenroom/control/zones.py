@@ -55,13 +55,13 @@ ZONE = ApiSchema.of(
     without=NOT_HERE,
     more=(
         computed("account", "the account it belongs to", _Account(), writable=True),
-        computed("type", "how the domain is served: always full", Plain(str), writable=True, choices=("full",)),
+        computed("type", "type of the zone: always full", Plain(str), writable=True, choices=("full",)),
         computed("status", "always active", Shown({"type": "string", "enum": ["active"]})),
-        computed("created_on", "when it was made", Shown(_TIME)),
-        computed("modified_on", "when it was changed last", Shown(_TIME)),
-        computed("activated_on", "when it was made", Shown(_TIME)),
+        computed("created_on", "creation time", Shown(_TIME)),
+        computed("modified_on", "time of the last change", Shown(_TIME)),
+        computed("activated_on", "creation time", Shown(_TIME)),
         computed("development_mode", "always 0", Shown({"type": "number"})),
-        computed("name_servers", "always empty: greenroom serves no names", Shown(_STRINGS)),
+        computed("name_servers", "always empty: greenroom serves no DNS", Shown(_STRINGS)),
         computed("original_name_servers", "always empty", Shown(_STRINGS)),
         computed("original_registrar", "always null", Shown(_NOTHING)),
         computed("original_dnshost", "always null", Shown(_NOTHING)),
@@ -69,7 +69,12 @@ ZONE = ApiSchema.of(
         computed("owner", "always empty", Shown(_OBJECT)),
         computed("plan", "always empty", Shown(_OBJECT)),
         computed("permissions", "always empty", Shown(_STRINGS)),
-        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
+        computed(
+            "read_only",
+            "true: it comes from a configuration file and can only be changed there",
+            Shown({"type": "boolean"}),
+            extension=True,
+        ),
     ),
 )
 
@@ -136,7 +141,7 @@ def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Config
         refuse_read_only(entry, "zone")
         zone = _checked(known, overlaid(show(entry), document), origin_problems, zone_id)
         if zone.name != entry.record.name:
-            raise Refused(ApiFault(Code.INVALID, "name: cannot be changed; make a new zone", "/name"))
+            raise Refused(ApiFault(Code.INVALID, "name: cannot be changed; create a new zone", "/name"))
         return _put(replace(zone, search_engine_crawler_bypass=entry.record.search_engine_crawler_bypass))
 
     return plan
@@ -180,7 +185,7 @@ def _checked(known: Configuration, document: Any, origin_problems: OriginProblem
     kind = values.pop("type", "full")
     values.pop("account", None)
     if kind != "full":
-        faults.append(ApiFault(Code.INVALID, "type: must be full: visitors of the zone come through greenroom", "/type"))
+        faults.append(ApiFault(Code.INVALID, "type: must be full, because greenroom proxies the zone", "/type"))
     name, origin = values.get("name"), values.get("origin")
     if isinstance(origin, str) and origin:
         faults += faults_of(origin_problems(f"{EXTENSION}.origin", origin))

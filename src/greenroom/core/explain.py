@@ -154,9 +154,9 @@ def _routes(arrival: Arrival, plans: Sequence[RoomDefinition], chosen: RoomDefin
             alone = RouteTable([(other, plan.room.case_insensitive_paths, True)])
             mine = plan is chosen and other == route
             if mine:
-                why = "the most specific route that covers it: first the host, then the longest path"
+                why = "the most specific matching route: first the host, then the longest path"
             elif alone.find(arrival.host, arrival.path):
-                why = f"covers it too, but {_less(other, route)}"
+                why = f"also matches, but {_less(other, route)}"
             elif alone.find(arrival.host, other.path):
                 why = f"the path does not begin with {route_prefix(other.path)}, segment by segment"
             else:
@@ -166,7 +166,7 @@ def _routes(arrival: Arrival, plans: Sequence[RoomDefinition], chosen: RoomDefin
 
 
 def _less(other: Route, route: Route | None) -> str:
-    return "its path is shorter" if route and other.host == route.host else f"{other.host} is less specific than the host that was chosen"
+    return "its path is shorter" if route and other.host == route.host else f"{other.host} is less specific than the chosen host"
 
 
 def _rules(rules: Sequence[Rule], facts: RequestFacts, lists: Mapping[str, ListMembership]) -> tuple[tuple[RuleSeen, ...], Rule | None]:
@@ -177,7 +177,7 @@ def _rules(rules: Sequence[Rule], facts: RequestFacts, lists: Mapping[str, ListM
         try:
             result = "switched off" if not rule.enabled else "holds" if compile_rule(rule.expression, lists)(facts) else "does not hold"
         except InvalidConfig:
-            result = "cannot be evaluated: the expression has a mistake"
+            result = "cannot be evaluated: the expression is invalid"
         except Exception as error:  # what the data path counts as not holding is told here
             result = f"cannot be evaluated: {error}"
         seen.append(RuleSeen(rule.id, rule.description, rule.expression, result))
@@ -190,7 +190,7 @@ def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, ledgers: 
     """(result, word, reason), in the published order of decision."""
     room = now.room
     if room.suspended:
-        return "origin", "suspended", "The room is suspended: everybody goes on and nothing is recorded."
+        return "origin", "suspended", "The room is suspended: all visitors go to the origin and nothing is recorded."
     if bypassing is not None:
         said = bypassing.description or bypassing.expression
         return "origin", "bypassed", f"A bypass rule holds ({said}): no cookie, not counted."
@@ -198,29 +198,33 @@ def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, ledgers: 
     if decide(now.ledger_room, (), 0, able) is Question.PLACELESS:
         return "waiting", "placeless", "This request can show neither a page nor JSON, so it is held without a place in line."
     if room.queue_all:
-        return "waiting", "queue_all", "queue_all holds every newcomer."
+        return "waiting", "queue_all", "queue_all holds all new visitors."
     if now.phase is Phase.PREQUEUE:
         how = "places are drawn at the start" if now.event and now.event.shuffle_at_event_start else "the line keeps its order"
-        return "waiting", "prequeue", f"The pre-queue is open: every newcomer is held until the start; {how}."
+        return "waiting", "prequeue", f"The pre-queue is open: all new visitors are held until the start; {how}."
     return _by_method(room, ledgers)
 
 
 def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
     method = room.queueing_method
     if method == "passthrough":
-        return "origin", "passthrough", "The method is passthrough: everybody goes on and is counted."
+        return "origin", "passthrough", "The queueing method is passthrough: all visitors go to the origin and are counted."
     if method == "reject":
-        return "waiting", "reject", "The method is reject: newcomers see that it is closed, and there is no line."
+        return "waiting", "reject", "The queueing method is reject: new visitors see that the site is closed, and there is no line."
     limits = f"{room.total_active_users} active, {room.new_users_per_minute} a minute"
     if ledgers is None:
-        return "depends", "limits", f"Let in at once while the limits ({limits}) allow it and nobody waits; else in line ({method})."
+        return (
+            "depends",
+            "limits",
+            f"Let in at once while the limits ({limits}) allow it and no one waits; otherwise placed in line ({method}).",
+        )
     state = f"{ledgers.active} of {room.total_active_users} active, {ledgers.waiting} waiting"
     if ledgers.waiting or ledgers.active >= room.total_active_users:
-        return "waiting", "full", f"There is a line, or no room ({state}): a place in line ({method})."
+        return "waiting", "full", f"There is a line, or the room is full ({state}): placed in line ({method})."
     return (
         "depends",
         "limits",
-        f"There is room ({state}): let in at once, unless {room.new_users_per_minute} were let in within this minute.",
+        f"There is room ({state}): let in at once, unless {room.new_users_per_minute} visitors were let in during the last minute.",
     )
 
 
@@ -262,7 +266,7 @@ def _answer(arrival: Arrival, room: Room, word: str) -> str:
     else:
         follows = " or the browser's language" if room.follow_accept_language else ""
         page = f"the built-in page in {room.default_template_language}{follows}"
-    return f"status {status}, {page}, {'which does not refresh' if word == 'reject' else 'which tries again by itself, with a cookie'}"
+    return f"status {status}, {page}, {'which does not refresh' if word == 'reject' else 'which refreshes by itself, with a cookie'}"
 
 
 def _notes(arrival: Arrival, room: Room, result: str) -> tuple[str, ...]:
@@ -270,8 +274,9 @@ def _notes(arrival: Arrival, room: Room, result: str) -> tuple[str, ...]:
     cookies = b"; ".join(value for name, value in arrival.headers if name == b"cookie").decode("latin-1")
     if any(part.strip().startswith(f"{room.cookie_name}=") for part in cookies.split(";")):
         notes.append(
-            "The request brings a ticket of this room. While it is good and its session lives, the visitor goes on; else this holds."
+            "The request has a ticket of this room. While the ticket is valid and its session is active, the visitor goes to the origin; "
+            "otherwise this applies."
         )
     elif result != "origin":
-        notes.append("This is for somebody who comes for the first time. Whoever has a living session goes on.")
+        notes.append("This applies to a new visitor. A visitor with an active session goes to the origin.")
     return tuple(notes)

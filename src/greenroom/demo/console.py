@@ -44,7 +44,7 @@ def console_routes(crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable
 
     async def switch(request: Request) -> Response:
         if not _from_here(request):
-            return PlainTextResponse("only the demo's own page may do this\n", 403)
+            return PlainTextResponse("only the demo page may send this request\n", 403)
         size = await _wanted_size(request)
         if size is None:
             return PlainTextResponse(f"size must be a number from 0 to {CROWD_MAX}\n", 400)

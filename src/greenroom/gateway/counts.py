@@ -17,28 +17,28 @@ class Counts:
     """Incremented where things happen. All only grow, except the gauges."""
 
     connections_opened: int = _count("connections accepted from visitors")
-    connections_open: int = _count("visitors' connections open now", gauge=True)
+    connections_open: int = _count("open connections from visitors", gauge=True)
     connections_refused: int = _count("connections closed at once because a connection limit was reached")
-    requests: int = _count("requests read, refused ones included")
+    requests: int = _count("requests read, including refused ones")
     refused: int = _count("requests refused as malformed, oversized or too slow (4xx and 505)")
     answered: int = _count("requests answered by the waiting room")
-    forwarded: int = _count("requests that may go on to an origin")
-    failed: int = _count("requests that may go on to an origin and ended in 502, 503 or 504")
-    cut: int = _count("answers cut off after they had begun, because the origin failed or the visitor stopped reading")
-    abandoned: int = _count("requests whose visitor went away before the end of the answer")
-    errors: int = _count("exceptions inside the gateway (each one held a visitor; see the log)")
+    forwarded: int = _count("requests allowed to go to an origin")
+    failed: int = _count("requests allowed to go to an origin that ended in 502, 503 or 504")
+    cut: int = _count("responses cut off after they had begun, because the origin failed or the visitor stopped reading")
+    abandoned: int = _count("requests whose visitor disconnected before the end of the response")
+    errors: int = _count("exceptions inside the gateway (the visitor was held; see the log)")
     origin_connects: int = _count("connections opened to origins")
     origin_connect_failures: int = _count("connections to origins that failed or took too long")
-    origin_connections_open: int = _count("connections to origins open now", gauge=True)
-    origin_retries: int = _count("requests sent once more because a reused connection had just been closed")
-    origin_invalid: int = _count("answers of origins that were not valid HTTP")
+    origin_connections_open: int = _count("open connections to origins", gauge=True)
+    origin_retries: int = _count("requests sent again because the origin had closed a reused connection")
+    origin_invalid: int = _count("responses of origins that were not valid HTTP")
     origin_answers: list[int] = field(
-        default_factory=lambda: [0] * 6, metadata={HELP: "answers of origins by the first digit of their status"}
+        default_factory=lambda: [0] * 6, metadata={HELP: "responses of origins by the first digit of the status"}
     )
     tunnels: int = _count("WebSocket tunnels opened")
-    tunnels_open: int = _count("WebSocket tunnels open now", gauge=True)
+    tunnels_open: int = _count("open WebSocket tunnels", gauge=True)
     bytes_in: int = _count("bytes of request heads, bodies and tunnels sent to origins")
-    bytes_out: int = _count("bytes of answers and tunnels sent to visitors")
+    bytes_out: int = _count("bytes of responses and tunnels sent to visitors")
 
     def described(self) -> Iterator[tuple[str, str, bool, int]]:
         """Name, help, whether it is a gauge, and the value of every count; `origin_1xx` to `origin_5xx` for the answers."""
@@ -48,4 +48,4 @@ class Counts:
                 yield item.name, text, item.metadata[GAUGE], getattr(self, item.name)
                 continue
             for digit in range(1, 6):
-                yield f"origin_{digit}xx", f"answers of origins with {digit}xx", False, self.origin_answers[digit]
+                yield f"origin_{digit}xx", f"responses of origins with status {digit}xx", False, self.origin_answers[digit]

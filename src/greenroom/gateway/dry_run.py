@@ -29,6 +29,6 @@ def dry_run(
     try:
         block = "\r\n".join([f"{method} {path} HTTP/1.1", *host, *lines, "", ""]).encode("latin-1")
     except UnicodeEncodeError:
-        return Refusal(400, "the URL or a header contains a character that no request line may hold; percent-encode it")
+        return Refusal(400, "the URL or a header contains a character that is not allowed in a request; percent-encode it")
     head = read_head(block, Peer(client, scheme == "https", policy or ForwardedPolicy()))
     return head.arrival if isinstance(head, RequestHead) else head

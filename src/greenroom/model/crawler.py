@@ -14,13 +14,13 @@ SEARCH = "Search Engine Crawler"
 class Crawler:
     """One crawler. It is verified by an address in `ranges`, or by a name under `domains` that leads back to the address."""
 
-    name: str = spec("unique name; a built-in crawler of this name is replaced", low=1, high=100)
-    category: str = spec("what `cf.verified_bot_category` says", SEARCH, low=1, high=100)
-    user_agents: tuple[str, ...] = spec("texts of which one stands in its User-Agent; capitals do not matter", high=50)
-    domains: tuple[str, ...] = spec("domains below which the names of its addresses lie", (), high=50)
-    ranges: tuple[str, ...] = spec("addresses and networks that its operator published", (), high=10_000)
+    name: str = spec("unique name; it replaces a built-in crawler of the same name", low=1, high=100)
+    category: str = spec("value of `cf.verified_bot_category`", SEARCH, low=1, high=100)
+    user_agents: tuple[str, ...] = spec("texts, one of which occurs in its User-Agent; case is ignored", high=50)
+    domains: tuple[str, ...] = spec("domains of the host names of its addresses", (), high=50)
+    ranges: tuple[str, ...] = spec("addresses and networks published by its operator", (), high=10_000)
     ranges_file: str = spec(
-        "file with the networks its operator published, as JSON (`prefixes` with `ipv4Prefix` and `ipv6Prefix`) or one to a line",
+        "file with the networks published by its operator, as JSON (`prefixes` with `ipv4Prefix` and `ipv6Prefix`) or one to a line",
         "",
         high=4096,
     )

@@ -23,7 +23,7 @@ OVERRIDES = (
     "turnstile_mode",
     "turnstile_action",
 )
-"""Settings of the room that an event may replace; null inherits whatever the room says at that moment."""
+"""Settings of the room that an event may replace; null inherits the room's value at that moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +36,23 @@ class Event:
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("unique name within the room", example="sale", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
-    event_start_ms: int = spec("when the event begins", unit="ms", low=0)
-    event_end_ms: int = spec("when the event ends, at least a minute later", unit="ms", low=0)
+    event_start_ms: int = spec("start of the event", unit="ms", low=0)
+    event_end_ms: int = spec("end of the event, at least one minute later", unit="ms", low=0)
     prequeue_start_ms: int | None = spec(
-        "when the pre-queue opens, at least five minutes before the start", None, unit="ms", low=0, nullable=True
+        "start of the pre-queue, at least five minutes before the event", None, unit="ms", low=0, nullable=True
     )
-    shuffle_at_event_start: bool = spec("draw the order of everybody in the pre-queue by lot at the start", False)
-    suspended: bool = spec("true: the event never applies", False)
+    shuffle_at_event_start: bool = spec("shuffle the visitors in the pre-queue at the start", False)
+    suspended: bool = spec("true: the event does not apply", False)
     description: str = spec("a note for operators", "", high=10_000)
     total_active_users: int | None = spec("active visitors during the event", None, low=1, high=LIMIT_MAX, nullable=True)
     new_users_per_minute: int | None = spec("admissions a minute during the event", None, low=1, high=LIMIT_MAX, nullable=True)
     session_duration: int | None = spec("session length during the event", None, unit="minutes", low=1, high=SESSION_LONGEST, nullable=True)
     disable_session_renewal: bool | None = spec("fixed session length during the event", None, nullable=True)
-    queueing_method: str | None = spec("how the line is let in during the event", None, choices=METHODS, nullable=True)
+    queueing_method: str | None = spec("queueing method during the event", None, choices=METHODS, nullable=True)
     custom_page_html: str | None = spec("template during the event", None, high=TEMPLATE_MAX, nullable=True)
     turnstile_mode: str | None = spec("kept for compatible configurations", None, choices=TURNSTILE_MODES, nullable=True)
     turnstile_action: str | None = spec("kept for compatible configurations", None, choices=TURNSTILE_ACTIONS, nullable=True)
-    written_times: tuple[str, ...] = spec("start, end and pre-queue (or empty) as they were written", (), high=3, read_only=True)
+    written_times: tuple[str, ...] = spec("start, end and pre-queue (or empty) as the operator wrote them", (), high=3, read_only=True)
 
     def __post_init__(self) -> None:
         problems = event_problems({item.name: getattr(self, item.name) for item in fields(self)})
@@ -114,7 +114,7 @@ def calendar_problems(events: Sequence[Event], pointer: str = "events") -> list[
     names: set[str] = set()
     for index, event in enumerate(events):
         if event.name in names:
-            problems.append(Problem(f"{pointer}[{index}].name", f"{event.name!r} is the name of another event of this room"))
+            problems.append(Problem(f"{pointer}[{index}].name", f"{event.name!r} is already the name of another event of this room"))
         names.add(event.name)
     ordered = sorted(events, key=lambda event: event.opens_ms)
     for before, after in pairwise(ordered):

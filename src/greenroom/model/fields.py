@@ -49,7 +49,7 @@ def check_value(pointer: str, value: Any, kind: type, rule: Spec) -> Problem | N
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         return Problem(pointer, f"must be {_NAMES.get(kind, kind.__name__)}, not {_shown(value)}")
     if isinstance(value, str) and not value.isascii() and re.search("[\ud800-\udfff]", value):
-        return Problem(pointer, "must be Unicode text: it holds half of a surrogate pair, which cannot be stored or sent")
+        return Problem(pointer, "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or sent")
     if rule.choices and value not in rule.choices:
         return Problem(pointer, f"must be one of {', '.join(map(str, rule.choices))}, not {_shown(value)}")
     size = value if isinstance(value, int) else len(value) if hasattr(value, "__len__") else None

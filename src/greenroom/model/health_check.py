@@ -46,11 +46,11 @@ class HttpCheck:
     """What is asked over HTTP or HTTPS, and which answer is a good one."""
 
     method: str = spec("method of the request", "GET", choices=("GET", "HEAD"))
-    path: str = spec("path that is asked for, with its query", "/", low=1, high=2_048)
+    path: str = spec("path and query to request", "/", low=1, high=2_048)
     port: int = spec("port; 0 = 80 for HTTP, 443 for HTTPS", 0, low=0, high=65_535)
-    expected_codes: tuple[str, ...] = spec("good status codes: `200`, or `2xx` for a whole class", ("200",), low=1, high=CODES_MAX)
-    expected_body: str = spec("text that must occur in the first 10 KB of the body, capitals or not", "", high=BODY_READ)
-    follow_redirects: bool = spec("follow redirects and judge the last answer", False)
+    expected_codes: tuple[str, ...] = spec("expected status codes: `200`, or `2xx` for a whole class", ("200",), low=1, high=CODES_MAX)
+    expected_body: str = spec("text that must occur in the first 10 KB of the body; case is ignored", "", high=BODY_READ)
+    follow_redirects: bool = spec("follow redirects and check the last response", False)
     allow_insecure: bool = spec("accept any certificate", False)
     header: dict[str, tuple[str, ...]] | None = spec(
         "headers to send, name -> list of values; `Host` also sets the server name of TLS", None, nullable=True, high=HEADERS_MAX
@@ -85,16 +85,18 @@ class HealthCheck:
     description: str = spec("a note for operators", "", high=10_000)
     type: str = spec("protocol of the check", "HTTP", choices=TYPES)
     interval: int = spec("time between two probes of one agent; 0 = the default", 60, unit="seconds", low=1, high=3_600)
-    timeout: int = spec("how long one try may take; 0 = the default", 5, unit="seconds", low=1, high=60)
-    retries: int = spec("further tries at once after a timeout, and after nothing else; 0 = the default", 2, low=1, high=5)
-    consecutive_fails: int = spec("failed probes of an agent in a row before it says unhealthy; 0 = the default", 1, low=1, high=20)
-    consecutive_successes: int = spec("good probes of an agent in a row before it says healthy; 0 = the default", 1, low=1, high=20)
+    timeout: int = spec("timeout of one try; 0 = the default", 5, unit="seconds", low=1, high=60)
+    retries: int = spec("immediate retries, only after a timeout; 0 = the default", 2, low=1, high=5)
+    consecutive_fails: int = spec("consecutive failed probes of an agent before it reports unhealthy; 0 = the default", 1, low=1, high=20)
+    consecutive_successes: int = spec(
+        "consecutive successful probes of an agent before it reports healthy; 0 = the default", 1, low=1, high=20
+    )
     suspended: bool = spec("send no probes", False)
     check_regions: tuple[str, ...] | None = spec(
         "regions to probe from; null = one, chosen by greenroom; `ALL_REGIONS` = all", None, nullable=True, low=1, high=len(REGIONS) + 1
     )
-    http_config: HttpCheck | None = spec("what is asked over HTTP and HTTPS", None, nullable=True)
-    tcp_config: TcpCheck | None = spec("what is tried over TCP", None, nullable=True)
+    http_config: HttpCheck | None = spec("settings of HTTP and HTTPS checks", None, nullable=True)
+    tcp_config: TcpCheck | None = spec("settings of TCP checks", None, nullable=True)
 
     def __post_init__(self) -> None:
         problems = health_check_problems({item.name: getattr(self, item.name) for item in fields(self)})
@@ -224,7 +226,7 @@ def _http_problems(config: HttpCheck, pointer: str) -> list[Problem]:
             if not isinstance(code, str) or not _CODE.fullmatch(code)
         ]
     if config.expected_body and config.method == "HEAD":
-        problems.append(Problem(f"{pointer}expected_body", "must be empty when the method is HEAD: such an answer has no body"))
+        problems.append(Problem(f"{pointer}expected_body", "must be empty when the method is HEAD, because the response has no body"))
     if "header" not in wrong:
         for name, values in (config.header or {}).items():
             problems += _header_problems(name, values, f"{pointer}header.{str(name)[:60]}")

@@ -44,19 +44,19 @@ class AlertPolicy(_Checked):
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is called", example="The shop is down", low=1, high=200)
     description: str = spec("a note for operators", "", high=2_000)
-    enabled: bool = spec("whether it counts", True)
+    enabled: bool = spec("whether it is active", True)
     alert_type: str = spec("type of alert, one of those that are available", example="health_check_status_notification", low=1, high=100)
     alert_interval: str = spec(
-        "least time between two incidents of the same subject, such as 30m or 1h30m; empty: every incident is told",
+        "minimum time between two notifications about the same subject, such as 30m or 1h30m; empty: notify of every incident",
         "",
         high=20,
         pattern=r"([0-9]+(ms|s|m|h))*",
         example="30m",
     )
-    emails: tuple[str, ...] = spec("addresses that get an e-mail", (), high=EMAILS_MAX)
-    webhook_ids: tuple[str, ...] = spec("webhooks that are called", (), high=DESTINATIONS_MAX)
-    pagerduty_ids: tuple[str, ...] = spec("PagerDuty services that are told", (), high=DESTINATIONS_MAX)
-    filters: dict[str, tuple[str, ...]] = spec("name of a filter -> the values that pass it; a filter that is left out passes all", {})
+    emails: tuple[str, ...] = spec("e-mail recipients", (), high=EMAILS_MAX)
+    webhook_ids: tuple[str, ...] = spec("webhooks to call", (), high=DESTINATIONS_MAX)
+    pagerduty_ids: tuple[str, ...] = spec("PagerDuty services to notify", (), high=DESTINATIONS_MAX)
+    filters: dict[str, tuple[str, ...]] = spec("name of a filter -> the values that pass it; a filter that is not given passes all", {})
 
     @property
     def interval_ms(self) -> int:
@@ -69,11 +69,13 @@ class Webhook(_Checked):
     """A URL that is called. `url` and `secret` are never shown to anyone; `shown_url` is the URL without what is secret in it."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("what it is called; every call carries it", low=1, high=200)
-    url: str = spec("where it is, `https://` or `http://`", example="https://hooks.example.com/alerts", low=1, high=2_048)
-    secret: str = spec("what proves to the receiver who calls; it is never shown again", "", high=1_000, pattern=r"[\x20-\x7e]*")
-    channel: str = spec("whose message format is used", "generic", low=1, high=40, pattern=r"[a-z0-9_]+")
-    shown_url: str = spec("the URL as it may be shown", "", high=2_048)
+    name: str = spec("name; every call sends it", low=1, high=200)
+    url: str = spec("URL, `https://` or `http://`", example="https://hooks.example.com/alerts", low=1, high=2_048)
+    secret: str = spec(
+        "secret that identifies the caller to the receiver; it is never shown again", "", high=1_000, pattern=r"[\x20-\x7e]*"
+    )
+    channel: str = spec("message format", "generic", low=1, high=40, pattern=r"[a-z0-9_]+")
+    shown_url: str = spec("the URL without its secret", "", high=2_048)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +92,11 @@ class Silence(_Checked):
     """A time in which a policy sends nothing. Times are kept as they were written, and as Unix milliseconds."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    policy_id: str = spec("the policy that is silent; empty: all of them", "", high=64)
-    start_ms: int = spec("when it begins", unit="ms", low=0)
-    end_ms: int = spec("when it ends", unit="ms", low=0)
-    start_time: str = spec("when it begins, as it was written", "", high=40)
-    end_time: str = spec("when it ends, as it was written", "", high=40)
+    policy_id: str = spec("the policy that is silenced; empty: all policies", "", high=64)
+    start_ms: int = spec("start time", unit="ms", low=0)
+    end_ms: int = spec("end time", unit="ms", low=0)
+    start_time: str = spec("start time, as it was written", "", high=40)
+    end_time: str = spec("end time, as it was written", "", high=40)
 
     def covers(self, policy_id: str, now_ms: int) -> bool:
         """Whether this policy sends nothing at this moment."""
@@ -109,7 +111,7 @@ class IncidentNote(_Checked):
     incident: str = spec("correlation id of the incident it belongs to; empty: a message of its own", "", high=200)
     title: str = spec("heading of a message of its own", "", high=200)
     text: str = spec("plain text; blank lines separate paragraphs", low=1, high=10_000)
-    at_ms: int = spec("the time it is shown under", unit="ms", low=0)
+    at_ms: int = spec("the time shown with the message", unit="ms", low=0)
 
 
 def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") -> list[Problem]:

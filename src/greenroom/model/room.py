@@ -46,7 +46,7 @@ class Room:
     Names, bounds and defaults are as published by Cloudflare, but for the minimum of the two limits: 200 there, 1 here.
     """
 
-    id: str = spec("opaque identifier, unique and stable: tickets are bound to it", "", read_only=True)
+    id: str = spec("unique, stable identifier that tickets are bound to", "", read_only=True)
     name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
     host: str = spec(
         "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it, `*` every host",
@@ -61,34 +61,36 @@ class Room:
     session_duration: int = spec(
         "how long a visitor counts as active after the last request", 5, unit="minutes", low=1, high=SESSION_LONGEST
     )
-    disable_session_renewal: bool = spec("end the session that long after admission, whatever the visitor does", False)
-    queueing_method: str = spec("how the line is let in", "fifo", choices=METHODS)
+    disable_session_renewal: bool = spec("end the session that long after admission, even while the visitor is active", False)
+    queueing_method: str = spec("queueing method", "fifo", choices=METHODS)
     queueing_status_code: int = spec("HTTP status of the waiting page", 200, choices=(200, 202, 429))
-    queue_all: bool = spec("hold every newcomer; active visitors stay", False)
-    suspended: bool = spec("send everybody to the origin and record nothing", False)
+    queue_all: bool = spec("hold all new visitors; active visitors stay", False)
+    suspended: bool = spec("send all visitors to the origin and record nothing", False)
     description: str = spec("a note for operators", "", high=10_000)
     custom_page_html: str = spec("Mustache template of the waiting page; empty = the built-in page", "", high=TEMPLATE_MAX)
     default_template_language: str = spec("language of the built-in page", "en-US", choices=LANGUAGES)
     json_response_enabled: bool = spec("answer exactly `Accept: application/json` with JSON", False)
-    cookie_attributes: CookieAttributes = spec("how the ticket cookie is marked", CookieAttributes())
-    cookie_suffix: str = spec("appended to the cookie name after `_`", "", pattern=r"[A-Za-z0-9_-]*", high=64)
-    enabled_origin_commands: tuple[str, ...] = spec("commands obeyed in Cf-Waiting-Room-Command of an origin answer", (), high=1)
+    cookie_attributes: CookieAttributes = spec("attributes of the ticket cookie", CookieAttributes())
+    cookie_suffix: str = spec("suffix of the cookie name, after `_`", "", pattern=r"[A-Za-z0-9_-]*", high=64)
+    enabled_origin_commands: tuple[str, ...] = spec(
+        "commands accepted from the Cf-Waiting-Room-Command header of origin responses", (), high=1
+    )
     turnstile_mode: str = spec("kept for compatible configurations", "invisible", choices=TURNSTILE_MODES)
     turnstile_action: str = spec("kept for compatible configurations", "log", choices=TURNSTILE_ACTIONS)
-    follow_accept_language: bool = spec(
-        "show the built-in page in the language that the browser asks for, if it is one of ours", False, extension=True
-    )
-    case_insensitive_paths: bool = spec("match path prefixes without regard to case", False, extension=True)
+    follow_accept_language: bool = spec("show the built-in page in the browser's language, when it is one of the 39", False, extension=True)
+    case_insensitive_paths: bool = spec("ignore case when matching path prefixes", False, extension=True)
     confirm_newcomers: bool = spec(
-        "let a newcomer in only when the ticket came back, so requests without cookies can never use up the room", False, extension=True
+        "let a new visitor in only when the ticket has come back, so that requests without cookies never use up the room",
+        False,
+        extension=True,
     )
     strong_sessions: bool = spec(
-        "hold a visitor who moves to another data center until the session has moved too; otherwise they are served meanwhile",
+        "hold a visitor who moves to another data center until the session has moved too; false: serve them meanwhile",
         False,
         extension=True,
     )
     refresh_max_seconds: int = spec(
-        "longest time between two tries of a visitor; a tenth more or less spreads a crowd",
+        "longest time between two refreshes of a waiting visitor; jitter of 10 % is added",
         20,
         unit="seconds",
         low=2,

@@ -28,11 +28,11 @@ class Rule:
     """One bypass rule. Making one with anything wrong but the expression's own syntax raises InvalidConfig with every problem."""
 
     id: str = spec("opaque identifier, unique in the room", "", read_only=True)
-    version: str = spec("goes up with every change", "1", read_only=True)
-    action: str = spec("what happens to a request that the expression holds for", BYPASS, choices=(BYPASS,))
+    version: str = spec("version; it increases with every change", "1", read_only=True)
+    action: str = spec("what happens to a request that matches the expression", BYPASS, choices=(BYPASS,))
     expression: str = spec("condition in the rules language", low=1, high=EXPRESSION_MAX, example="ip.src in {10.20.30.40}")
     description: str = spec("a note for operators", "", high=500)
-    enabled: bool = spec("whether the rule counts", True)
+    enabled: bool = spec("whether the rule is active", True)
     last_updated: str = spec("time of the last change, RFC 3339", "", read_only=True)
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class RuleSet:
     """The rules of one room in their order; its id is the room's."""
 
     id: str = spec("the room's id", "", read_only=True)
-    rules: tuple[Rule, ...] = spec("the rules, first one first", (), high=RULES_MAX)
+    rules: tuple[Rule, ...] = spec("the rules in order", (), high=RULES_MAX)
 
     def __post_init__(self) -> None:
         problems = _field_problems(RuleSet, {"id": self.id, "rules": self.rules}, "")

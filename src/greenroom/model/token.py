@@ -22,11 +22,11 @@ class Token:
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is for", low=1, high=200)
-    scopes: tuple[str, ...] = spec("what it may do: read, edit, analytics", low=1, high=len(SCOPES))
-    zone_ids: tuple[str, ...] = spec("the zones it is good for; empty = all, and the account's own things", (), high=ZONES_MAX)
+    scopes: tuple[str, ...] = spec("scopes: read, edit, analytics", low=1, high=len(SCOPES))
+    zone_ids: tuple[str, ...] = spec("the zones it is valid for; empty: all zones and the account", (), high=ZONES_MAX)
     secret_sha256: str = spec("SHA-256 of the whole token in hex", pattern=r"[0-9a-f]{64}")
-    email: str = spec("address that must come in X-Auth-Email when the token is used as X-Auth-Key; empty = any", "", high=320)
-    expires_ms: int | None = spec("not good from this moment on; null = for ever", None, unit="ms", low=0, nullable=True)
+    email: str = spec("e-mail address required in X-Auth-Email when the token is used as X-Auth-Key; empty: any", "", high=320)
+    expires_ms: int | None = spec("expiry time; null: never", None, unit="ms", low=0, nullable=True)
 
     def __post_init__(self) -> None:
         rules = specs(Token)

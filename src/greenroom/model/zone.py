@@ -30,20 +30,18 @@ class Zone:
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     account_id: str = spec("the account it belongs to", ACCOUNT_ID, low=1, high=32)
-    name: str = spec("domain name; rooms cover it and hosts below it", example="example.com", low=1, high=253, pattern=HOST)
-    paused: bool = spec("true: no room of the zone holds anybody", False)
-    search_engine_crawler_bypass: bool = spec("verified search-engine crawlers are never held nor counted", False)
+    name: str = spec("domain name; rooms cover it and the hosts below it", example="example.com", low=1, high=253, pattern=HOST)
+    paused: bool = spec("true: no room of the zone holds visitors", False)
+    search_engine_crawler_bypass: bool = spec("verified search-engine crawlers are neither held nor counted", False)
     origin: str = spec(
-        "where the application of this zone listens, `http://host[:port]` or `https://host[:port]`; empty = the origin of the process",
+        "URL of the zone's application, `http://host[:port]` or `https://host[:port]`; empty: the origin of the process",
         "",
         high=2048,
         extension=True,
     )
-    always_use_https: bool = spec(
-        "visitors always come over HTTPS: cookies marked `auto` become Secure and SameSite=None", False, extension=True
-    )
+    always_use_https: bool = spec("visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None", False, extension=True)
     trusted_proxies: tuple[str, ...] = spec(
-        "addresses and networks whose forwarding headers are believed, besides those of the process, for hosts of this zone",
+        "addresses and networks whose forwarding headers are trusted, in addition to those of the process, for hosts of this zone",
         (),
         high=PROXIES_MAX,
         extension=True,
@@ -52,7 +50,7 @@ class Zone:
     session_ceiling: int = spec(
         "longest session_duration of a room", SESSION_MAX, unit="minutes", low=SESSION_MAX, high=SESSION_LONGEST, extension=True
     )
-    case_insensitive_paths: bool = spec("match path prefixes of every room without regard to case", False, extension=True)
+    case_insensitive_paths: bool = spec("ignore case when matching path prefixes of every room", False, extension=True)
 
     def __post_init__(self) -> None:
         problems = zone_problems({item.name: getattr(self, item.name) for item in fields(self)})

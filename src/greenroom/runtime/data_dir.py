@@ -43,7 +43,7 @@ class DataDir:
             with contextlib.suppress(OSError):
                 owner = note.read_text()[:20].strip()
             by = f"process {owner}" if owner else "another process"
-            raise CannotStart(f"the data directory {self.path} is in use by {by}; choose another one with --data") from None
+            raise CannotStart(f"the data directory {self.path} is in use by {by}; choose another with --data") from None
         with contextlib.suppress(OSError):  # only a note for people; the lock is what counts
             note.write_text(f"{os.getpid()}\n")
 

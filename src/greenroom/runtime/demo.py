@@ -89,13 +89,13 @@ async def _explain(process: Process, say: Say) -> None:
     await process.ready.wait()
     shop, console = _reachable(process.listen), _reachable(process.control)
     say("")
-    say("A shop that takes 5 visitors at once, and 10 new ones a minute.")
-    say(f"  1. Open  http://{shop}/       You are in at once.")
+    say("A shop with room for 5 active visitors and 10 new visitors a minute.")
+    say(f"  1. Open  http://{shop}/       You are let in at once.")
     say(f"  2. Open  http://{console}/demo   Switch the crowd on and watch the shop fill.")
-    say("  3. Open the shop again in a private window: a new visitor, who waits in line.")
-    say("  4. Send the crowd home: the line goes in.")
+    say("  3. Open the shop again in a private window: as a new visitor you wait in line.")
+    say("  4. Switch the crowd off: the visitors in line are let in.")
     say("")
-    say("Ctrl-C ends everything.")
+    say("Ctrl-C stops the demo.")
 
 
 def _addresses(asked: Mapping[str, str | None], say: Say) -> dict[str, str]:

@@ -26,7 +26,7 @@ def explained(config: Config, asked: ExplainRequest, lookups: Lookups, now_ms: i
     """What would become of this request, and why. Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
     arrival = dry_run(asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config))
     if isinstance(arrival, Refusal):
-        reason = f"Status {arrival.status}, before any room is looked for: {arrival.reason}."
+        reason = f"Status {arrival.status}, before room lookup: {arrival.reason}."
         return Explanation(asked.method, asked.url, asked.client, "refused", "malformed", reason)
     plans = [RoomDefinition(room, tuple(config.events.get(room.id, ())), rules_of(config, room)) for room in config.rooms]
     return explain(arrival, plans, compile_lists(config.lists), lookups, now_ms, ledgers)

@@ -59,7 +59,7 @@ class StoreFollower:
             apply(copied or Configuration())
             self._running = self._copied = copied or Configuration()
             self.state = self.state.of_revision(self._running.revision, self._now_ms(), from_copy=copied is not None)
-            log.warning("the configuration store cannot be used; beginning with the last good copy", revision=self._running.revision)
+            log.warning("config_store_copy_used", revision=self._running.revision)
         else:
             self._took_over(found)
             await self._keep_copy()
@@ -88,7 +88,7 @@ class StoreFollower:
             self._trouble(error)
             return
         if not self.state.reachable:
-            log.info("the configuration store can be reached again", store=self.state.name)
+            log.info("config_store_reachable", store=self.state.name)
             self.state = self.state.reached()
         if found is self._running and not self.state.problems and self._copied is found:
             return
@@ -109,7 +109,7 @@ class StoreFollower:
         try:
             await asyncio.to_thread(self._copy.save, kept)
         except StorageFailed as error:
-            log.warning("no copy of the configuration could be kept for a start without the store", reason=str(error))
+            log.warning("config_store_copy_failed", reason=str(error))
         else:
             self._copied = kept
 
@@ -118,12 +118,12 @@ class StoreFollower:
         self._running = found
         self.state = self.state.of_revision(found.revision, self._now_ms())
         if not first:
-            log.info("configuration taken over from the store", revision=found.revision, rooms=len(found.rooms))
+            log.info("config_store_revision_loaded", revision=found.revision, rooms=len(found.rooms))
 
     def _refuse(self, revision: int, error: InvalidConfig | StorageFailed) -> None:
         problems = problems_of(error)
         if problems != self.state.problems or revision != self.state.tried:
-            log.error("revision refused, the last good one goes on", revision=revision, problems=[str(problem) for problem in problems])
+            log.error("config_store_revision_refused", revision=revision, problems=[str(problem) for problem in problems])
         self.state = self.state.refused(revision, problems)
 
     def _trouble(self, error: InvalidConfig | StorageFailed) -> None:
@@ -131,7 +131,7 @@ class StoreFollower:
             self._refuse(self.state.tried, error)
             return
         if self.state.reachable:
-            log.error("the configuration store cannot be reached, the last good configuration goes on", reason=str(error))
+            log.error("config_store_unreachable", reason=str(error))
         self.state = self.state.lost()
 
 

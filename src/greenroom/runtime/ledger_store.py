@@ -238,7 +238,7 @@ class LocalLedgerStore:
 
     def _restored(self, room: Room, journal: LateJournal, memory: LedgerMemory) -> LocalRoom:
         for damage in journal.damage:
-            log.warning("the journal is damaged", room=room.name, what=str(damage))
+            log.warning("journal_damaged", room=room.name, damage=str(damage))
         if memory.sessions or memory.places:
             self._say(f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line")
         ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)

@@ -34,7 +34,7 @@ def bind(address: Address, what: str, *, reuse_port: bool = False) -> socket.soc
         listener.bind(name)
     except OSError as error:
         listener.close()
-        reason = "something else is listening there already" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        reason = "another program is already listening there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
         raise CannotStart(f"cannot listen on {address} for {what}: {reason}") from None
     return listener
 

@@ -77,10 +77,10 @@ class ErrorLog:
         minute = int(self._now_s() // 60)
         if minute != self._minute:
             if self._left_out:
-                self._log.error("more exceptions, not written one by one", count=self._left_out)
+                self._log.error("exceptions_suppressed", count=self._left_out)
             self._minute, self._written, self._left_out = minute, 0, 0
         if self._written >= ERRORS_PER_MINUTE:
             self._left_out += 1
             return
         self._written += 1
-        self._log.error("an exception held a visitor", exc_info=error)
+        self._log.error("unexpected_exception", exc_info=error)

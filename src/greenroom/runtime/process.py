@@ -248,7 +248,7 @@ class Process:
         try:
             await draws.agree()
         except StorageFailed as error:  # what was agreed on before still counts
-            log.warning("draws", reason=str(error))
+            log.warning("draw_agreement_failed", reason=str(error))
         return draws
 
     def _data_centers(self) -> tuple[str, ...]:
@@ -268,7 +268,7 @@ class Process:
         self._say(f"visitors   http{'s' if self._tls else ''}://{self._listen}")
         self._say(f"control    http://{self._control}  (/status /metrics /healthz /readyz)")
         self._say(f"data       {self.config.data}")
-        self._say(f"origin     {self.config.origin.url if self.config.origin else 'the one of each zone'}")
+        self._say(f"origin     {self.config.origin.url if self.config.origin else 'set by each zone'}")
         self._say("ready")
         self.ready.set()
 
@@ -279,7 +279,7 @@ class Process:
         def progress(left: int) -> None:
             nonlocal told
             if left != told and left:
-                self._say(f"draining: {left} request{'s' if left > 1 else ''} under way; once more Ctrl-C or SIGTERM ends them")
+                self._say(f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or send SIGTERM again to end them")
             told = left
 
         draining = asyncio.create_task(gateway.drain(self.config.drain_seconds, progress))
@@ -306,11 +306,11 @@ class Process:
             except (StorageFailed, InvalidConfig) as error:
                 found = str(error)
             if found and found != trouble:
-                log.error("the data directory needs attention", reason=found)
+                log.error("data_directory_failed", reason=found)
             for name in ledgers.halted() - halted:
-                log.error("nobody is let in: it cannot be written down", room=name, data=str(self.config.data))
+                log.error("admissions_stopped", room=name, reason=found or "the journal is not writable", data=str(self.config.data))
             for name in halted - ledgers.halted():
-                log.info("visitors are let in again", room=name)
+                log.info("admissions_resumed", room=name)
             trouble, halted = found, ledgers.halted()
 
     def _apply_file(self, file: Config) -> None:

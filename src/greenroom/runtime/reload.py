@@ -15,11 +15,11 @@ LOOK_S = 0.5
 """Between two looks at the files. A change counts when two looks agree, so a file is not read while it is being written."""
 
 NEEDS_RESTART = {
-    "listen": "the address for visitors",
-    "control": "the address of the control listener",
-    "data": "the data directory",
-    "store": "the configuration store",
-    "shared": "where the ledgers are",
+    "listen": "public listen address",
+    "control": "control listen address",
+    "data": "data directory",
+    "store": "configuration store",
+    "shared": "Redis servers and data center",
 }
 """Settings that cannot change while running."""
 
@@ -66,14 +66,14 @@ class Reloader:
     def _refuse(self, problems: tuple[Problem, ...]) -> None:
         before = self.state
         self.state = ConfigState(before.file, before.loaded_ms, before.reloads, before.failures + 1, problems, before.pending)
-        log.error("configuration refused, the last good one goes on", file=before.file, problems=[str(problem) for problem in problems])
+        log.error("config_refused", file=before.file, problems=[str(problem) for problem in problems])
 
     def _accept(self, config: Config) -> None:
         before = self.state
         self.state = ConfigState(before.file, self._now_ms(), before.reloads + 1, before.failures, (), self._pending(config))
-        log.info("configuration taken over", file=before.file, rooms=len(config.rooms))
+        log.info("config_loaded", file=before.file, rooms=len(config.rooms))
         for change in self.state.pending:
-            log.warning("this change needs a restart", change=change)
+            log.warning("config_restart_required", change=change)
 
     def _pending(self, config: Config) -> tuple[str, ...]:
         started = self._started_with

@@ -55,8 +55,8 @@ def _allow_open_files() -> None:
 def rotate_keys(data: Path) -> str:
     """Makes a new key for the tickets of this data directory; says what happens next. Raises StorageFailed or InvalidConfig."""
     if not (data / KEY_FILE).exists():
-        raise CannotStart(f"there are no keys in {data}: name the data directory of your greenroom with --data")
+        raise CannotStart(f"no keys found in {data}: set the data directory of greenroom with --data")
     now_ms = MonotonicClock().now_ms()
     KeyRing(data, now_ms).rotate(now_ms)
     seconds, minutes = ACTIVATION_DELAY_MS // 1000, KEY_OVERLAP_MS // 60_000
-    return f"new key written to {data}; it seals in {seconds} seconds, and the old one opens tickets for {minutes} minutes more"
+    return f"new key written to {data}; it is used in {seconds} seconds, and the old key opens tickets for {minutes} more minutes"

@@ -103,7 +103,7 @@ class SharedLedgerStore:
         """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
         self.take_over((), self.prepare(rooms))
         await self._look()
-        self._say(f"ledgers    {self._name}{'' if not self.troubled else '  (does not answer yet: visitors are held until it does)'}")
+        self._say(f"ledgers    {self._name}{'' if not self.troubled else '  (no answer yet: visitors are held until it answers)'}")
 
     async def run(self) -> None:
         """Until cancelled."""

@@ -59,7 +59,7 @@ class PrivateRedis:
         program = shutil.which("redis-server")
         if program is None:
             raise CannotStart(
-                "several workers share their ledgers in Redis, and there is no redis-server here: install it "
+                "several workers share their ledgers in Redis, and redis-server is not installed: install it "
                 "(apt-get install redis-server), or name one with --redis"
             )
         folder = data / "redis"
@@ -68,7 +68,7 @@ class PrivateRedis:
             self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CannotStart(f"the data directory {data} is in use by another greenroom; choose another one with --data") from None
+            raise CannotStart(f"the data directory {data} is in use by another greenroom; choose another with --data") from None
         except OSError as error:
             raise CannotStart(f"cannot use {folder}: {error.strerror or error}") from None
         self._path = folder / "socket"
@@ -89,13 +89,13 @@ class PrivateRedis:
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:
                 self.stop()
-                raise CannotStart(f"redis-server does not start: see {self._log}")
+                raise CannotStart(f"redis-server did not start: see {self._log}")
             time.sleep(LOOK_S / 2)
 
     def keep(self, say: Say) -> None:
         """Starts it again when it has died."""
         if self._process is not None and self._process.poll() is not None:
-            say("redis-server died and is started again")
+            say("redis-server ended and has been restarted")
             self.start()
 
     def stop(self) -> None:
@@ -153,7 +153,7 @@ class Worker:
             return
         if self._process is not None:
             code, self._process = self._process.returncode, None
-            say(f"worker {self.number} ended ({code}) and is started again")
+            say(f"worker {self.number} ended ({code}) and has been restarted")
             lived_s = time.monotonic() - self._began_s
             self._rest_until_s = time.monotonic() + (REST_S if lived_s < LIVED_S else 0.0)
         if time.monotonic() >= self._rest_until_s:

@@ -9,13 +9,13 @@ START_MS = 1_750_000_000_000
 
 FAULTS = {
     "partition": "the data center and the coordinator cannot reach each other",
-    "outage": "the data center is gone for the time; its visitors are sent to others, its ledger is there afterwards",
+    "outage": "the data center is down; its visitors are sent to others, and its ledger is intact afterwards",
     "crash": "the ledger is lost; it starts again empty, in a new epoch",
     "old disk": "the ledger is restored from what was on disk some time ago, in a new epoch",
-    "coordinator down": "the coordinator answers nobody",
-    "coordinator loss": "the coordinator forgets everything and collects it anew",
+    "coordinator down": "the coordinator does not answer",
+    "coordinator loss": "the coordinator loses its state and collects it again",
     "loss": "so many per cent of all messages are lost",
-    "churn": "workers die and are born all the time",
+    "churn": "workers keep stopping and starting",
     "limits": "both limits are multiplied by `amount` / 100, at once",
     "method": "the queueing method changes from fifo to random, or from random to fifo",
 }

@@ -23,13 +23,13 @@ def list_events(config_service: WithConfig, page: Paged, zone_id: str, waiting_r
 
 @router.post("", **told("Event", body="EventCreate"))
 def create_event(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
-    """Make an event."""
+    """Create an event."""
     return answered(config_service.change(caller.author, events.create(zone_id, waiting_room_id, document)))
 
 
 @router.get("/{event_id}", **told("Event", may="read"))
 def get_event(config_service: WithConfig, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
-    """Look at an event."""
+    """Get an event."""
     return answered(config_service.look(lambda known: events.show(events.event_of(known, zone_id, waiting_room_id, event_id))))
 
 
@@ -37,7 +37,7 @@ def get_event(config_service: WithConfig, zone_id: str, waiting_room_id: str, ev
 def put_event(
     caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str, event_id: str
 ) -> Response:
-    """Write an event anew."""
+    """Replace an event."""
     return answered(config_service.change(caller.author, events.change(zone_id, waiting_room_id, event_id, document, whole=True)))
 
 
@@ -45,17 +45,17 @@ def put_event(
 def edit_event(
     caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str, event_id: str
 ) -> Response:
-    """Change some fields of an event."""
+    """Update fields of an event."""
     return answered(config_service.change(caller.author, events.change(zone_id, waiting_room_id, event_id, document, whole=False)))
 
 
 @router.delete("/{event_id}", **told("Id", change=True))
 def delete_event(caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
-    """Take an event away."""
+    """Delete an event."""
     return answered(config_service.change(caller.author, events.delete(zone_id, waiting_room_id, event_id)))
 
 
 @router.get("/{event_id}/details", **told("EventDetails", may="read"))
 def get_details(config_service: WithConfig, zone_id: str, waiting_room_id: str, event_id: str) -> Response:
-    """Look at what an event comes to together with its room."""
+    """Get an event with the settings it inherits from its room."""
     return answered(config_service.look(lambda known: events.details(known, events.event_of(known, zone_id, waiting_room_id, event_id))))

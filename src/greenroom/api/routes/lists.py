@@ -31,37 +31,37 @@ router = Router(tags=["lists"], prefix="/accounts/{account_id}/rules/lists")
 
 @router.get("", **told("[List]", may="read"))
 def list_lists(config_service: WithConfig) -> Response:
-    """List the lists."""
+    """List all lists."""
     return answered(config_service.look(lambda known: [lists.show(known, entry) for entry in known.lists.values()]))
 
 
 @router.post("", **told("List", body="ListCreate"))
 def create_list(caller: Editor, config_service: WithConfig, document: Document) -> Response:
-    """Make a list."""
+    """Create a list."""
     return answered(config_service.change(caller.author, lists.create(document)))
 
 
 @router.get("/bulk_operations/{operation_id}", **told("Operation", may="read"))
 def get_operation(done: Done, operation_id: str) -> Response:
-    """Ask how far an operation on items is."""
+    """Get the state of an operation on items."""
     return answered(done.get(operation_id))
 
 
 @router.get("/{list_id}", **told("List", may="read"))
 def get_list(config_service: WithConfig, list_id: str) -> Response:
-    """Look at a list."""
+    """Get a list."""
     return answered(config_service.look(lambda known: lists.show(known, lists.list_of(known, list_id))))
 
 
 @router.put("/{list_id}", **told("List", body="ListEdit"))
 def put_list(caller: Editor, config_service: WithConfig, document: Document, list_id: str) -> Response:
-    """Describe a list anew."""
+    """Update the description of a list."""
     return answered(config_service.change(caller.author, lists.edit(list_id, document)))
 
 
 @router.delete("/{list_id}", **told("Id", change=True))
 def delete_list(caller: Editor, config_service: WithConfig, list_id: str) -> Response:
-    """Take a list away that no rule refers to."""
+    """Delete a list that no rule refers to."""
     return answered(config_service.change(caller.author, lists.delete(list_id)))
 
 
@@ -70,13 +70,11 @@ def get_items(
     config_service: WithConfig,
     catalogue: Annotated[Catalogue, Depends(_catalogue)],
     list_id: str,
-    cursor: Annotated[str, Query(max_length=1_000, description="As the page before said; without: from the first item.")] = "",
-    per_page: Annotated[int, Query(ge=1, le=PER_PAGE_MAX, description="JsonItems on a page.")] = PER_PAGE_MAX,
-    search: Annotated[
-        str, Query(max_length=300, description="Beginning of an address, part of a host name, or exact number of a system.")
-    ] = "",
+    cursor: Annotated[str, Query(max_length=1_000, description="The cursor of the previous page; empty: start at the first item.")] = "",
+    per_page: Annotated[int, Query(ge=1, le=PER_PAGE_MAX, description="Items per page.")] = PER_PAGE_MAX,
+    search: Annotated[str, Query(max_length=300, description="Prefix of an address, part of a host name, or exact AS number.")] = "",
 ) -> Response:
-    """List the items of a list in their order."""
+    """List the items of a list in order."""
     known = config_service.look(lambda known: known)
     found = catalogue.slice(known, list_id, cursor, per_page, search)
     kind = lists.list_of(known, list_id).record.kind
@@ -92,17 +90,17 @@ def add_items(caller: Editor, config_service: WithConfig, done: Done, items: Jso
 
 @router.put("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
 def put_items(caller: Editor, config_service: WithConfig, done: Done, items: JsonItems, list_id: str) -> Response:
-    """Write the items of a list anew."""
+    """Replace the items of a list."""
     return answered(config_service.change(caller.author, list_items.add(list_id, items, done, whole=True)))
 
 
 @router.delete("/{list_id}/items", **told("OperationId", body="ListItemDeletion"))
 def delete_items(caller: Editor, config_service: WithConfig, done: Done, items: JsonItems, list_id: str) -> Response:
-    """Take items out of a list."""
+    """Delete items of a list."""
     return answered(config_service.change(caller.author, list_items.remove(list_id, items, done)))
 
 
 @router.get("/{list_id}/items/{item_id}", **told("ListItem", may="read"))
 def get_item(config_service: WithConfig, list_id: str, item_id: str) -> Response:
-    """Look at one item."""
+    """Get one item."""
     return answered(config_service.look(lambda known: list_items.item_of(known, list_id, item_id)))

@@ -28,7 +28,7 @@ def list_zone_rooms(config_service: WithConfig, page: Paged, zone_id: str) -> Re
 
 @router.get("/accounts/{account_id}/waiting_rooms", **told("[Room]", info="Page"))
 def list_account_rooms(caller: FilteredReader, config_service: WithConfig, page: Paged, account_id: str) -> Response:
-    """List the waiting rooms of all zones. Only of the zones that the token is good for."""
+    """List the waiting rooms of all zones that the token is valid for."""
     del account_id  # there is one, and May has looked at it
     known = config_service.look(lambda known: known)
     shown, info = page.cut([entry for entry in known.rooms.values() if caller.sees(entry.parent)])
@@ -37,38 +37,38 @@ def list_account_rooms(caller: FilteredReader, config_service: WithConfig, page:
 
 @router.post("/zones/{zone_id}/waiting_rooms", **told("Room", body="RoomCreate"))
 def create_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str) -> Response:
-    """Make a waiting room."""
+    """Create a waiting room."""
     return answered(config_service.change(caller.author, rooms.create(zone_id, document)))
 
 
 @router.get(ROOM, **told("Room", may="read"))
 def get_room(config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
-    """Look at a waiting room."""
+    """Get a waiting room."""
     known = config_service.look(lambda known: known)
     return answered(rooms.show(known, rooms.room_of(known, zone_id, waiting_room_id), config_service.clock.now_ms()))
 
 
 @router.put(ROOM, **told("Room", body="RoomCreate"))
 def put_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
-    """Write a waiting room anew."""
+    """Replace a waiting room."""
     return answered(config_service.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=True)))
 
 
 @router.patch(ROOM, **told("Room", body="RoomEdit"))
 def edit_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
-    """Change some fields of a waiting room."""
+    """Update fields of a waiting room."""
     return answered(config_service.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=False)))
 
 
 @router.delete(ROOM, **told("Id", change=True))
 def delete_room(caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
-    """Take a waiting room away, with its events and rules."""
+    """Delete a waiting room with its events and rules."""
     return answered(config_service.change(caller.author, rooms.delete(zone_id, waiting_room_id)))
 
 
 @router.get(f"{ROOM}/status", **told("Status", may="read"))
 async def get_status(config_service: WithConfig, request: Request, zone_id: str, waiting_room_id: str) -> Response:
-    """Ask how a waiting room is doing."""
+    """Get the status of a waiting room."""
     known = await run_in_threadpool(lambda: config_service.look(lambda known: known))
     entry = rooms.room_of(known, zone_id, waiting_room_id)
     observed: Observed = request.app.state.observed

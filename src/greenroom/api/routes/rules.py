@@ -19,23 +19,23 @@ def list_rules(config_service: WithConfig, zone_id: str, waiting_room_id: str) -
 
 @router.post("", **told("[Rule]", body="RuleCreate"))
 def create_rule(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
-    """Add a rule behind the others."""
+    """Append a rule."""
     return answered(config_service.change(caller.author, rules.append(zone_id, waiting_room_id, document)))
 
 
 @router.put("", **told("[Rule]", body="[RuleCreate]"))
 def put_rules(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
-    """Write the rules of a waiting room anew."""
+    """Replace the rules of a waiting room."""
     return answered(config_service.change(caller.author, rules.replace_all(zone_id, waiting_room_id, document)))
 
 
 @router.patch("/{rule_id}", **told("[Rule]", body="RuleEdit"))
 def edit_rule(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str, rule_id: str) -> Response:
-    """Change some fields of a rule, or its place."""
+    """Update fields of a rule, or its position."""
     return answered(config_service.change(caller.author, rules.edit(zone_id, waiting_room_id, rule_id, document)))
 
 
 @router.delete("/{rule_id}", **told("[Rule]", change=True))
 def delete_rule(caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str, rule_id: str) -> Response:
-    """Take a rule away."""
+    """Delete a rule."""
     return answered(config_service.change(caller.author, rules.delete(zone_id, waiting_room_id, rule_id)))

@@ -28,18 +28,22 @@ def list_zones(  # the published filters, each one a query parameter
     caller: FilteredReader,
     config_service: WithConfig,
     page: Paged,
-    name: Annotated[Text, Query(description="A name, or `starts_with:`, `ends_with:`, `contains:`, `not_equal:` and a text.")] = None,
+    name: Annotated[
+        Text, Query(description="A name, or `starts_with:`, `ends_with:`, `contains:` or `not_equal:` followed by text.")
+    ] = None,
     status: Annotated[Literal["initializing", "pending", "active", "moved"] | None, Query()] = None,
     account_id: Annotated[str | None, Query(alias="account.id", max_length=32)] = None,
     account_name: Annotated[str | None, Query(alias="account.name", max_length=100)] = None,
     type: Annotated[list[Literal["full", "partial", "secondary", "internal"]] | None, Query()] = None,
-    match: Annotated[Literal["any", "all"], Query(description="Whether one filter is enough.")] = "all",
+    match: Annotated[
+        Literal["any", "all"], Query(description="`any`: one matching filter is enough; `all`: every filter must match.")
+    ] = "all",
     order: Annotated[
         Literal["name", "status", "account.id", "account.name", "plan.id"], Query(description="Only the names differ.")
     ] = "name",
     direction: Annotated[Literal["asc", "desc"], Query()] = "asc",
 ) -> Response:
-    """List zones. Only the zones that the token is good for."""
+    """List zones: only those that the token is valid for."""
     del order
     filters: list[Filter] = [zones.name_filter(name)] if name else []
     fixed = [(status, "active"), (account_id, ACCOUNT_ID), (account_name, ACCOUNT_NAME)]
@@ -52,41 +56,41 @@ def list_zones(  # the published filters, each one a query parameter
 
 @router.post("/zones", **told("Zone", body="ZoneCreate"))
 def create_zone(caller: Editor, config_service: WithConfig, document: Document, request: Request) -> Response:
-    """Make a zone."""
+    """Create a zone."""
     return answered(config_service.change(caller.author, zones.create(document, _origins(request))))
 
 
 @router.get("/zones/{zone_id}", **told("Zone", may="read"))
 def get_zone(config_service: WithConfig, zone_id: str) -> Response:
-    """Look at a zone."""
+    """Get a zone."""
     return answered(config_service.look(lambda known: zones.show(zones.zone_of(known, zone_id))))
 
 
 @router.patch("/zones/{zone_id}", **told("Zone", body="ZoneEdit"))
 def edit_zone(caller: Editor, config_service: WithConfig, document: Document, request: Request, zone_id: str) -> Response:
-    """Change some fields of a zone."""
+    """Update fields of a zone."""
     return answered(config_service.change(caller.author, zones.edit(zone_id, document, _origins(request))))
 
 
 @router.delete("/zones/{zone_id}", **told("Id", change=True))
 def delete_zone(caller: Editor, config_service: WithConfig, zone_id: str) -> Response:
-    """Take a zone away, with its rooms."""
+    """Delete a zone and its rooms."""
     return answered(config_service.change(caller.author, zones.delete(zone_id)))
 
 
 @router.get("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", may="read"))
 def get_settings(config_service: WithConfig, zone_id: str) -> Response:
-    """Look at the settings of a zone."""
+    """Get the settings of a zone."""
     return answered(config_service.look(lambda known: zones.settings(zones.zone_of(known, zone_id))))
 
 
 @router.put("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsCreate"))
 def put_settings(caller: Editor, config_service: WithConfig, document: Document, zone_id: str) -> Response:
-    """Write the settings of a zone anew."""
+    """Replace the settings of a zone."""
     return answered(config_service.change(caller.author, zones.change_settings(zone_id, document, whole=True)))
 
 
 @router.patch("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsEdit"))
 def edit_settings(caller: Editor, config_service: WithConfig, document: Document, zone_id: str) -> Response:
-    """Change some settings of a zone."""
+    """Update settings of a zone."""
     return answered(config_service.change(caller.author, zones.change_settings(zone_id, document, whole=False)))

@@ -49,7 +49,7 @@ FIELDS: dict[str, FieldSpec] = {
     "http.request.uri.args.names": FieldSpec(STRINGS, _names(reading.arguments), "names of the query arguments, in order"),
     "http.request.uri.args.values": FieldSpec(STRINGS, _values(reading.arguments), "values of the query arguments, in order"),
     "http.request.full_uri": FieldSpec(STRING, reading.full_uri, "scheme, host, path and query"),
-    "raw.http.request.uri": FieldSpec(STRING, reading.raw_uri, "path and query as sent, before they are made canonical"),
+    "raw.http.request.uri": FieldSpec(STRING, reading.raw_uri, "path and query as sent, before normalization"),
     "raw.http.request.uri.path": FieldSpec(STRING, reading.raw_path, "path as sent"),
     "raw.http.request.uri.path.extension": FieldSpec(
         STRING, lambda facts: reading.extension(reading.raw_path(facts)), "file extension of the path as sent"
@@ -68,13 +68,13 @@ FIELDS: dict[str, FieldSpec] = {
     "http.request.headers.names": FieldSpec(STRINGS, _names(reading.headers), "header names in order, lower case"),
     "http.request.headers.values": FieldSpec(STRINGS, _values(reading.headers), "header values in order"),
     "http.request.headers.truncated": FieldSpec(
-        BOOLEAN, lambda _: False, "always false: a request with too many headers is refused, never cut"
+        BOOLEAN, lambda _: False, "always false: a request with too many headers is refused, never truncated"
     ),
     "http.request.cookies": FieldSpec(STRINGS_BY_NAME, once("cookies", reading.cookies), "cookies by percent-decoded name; values as sent"),
     "http.cookie": FieldSpec(STRING, reading.cookie_header, "the whole Cookie header, empty when there is none"),
     "http.referer": FieldSpec(STRING, reading.header(b"referer"), "the Referer header, empty when there is none"),
     "http.user_agent": FieldSpec(STRING, reading.user_agent, "the User-Agent header, empty when there is none"),
-    "http.x_forwarded_for": FieldSpec(STRING, reading.header(b"x-forwarded-for"), "the X-Forwarded-For header as it arrived here"),
+    "http.x_forwarded_for": FieldSpec(STRING, reading.header(b"x-forwarded-for"), "the X-Forwarded-For header as received"),
     "http.request.version": FieldSpec(
         STRING, lambda facts: facts.arrival.version, "HTTP version of the visitor's request, such as HTTP/1.1"
     ),
@@ -99,15 +99,13 @@ FIELDS: dict[str, FieldSpec] = {
         BOOLEAN, lambda facts: reading.place(facts).in_european_union, "whether the country belongs to the European Union"
     ),
     "ssl": FieldSpec(BOOLEAN, lambda facts: facts.arrival.scheme == "https", "whether the visitor's connection is encrypted"),
-    "cf.client.bot": FieldSpec(
-        BOOLEAN, lambda facts: reading.crawler(facts) != "", "whether this is a VERIFIED crawler; false unless a lookup says so"
-    ),
+    "cf.client.bot": FieldSpec(BOOLEAN, lambda facts: reading.crawler(facts) != "", "whether the client is a verified crawler"),
     "cf.verified_bot_category": FieldSpec(
         STRING, lambda facts: as_bytes_text(reading.crawler(facts)), "category of the verified crawler, empty when there is none"
     ),
-    "cf.edge.server_ip": FieldSpec(IP, reading.listener_address, "address the request came in on"),
-    "cf.edge.server_port": FieldSpec(INTEGER, reading.listener_port, "port the request came in on"),
-    "cf.ray_id": FieldSpec(STRING, lambda facts: facts.arrival.ray_id, "request id, empty when none was given"),
+    "cf.edge.server_ip": FieldSpec(IP, reading.listener_address, "address that received the request"),
+    "cf.edge.server_port": FieldSpec(INTEGER, reading.listener_port, "port that received the request"),
+    "cf.ray_id": FieldSpec(STRING, lambda facts: facts.arrival.ray_id, "request id, empty when there is none"),
 }
 
 ALIASES = {
@@ -127,13 +125,13 @@ ABSENT = {
     "cf.timings.": "a bypass rule is decided before there is a response",
     "cf.threat_score": "bypass rules may not read threat scores",
     "cf.bot_management.": "bypass rules may not read bot scores",
-    "cf.tls_": "nothing is known about the visitor's TLS connection here",
+    "cf.tls_": "details of the visitor's TLS connection are not available",
     "cf.waf.": "there is no firewall in front of the waiting room",
     "cf.llm.": "there is no firewall in front of the waiting room",
     "cf.api_gateway.": "there is no API gateway in front of the waiting room",
     "cf.": "has no counterpart outside Cloudflare",
 }
-"""Beginnings of published names that cannot be had here, with the reason; the longest that fits speaks."""
+"""Prefixes of published names that are not available, with the reason; the longest matching prefix applies."""
 
 
 def absent(name: str) -> str | None:

@@ -193,8 +193,10 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         all,
         "whether it holds for every element; true for none, false for a missing array",
     ),
-    "starts_with": FunctionSpec((_TEXT, Param("start", (STRING,))), BOOLEAN, str.startswith, "whether the string begins so", 2),
-    "ends_with": FunctionSpec((_TEXT, Param("end", (STRING,))), BOOLEAN, str.endswith, "whether the string ends so", 2),
+    "starts_with": FunctionSpec(
+        (_TEXT, Param("start", (STRING,))), BOOLEAN, str.startswith, "whether the string starts with the prefix", 2
+    ),
+    "ends_with": FunctionSpec((_TEXT, Param("end", (STRING,))), BOOLEAN, str.endswith, "whether the string ends with the suffix", 2),
     "lower": FunctionSpec((_TEXT,), STRING, lower, "ASCII letters in lower case"),
     "upper": FunctionSpec((_TEXT,), STRING, upper, "ASCII letters in upper case"),
     "len": FunctionSpec(
@@ -204,7 +206,7 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         (Param("first", (STRING, STRINGS)), Param("more", (STRING, STRINGS))),
         None,
         _concat,
-        "strings, or arrays, one behind the other",
+        "strings or arrays, concatenated",
         2,
         True,
     ),
@@ -241,10 +243,10 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         _keys_problem,
     ),
     "has_key": FunctionSpec(
-        (Param("map", (STRINGS_BY_NAME,), _FIELD), Param("key", (STRING,))), BOOLEAN, _holds, "whether the map has this key", 2
+        (Param("map", (STRINGS_BY_NAME,), _FIELD), Param("key", (STRING,))), BOOLEAN, _holds, "whether the map contains this key", 2
     ),
     "has_value": FunctionSpec(
-        (Param("array", (STRINGS,), _FIELD), Param("value", (STRING,))), BOOLEAN, _holds, "whether the array has this value", 2
+        (Param("array", (STRINGS,), _FIELD), Param("value", (STRING,))), BOOLEAN, _holds, "whether the array contains this value", 2
     ),
     "remove_bytes": FunctionSpec((_TEXT, Param("unwanted", (STRING,), _LITERAL)), STRING, _remove_bytes, "without any of these bytes", 2),
     "is_timed_hmac_valid_v0": FunctionSpec(
@@ -258,7 +260,7 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         ),
         BOOLEAN,
         _timed_hmac,
-        'whether message, separator, 10-digit time, "-" and Base64 HMAC-SHA256 (of message and time) are genuine and not older than '
+        'whether message, separator, 10-digit time, "-" and Base64 HMAC-SHA256 (of message and time) are valid and not older than '
         'lifetime seconds; flag "s": URL-safe Base64 without padding',
         4,
         refuse=_hmac_problem,
@@ -267,7 +269,7 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         (Param("address", (IP,), _FIELD), Param("ipv4_bits", (INTEGER,), _LITERAL), Param("ipv6_bits", (INTEGER,), _LITERAL)),
         IP,
         network,
-        "the network address with so many leading bits kept",
+        "the network address with this many leading bits",
         3,
         refuse=_cidr_problem,
     ),
@@ -275,7 +277,7 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         (Param("address", (IP,), _FIELD), Param("ipv6_bits", (INTEGER,), _LITERAL)),
         IP,
         lambda key, bits: network(key, 32, bits),
-        "as cidr for IPv6; an IPv4 address stays",
+        "like cidr for IPv6; an IPv4 address is unchanged",
         2,
         refuse=_cidr_problem,
     ),
@@ -294,8 +296,8 @@ FUNCTIONS: dict[str, FunctionSpec] = {
         "the parts with the separator between them",
         2,
     ),
-    "decode_base64": FunctionSpec((_TEXT,), STRING, _decode_base64, "the bytes of a Base64 text; missing when it is none"),
-    "to_string": FunctionSpec((Param("value", (INTEGER, BOOLEAN, IP), _FIELD),), STRING, _to_string, "the usual text of the value"),
+    "decode_base64": FunctionSpec((_TEXT,), STRING, _decode_base64, "the bytes of a Base64 text; missing when it is not valid"),
+    "to_string": FunctionSpec((Param("value", (INTEGER, BOOLEAN, IP), _FIELD),), STRING, _to_string, "the value as text"),
     "remove_query_args": FunctionSpec(
         (_TEXT, Param("name", (STRING,), _LITERAL)), STRING, _remove_query_args, "a query without the arguments of these names", 2, True
     ),
@@ -307,7 +309,7 @@ TEXT_OF_ADDRESS = shown
 ABSENT_FUNCTIONS = {
     "regex_replace": "rewrites a request, which a bypass rule cannot",
     "wildcard_replace": "rewrites a request, which a bypass rule cannot",
-    "uuidv4": "makes random values, which a condition must not depend on",
+    "uuidv4": "returns random values, which a condition must not depend on",
     "sha256": "is not offered to bypass rules",
     "encode_base64": "is not offered to bypass rules",
     "hmac": "is not offered to bypass rules; use is_timed_hmac_valid_v0",

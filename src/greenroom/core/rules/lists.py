@@ -23,7 +23,7 @@ def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str
             if reason:
                 found.append(Problem(f"{at}.items[{place}]", reason))
         if named.name in compiled:
-            found.append(Problem(f"{at}.name", f"there is already a list {named.name}"))
+            found.append(Problem(f"{at}.name", f"duplicate list name {named.name}"))
         if not found:
             compiled[named.name] = _COMPILERS[named.kind](named.items)
         problems += found

@@ -95,7 +95,7 @@ class Exchange:
             self.key = keys[0]
         self._pool = pool = visitor.gateway.pool_for(head.arrival.host)
         if pool is None:
-            visitor.refuse(421, "this host is not served here")
+            visitor.refuse(421, "this host is not configured")
             return
         connection = pool.take_idle()
         if connection is not None:

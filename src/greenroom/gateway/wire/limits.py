@@ -13,26 +13,26 @@ class Limits:
     """All limits of the gateway. Whole numbers; times in seconds, sizes in bytes. Build with `check` clean."""
 
     head_bytes: int = spec(
-        "Largest head of a request: request line and headers. 431 beyond it. Browsers send 1 to 4 KiB; cookies make the rest.",
+        "Largest head of a request: request line and headers. A larger one gets 431. Browsers send 1 to 4 KiB; cookies make the rest.",
         32 * KIB,
         unit="bytes",
         low=KIB,
         high=MIB,
     )
-    header_lines: int = spec("Most header lines in one request. 431 beyond it. The reader itself takes at most 100.", 100, low=8, high=100)
-    url_bytes: int = spec("Longest request line. 414 beyond it.", 8 * KIB, unit="bytes", low=256, high=MIB)
+    header_lines: int = spec("Most header lines in one request. More get 431. The parser accepts at most 100.", 100, low=8, high=100)
+    url_bytes: int = spec("Longest request line. A longer one gets 414.", 8 * KIB, unit="bytes", low=256, high=MIB)
     body_bytes: int = spec(
-        "Largest request body; 413 beyond it. 0 means any size: bodies are streamed, never stored.", 0, unit="bytes", low=0
+        "Largest request body. A larger one gets 413. 0 means any size: bodies are streamed, never stored.", 0, unit="bytes", low=0
     )
     drain_bytes: int = spec(
-        "Most of an unwanted request body that is read and thrown away to keep the connection; a larger one closes it.",
+        "Most of an unwanted request body that is read and discarded to keep the connection open; a larger one closes it.",
         64 * KIB,
         unit="bytes",
         low=0,
         high=MIB,
     )
     pipelined_bytes: int = spec(
-        "Bytes of later requests (or of a body nobody reads yet) kept per connection before reading from it pauses.",
+        "Bytes of later requests (or of a body that is not read yet) kept per connection before reading from it pauses.",
         64 * KIB,
         unit="bytes",
         low=KIB,
@@ -45,47 +45,49 @@ class Limits:
         low=KIB,
         high=16 * MIB,
     )
-    connections: int = spec("Most visitors' connections at once; beyond it 503 and close. About 5 KB of memory each.", 60_000, low=1)
+    connections: int = spec(
+        "Most connections from visitors at once; more get 503 and are closed. About 5 KB of memory each.", 60_000, low=1
+    )
     connections_per_address: int = spec(
-        "Most connections of one address at once; beyond it 503 and close. Not counted for trusted proxies. 0 means no limit. "
-        "A company or a mobile network can stand behind one address, so this only stops a single hoarder.",
+        "Most connections from one address at once; more get 503 and are closed. Not counted for trusted proxies. 0 means no limit. "
+        "A company or a mobile network can share one address, so this only stops a single abuser.",
         2_000,
         low=0,
     )
     requests_per_connection: int = spec(
-        "Requests on one connection before it is closed, so that long-lived ones move on to new processes.", 100_000, low=1
+        "Requests on one connection before it is closed, so that long-lived connections move to new processes.", 100_000, low=1
     )
     head_s: int = spec(
-        "From a request's first byte to the end of its head; 408 beyond it. Stops slow-head attacks.", 10, unit="seconds", low=1
+        "Time from a request's first byte to the end of its head; then 408. Stops slow-head attacks.", 10, unit="seconds", low=1
     )
     keep_alive_s: int = spec("An idle connection is closed after this.", 75, unit="seconds", low=1)
-    body_idle_s: int = spec("Longest silence inside a request body; 408 beyond it.", 30, unit="seconds", low=1)
+    body_idle_s: int = spec("Longest silence inside a request body; then 408.", 30, unit="seconds", low=1)
     body_rate: int = spec(
-        "Slowest a request body may come on average, judged from body_idle_s after its start; 408 below it. 0 allows any. "
-        "Stops bodies of one byte at a time, which would hold origin connections for ever.",
+        "Lowest average rate of a request body, checked from body_idle_s after its start; slower ones get 408. 0 allows any rate. "
+        "Stops bodies of one byte at a time, which would hold origin connections forever.",
         100,
         unit="bytes per second",
         low=0,
     )
     send_idle_s: int = spec(
-        "Longest time a visitor may leave an answer unread (see send_rate); then the connection is cut.", 60, unit="seconds", low=1
+        "Longest time a visitor may leave a response unread (see send_rate); then the connection is closed.", 60, unit="seconds", low=1
     )
     send_rate: int = spec(
-        "Slowest a visitor may take an answer that does not fit into the buffers, judged every send_idle_s; below it the connection is "
-        "cut. 0 allows any. Stops readers of one byte at a time, which would hold origin connections for ever.",
+        "Lowest rate at which a visitor may read a response that does not fit into the buffers, checked every send_idle_s; slower "
+        "connections are closed. 0 allows any rate. Stops readers of one byte at a time, which would hold origin connections forever.",
         100,
         unit="bytes per second",
         low=0,
     )
-    decision_s: int = spec("Longest wait for the waiting room's decision; 503 beyond it, the visitor is held.", 10, unit="seconds", low=1)
+    decision_s: int = spec("Longest wait for the waiting room's decision; then the visitor is held with 503.", 10, unit="seconds", low=1)
     half_closed_s: int = spec(
-        "Time left for the answer when a visitor has closed its sending side. Usually it has gone, rarely it still reads.",
+        "Time left to finish the response when a visitor has closed its sending side. Most have disconnected; a few still read.",
         2,
         unit="seconds",
         low=1,
     )
     linger_s: int = spec(
-        "Time given to read the last answer before a connection with unread input is closed; closing at once would destroy the answer.",
+        "Time to read the last response before a connection with unread input is closed; closing at once would destroy the response.",
         2,
         unit="seconds",
         low=1,
@@ -94,24 +96,24 @@ class Limits:
         "A WebSocket tunnel silent in both directions for this long is closed; servers ping more often.", 300, unit="seconds", low=1
     )
     origin_connections: int = spec("Most connections to one origin.", 256, low=1, high=60_000)
-    origin_queue: int = spec("Most requests waiting for a free connection to one origin; beyond it 503.", 1_000, low=0)
-    origin_queue_s: int = spec("Longest wait for a free connection to the origin; 503 beyond it.", 10, unit="seconds", low=1)
-    origin_connect_s: int = spec("Longest time to connect to the origin (DNS, TCP and TLS); 504 beyond it.", 5, unit="seconds", low=1)
+    origin_queue: int = spec("Most requests waiting for a free connection to one origin; more get 503.", 1_000, low=0)
+    origin_queue_s: int = spec("Longest wait for a free connection to the origin; then 503.", 10, unit="seconds", low=1)
+    origin_connect_s: int = spec("Longest time to connect to the origin (DNS, TCP and TLS); then 504.", 5, unit="seconds", low=1)
     origin_read_s: int = spec(
-        "Longest silence of the origin while its answer is awaited or under way; 504, or a cut answer if it had begun.",
+        "Longest silence of the origin before or during its response; then 504, or the response is cut off if it had begun.",
         60,
         unit="seconds",
         low=1,
     )
     origin_idle_s: int = spec(
-        "An unused connection to the origin is closed after this. Shorter than the 5 s of common application servers, so that we "
-        "close first and no request meets a connection that is just being closed. A shorter `Keep-Alive: timeout` counts.",
+        "An unused connection to the origin is closed after this. Shorter than the 5 s of common application servers, so that "
+        "greenroom closes first and no request meets a connection that is being closed. A shorter `Keep-Alive: timeout` takes precedence.",
         4,
         unit="seconds",
         low=1,
     )
-    origin_head_bytes: int = spec("Largest head of an origin's answer; 502 beyond it.", 64 * KIB, unit="bytes", low=KIB, high=MIB)
-    origin_hints: int = spec("Most interim answers (1xx) before the real one; 502 beyond it.", 16, low=1, high=1000)
+    origin_head_bytes: int = spec("Largest head of an origin's response; a larger one gets 502.", 64 * KIB, unit="bytes", low=KIB, high=MIB)
+    origin_hints: int = spec("Most interim responses (1xx) before the final one; more get 502.", 16, low=1, high=1000)
 
     def problems(self) -> list[str]:
         """Everything out of bounds, each as one sentence naming the field; empty when all is well."""

@@ -162,7 +162,7 @@ _COMMON = (
 )
 _KNOWN = {spelled.encode(): name.lower().encode() for name in _COMMON for spelled in (name, name.lower())}
 
-_NOT_CHUNKED = Refusal(400, "the only Transfer-Encoding understood here is chunked, in HTTP/1.1")
+_NOT_CHUNKED = Refusal(400, "the only supported Transfer-Encoding is chunked, in HTTP/1.1")
 
 _Facts = dict[bytes, bytes]
 
@@ -240,7 +240,7 @@ def _section(raw: bytes, headers: Headers, facts: _Facts, once: bool, peer: Peer
     body = chunked or bool(content_length)
     expected = facts.get(b"expect")
     if expected is not None and expected.lower() != b"100-continue":
-        return Refusal(417, "the only expectation met here is 100-continue")
+        return Refusal(417, "the only supported expectation is 100-continue")
     websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
     return Section(
         raw, headers, facts if once else None, client, scheme, host, facts[b"host"], authority, content_length,

@@ -37,12 +37,12 @@ def _read(line: bytes) -> RequestLine | Refusal:
     minor = _MINORS.get(version)
     if minor is None:
         known = _VERSION.fullmatch(version)
-        return Refusal(505, "only HTTP/1.1 and HTTP/1.0 are spoken here") if known else Refusal(400, "the HTTP version is malformed")
+        return Refusal(505, "only HTTP/1.1 and HTTP/1.0 are supported") if known else Refusal(400, "the HTTP version is malformed")
     if method not in _METHODS:
         if not _METHOD.fullmatch(method):
             return Refusal(400, f"the method is not a token of at most {METHOD_MAX} characters")
         if method in (b"CONNECT", b"TRACE"):
-            return Refusal(405, "CONNECT and TRACE are not served here")
+            return Refusal(405, "CONNECT and TRACE are not supported")
     canonical = canonical_target(target) if target[:1] == b"/" else None
     if isinstance(canonical, Refusal):
         return canonical

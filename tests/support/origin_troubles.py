@@ -39,7 +39,9 @@ def equipment(resolves: dict[str, str] | None = None, own: tuple[tuple[str, int]
         return [resolves[host]] if resolves and host in resolves else await system(host, port)
 
     with AUTHORITY.cert_pem.tempfile() as path:
-        tls = TlsContexts.trusting(path)
+        tls = TlsContexts(path)
+        assert tls.named
+        assert tls.unnamed
     return Equipment(ProbeGuard(probe_policy(private=private), resolve, lambda: own), tls)
 
 

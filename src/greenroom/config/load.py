@@ -24,7 +24,7 @@ from greenroom.config.health_check_entries import read_health_checks
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.room_entries import read_rooms
 from greenroom.config.rule_entries import read_lists
-from greenroom.config.settings import ORIGINS_MAX, SECTIONS, Address, Config, Log, OriginEntry, Server, Tls
+from greenroom.config.settings import ORIGINS_MAX, SECTIONS, Address, Config, Health, Log, OriginEntry, Server, Tls
 from greenroom.config.shared import read_shared
 from greenroom.config.template_entries import read_text
 from greenroom.config.toml_lines import KeyLines, step
@@ -155,6 +155,7 @@ class _Reading:
             tls=tls,
             limits=sections["limits"] or Limits(),
             log=sections["log"] or Log(),
+            health=sections["health"] or Health(),
             path=self._path,
             files=(
                 *([self._path] if self._path else []),

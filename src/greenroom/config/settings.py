@@ -11,7 +11,7 @@ from greenroom.gateway.wire.limits import Limits
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import Event
 from greenroom.model.fields import spec
-from greenroom.model.health_check import HealthCheck
+from greenroom.model.health_check import REGIONS, HealthCheck
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.zone import Zone
@@ -110,7 +110,18 @@ class Log:
     queries: bool = spec("also log query strings; they may contain visitors' secrets", False)
 
 
-SECTIONS: dict[str, type] = {"tls": Tls, "limits": Limits, "log": Log}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """`[health]`: how the health checks are run."""
+
+    probe: bool = spec("probe from here; false: only agents probe (`greenroom probe`)", True)
+    region: str = spec(
+        "region that probes from here count for; empty: all of them, as long as no agents have joined", "", choices=("", *REGIONS)
+    )
+    private_addresses: bool = spec("checks may be on private and loopback addresses; link-local ones they never may", True)
+
+
+SECTIONS: dict[str, type] = {"tls": Tls, "limits": Limits, "log": Log, "health": Health}
 """Tables of the file that are one record each."""
 
 
@@ -153,6 +164,7 @@ class Config:
     tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
     log: Log = field(default_factory=Log)
+    health: Health = field(default_factory=Health)
     path: Path | None = None
     files: tuple[Path, ...] = ()
     """Every file that was read to make it, the configuration file first; the reloader watches them."""

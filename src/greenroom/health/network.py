@@ -69,7 +69,7 @@ class ProbeGuard(Guard):
 
 @dataclass(slots=True)
 class Course:
-    """How far one try has come; `now` is the event loop's clock in seconds."""
+    """How far one try has come; `now` is a clock in seconds."""
 
     now: Callable[[], float]
     phase: str = "dns"

@@ -5,6 +5,8 @@ and only after a timeout. An answer is judged by its code, then by the first 10 
 """
 
 import asyncio
+import ssl
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -14,7 +16,7 @@ import httpcore
 import msgspec
 
 from greenroom.health.network import Course, ProbeNetwork
-from greenroom.health.reasons import reason_of
+from greenroom.health.reasons import lacking, reason_of
 from greenroom.health.tls import TlsContexts, is_address
 from greenroom.model.health_check import BODY_READ, HealthCheck, HttpCheck
 from greenroom.model.probe import TIMEOUTS, ProbeResult, Reason
@@ -32,6 +34,10 @@ ID_SHOWN = 16
 _VERSION = version("greenroom")
 
 
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For httpcore, which wants one; `ProbeNetwork.secured` chooses by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Equipment:
     """What every probe of an agent uses."""
@@ -40,8 +46,12 @@ class Equipment:
     tls: TlsContexts
 
 
+class CannotProbe(Exception):
+    """The machine that probes lacks something: nothing is said about the origin."""
+
+
 async def probe(check: HealthCheck, equipment: Equipment) -> ProbeResult:
-    """One probe with all its tries. Never raises but when it is cancelled."""
+    """One probe with all its tries. Raises CannotProbe, and nothing else but when it is cancelled."""
     tries = 1
     while (result := await _try(check, equipment)).reason in TIMEOUTS and tries <= check.retries:
         tries += 1
@@ -49,12 +59,15 @@ async def probe(check: HealthCheck, equipment: Equipment) -> ProbeResult:
 
 
 async def _try(check: HealthCheck, equipment: Equipment) -> ProbeResult:
-    course = Course(asyncio.get_running_loop().time)
+    course = Course(time.perf_counter)
     code, reason = 0, ""
     try:
         async with asyncio.timeout(check.timeout):
             code, reason = await PROBES[check.type](check, equipment, course)
     except Exception as error:  # what a server makes the libraries raise is a failure of the probe, not of greenroom
+        lack = lacking(error)
+        if lack:
+            raise CannotProbe(lack) from error
         reason = _reason(check, course, error)
     return _result(course, code, str(reason))
 
@@ -123,7 +136,7 @@ async def _asked(
     network = ProbeNetwork(addresses, course, name=name, sent=sent, tls=equipment.tls)
     url = httpcore.URL(scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode())
     course.first = 0.0
-    async with httpcore.AsyncHTTPConnection(url.origin, ssl_context=equipment.tls.named, network_backend=network) as connection:
+    async with httpcore.AsyncHTTPConnection(url.origin, ssl_context=_NO_TLS, network_backend=network) as connection:
         request = httpcore.Request(
             config.method,
             url,

@@ -58,6 +58,16 @@ def reason_of(error: BaseException) -> Reason:
     return Reason.OTHER
 
 
+LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
+"""What this machine has too little of: file descriptors, memory, free ports."""
+
+
+def lacking(error: BaseException) -> str:
+    """What this machine lacks, when that is why the probe could not be made; empty when the error is about the origin."""
+    found = (cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno in LACKS)
+    return next((cause.strerror or str(cause) for cause in found), "")
+
+
 def exact(error: BaseException) -> Reason | None:
     """The reason of this very error, if it has one."""
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -3,36 +3,45 @@
 import re
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import ip_address
-from typing import Any, Self
+from typing import Any
 
 
 class NameMismatch(Exception):
     """The certificate is good, and belongs to another name."""
 
 
-@dataclass(frozen=True, slots=True)
 class TlsContexts:
-    """Made once: reading the certificates of a machine takes longer than a probe. TLS 1.2 or later, as published."""
+    """Made once, when they are first needed: reading the certificates of a machine takes longer than a probe. TLS 1.2 or later."""
 
-    named: ssl.SSLContext
-    """A name is sent, and the certificate must be for it."""
-    unnamed: ssl.SSLContext
-    """No name is sent; the certificate must be a trusted one, and `require_name` looks at its name."""
-    unchecked: ssl.SSLContext
-    """Any certificate will do."""
+    def __init__(self, ca_file: str | None = None) -> None:
+        """Trusts the certificates of this machine, or those of a file."""
+        self._ca_file = ca_file
 
-    @classmethod
-    def trusting(cls, ca_file: str | None = None) -> Self:
-        """With the certificates of this machine, or those of a file."""
-        named, unnamed = (ssl.create_default_context(cafile=ca_file) for _ in range(2))
-        unchecked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        unnamed.check_hostname = unchecked.check_hostname = False
-        unchecked.verify_mode = ssl.CERT_NONE
-        for context in (named, unnamed, unchecked):
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-        return cls(named, unnamed, unchecked)
+    @cached_property
+    def named(self) -> ssl.SSLContext:
+        """A name is sent, and the certificate must be for it."""
+        context = ssl.create_default_context(cafile=self._ca_file)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+    @cached_property
+    def unnamed(self) -> ssl.SSLContext:
+        """No name is sent; the certificate must be a trusted one, and `require_name` looks at its name."""
+        context = ssl.create_default_context(cafile=self._ca_file)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = False
+        return context
+
+    @cached_property
+    def unchecked(self) -> ssl.SSLContext:
+        """Any certificate will do."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
 
 
 def is_address(host: str) -> bool:

@@ -1,6 +1,7 @@
 """What one probe of an address brought back, and every reason that a probe can fail for."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -51,3 +52,39 @@ class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
     def ok(self) -> bool:
         """Whether the origin did what is expected of it."""
         return not self.reason
+
+
+class Report(NamedTuple):
+    """One probe of an agent, in the time of the process that was told of it."""
+
+    check_id: str
+    at_ms: int
+    result: ProbeResult
+
+
+class ProbeReport(msgspec.Struct, frozen=True):
+    """A result on its way from an agent. Ages travel between machines, clocks do not."""
+
+    check_id: str
+    age_ms: int  # how long ago the probe began, when the report was sent
+    result: ProbeResult
+
+
+class CheckEvent(msgspec.Struct, frozen=True):
+    """One row of the event log: a probe of an agent, or (`scope` overall) what all of them come to.
+
+    Where greenroom's own agent stands in for all regions its probes are the overall rows. `region` is a code, or Global for those.
+    """
+
+    at_ms: int
+    check_id: str
+    zone_id: str
+    name: str
+    fqdn: str  # the address that the check names
+    healthy: bool
+    region: str
+    scope: str  # agent or overall
+    result: ProbeResult
+    changed: bool = False  # this event changed the status
+    expected: str = ""  # the codes that would have been good
+    agent: str = ""

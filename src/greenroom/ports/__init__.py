@@ -6,10 +6,12 @@ from typing import Protocol
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.analytics.question import Answer, Question
 from greenroom.core.draw import Draw
+from greenroom.core.health.memory import EventQuestion, HealthBatch, HealthMemory, Uptime
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
+from greenroom.model.probe import CheckEvent
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
 
@@ -166,3 +168,34 @@ class AlertSink(Protocol):
         An alert that was put before (`Alert.identity`) is ignored. Blocks on the configuration store: call it in a thread.
         Raises StorageFailed, having kept nothing.
         """
+
+
+class HealthStore(Protocol):
+    """What health checks remember, in one database that several processes may share; one of them leads.
+
+    Methods block: call them in a thread. All raise StorageFailed.
+    """
+
+    def load(self) -> HealthMemory:
+        """Conditions and agents as they were written last."""
+
+    def save(self, batch: HealthBatch, now_ms: int) -> None:
+        """Writes all of it or nothing. Old events go by themselves."""
+
+    def alerts(self) -> list[tuple[int, Alert]]:
+        """Alerts that have not been handed on, oldest first, each with its number."""
+
+    def handed_on(self, numbers: Sequence[int]) -> None:
+        """These alerts are kept elsewhere now."""
+
+    def events(self, question: EventQuestion) -> list[CheckEvent]:
+        """Newest first."""
+
+    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
+        """By check and day, oldest first."""
+
+    def lead(self, holder: str, term_ms: int) -> bool:
+        """Whether this process leads for so long from now on: takes the lead when no other process has it, and prolongs its own."""
+
+    def close(self) -> None:
+        """Gives connections back; nothing may be called after it."""

@@ -45,6 +45,7 @@ from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
+from greenroom.runtime.health import Layers, ProcessHealth
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import ErrorLog, set_up_logs
@@ -102,6 +103,7 @@ class Process:
         self._reloader = Reloader(source, self.config, self._apply_file, self._clock.now_ms, stamp)
         self._stored = Configuration()
         self._follower: StoreFollower | None = None
+        self._health: ProcessHealth | None = None
 
     @property
     def listen(self) -> Address:
@@ -124,7 +126,8 @@ class Process:
             visitors, control = self._take_addresses(undo)
             store = await self._begin_with_store(data, undo)
             draws = DrawFiles(data.path)
-            api = management_api(store, self._clock, self, self._origin_problems, self)
+            health = self._health
+            api = management_api(store, self._clock, self, self._origin_problems, self, health.service if health else None)
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             listener = AppListener(control_app(self, self._exposition(), routes), control)
             self._take_signals()
@@ -141,6 +144,9 @@ class Process:
         undo.callback(store.close)
         follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
+        layers = lambda: Layers(self._file, self._stored)  # noqa: E731
+        self._health = ProcessHealth(layers, data.path, store.outbox, self._clock, lambda: (self._listen, self._control))
+        undo.callback(self._health.close)
         return LayeredStore(store, lambda: self._file, self._clock.now_ms)
 
     def explain(self, asked: ExplainRequest) -> Explanation:
@@ -230,6 +236,7 @@ class Process:
                     self._keep_time,
                     self._names.run,
                     self._compile_the_rest,
+                    self._check_health,
                 ):
                     await self.stopping.wait()
                     await self._drain(gateway)
@@ -364,6 +371,10 @@ class Process:
             await asyncio.sleep(BREATH_S)
         gc.freeze()  # what is there by now stays; going through it again and again would only hold visitors up
         await self.stopping.wait()
+
+    async def _check_health(self) -> None:
+        if self._health is not None:
+            await self._health.run()
 
     async def _keep_time(self) -> None:
         if self._decision is not None:

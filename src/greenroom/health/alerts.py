@@ -1,0 +1,61 @@
+"""The alert of a health check whose status changed, with the facts of both published generations."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from greenroom.alerting.alert_types import make
+from greenroom.core.health.condition import NO_FAILURES, Turn
+from greenroom.core.health.votes import UNHEALTHY, Vote
+from greenroom.model.alert import Alert, AlertState
+from greenroom.model.health_check import HealthCheck
+from greenroom.model.zone import ACCOUNT_ID
+
+TYPE = "health_check_status_notification"
+ACCOUNT_NAME = "greenroom"
+STATES: dict[str, AlertState] = {"start": "start", "end": "end"}
+
+
+class Placed(NamedTuple):
+    """A check and its zone."""
+
+    check: HealthCheck
+    zone_id: str = ""
+    zone_name: str = ""
+
+
+def status_alert(placed: Placed, turn: Turn, vote: Vote, failing: tuple[str, ...], now_ms: int) -> Alert | None:
+    """The alert for a change; None for the first verdict on an origin that is healthy. `vote` is one that the verdict rests on."""
+    if turn.event not in STATES:
+        return None
+    check, bad = placed.check, turn.new == UNHEALTHY
+    data = {
+        "time": f"{datetime.fromtimestamp(now_ms // 1000, UTC):%Y-%m-%d %H:%M:%S} +0000 UTC",
+        "status": turn.new.capitalize(),
+        "reason": vote.reason if bad else NO_FAILURES,
+        "name": check.name,
+        "expected_codes": f"[{' '.join(check.http_config.expected_codes)}]" if check.http_config and check.type != "TCP" else "",
+        "actual_code": vote.code,
+        "health_check_id": check.id,
+        "account_name": ACCOUNT_NAME,
+        "account_tag": ACCOUNT_ID,
+        "failing_regions": ", ".join(region or "Global" for region in failing),
+        "health_check_name": check.name,
+        "new_health_status": turn.new,
+        "new_status": turn.new.capitalize(),
+        "old_status": turn.old.capitalize(),
+        "origin_ip": vote.address,
+        "status_change_time": f"{datetime.fromtimestamp(now_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "time_since_last_failure": in_words(turn.since_failure_ms),
+        "zone_name": placed.zone_name,
+        "zone_tag": placed.zone_id,
+    }
+    return make(TYPE, STATES[turn.event], now_ms, turn.incident, data, subject_id=check.id, subject_name=check.name, zone_id=placed.zone_id)
+
+
+def in_words(span_ms: int) -> str:
+    """`none`, or such as `1h2m3s`."""
+    if span_ms <= 0:
+        return "none"
+    minutes, seconds = divmod(span_ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{seconds}s" if hours else f"{minutes}m{seconds}s" if minutes else f"{seconds}s"

@@ -1,0 +1,80 @@
+"""What the monitor wants written down, until it is."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from greenroom.core.health.condition import Condition
+from greenroom.core.health.memory import HealthBatch
+from greenroom.core.health.roster import Agent
+from greenroom.model.alert import Alert
+from greenroom.model.probe import CheckEvent
+
+EVENTS_WAITING_MAX = 50_000
+"""Events that wait while the database cannot be written, about 25 MB; the oldest go first."""
+
+
+class Pending:
+    """Collects; `hurry` is called when something must not wait for the next regular write."""
+
+    def __init__(self, hurry: Callable[[], None] = lambda: None) -> None:
+        self._hurry = hurry
+        self._conditions: dict[str, Condition | None] = {}
+        self._events: deque[CheckEvent] = deque(maxlen=EVENTS_WAITING_MAX)
+        self._alerts: list[Alert] = []
+        self._agents: Sequence[Agent] | None = None
+        self.lost = 0
+        """Events that were dropped because too many waited."""
+
+    def condition(self, check_id: str, condition: Condition | None) -> None:
+        """The newest condition of a check; None: it is gone."""
+        self._conditions[check_id] = condition
+
+    def event(self, event: CheckEvent) -> None:
+        """One more row of the event log."""
+        self.lost += len(self._events) == EVENTS_WAITING_MAX
+        self._events.append(event)
+
+    def alert(self, alert: Alert | None) -> None:
+        """An alert that must not get lost."""
+        if alert:
+            self._alerts.append(alert)
+            self._hurry()
+
+    def agents(self, agents: Sequence[Agent]) -> None:
+        """All agents there are now."""
+        self._agents = agents
+
+    def take(self) -> HealthBatch | None:
+        """Everything, to be written; None when there is nothing."""
+        if not (self._conditions or self._events or self._alerts or self._agents is not None):
+            return None
+        batch = HealthBatch(self._conditions, tuple(self._events), tuple(self._alerts), self._agents)
+        self._conditions, self._alerts, self._agents = {}, [], None
+        self._events.clear()
+        return batch
+
+    def give_back(self, batch: HealthBatch) -> None:
+        """A batch that could not be written; what has come meanwhile is newer."""
+        self._conditions = {**batch.conditions, **self._conditions}
+        self._alerts = [*batch.alerts, *self._alerts]
+        self._agents = batch.agents if self._agents is None else self._agents
+        newer = list(self._events)
+        self._events.clear()
+        for event in (*batch.events, *newer):
+            self.event(event)
+
+
+class Nothing(Pending):
+    """For checks of which nothing is to be remembered."""
+
+    def condition(self, check_id: str, condition: Condition | None) -> None:
+        """Dropped."""
+
+    def event(self, event: CheckEvent) -> None:
+        """Dropped."""
+
+    def alert(self, alert: Alert | None) -> None:
+        """Dropped."""
+
+    def agents(self, agents: Sequence[Agent]) -> None:
+        """Dropped."""

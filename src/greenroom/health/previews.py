@@ -1,0 +1,66 @@
+"""Checks that are tried before they are saved: probed by this very process, for a while, and remembered nowhere."""
+
+from collections.abc import Callable
+
+from greenroom.core.health.roster import LOCAL
+from greenroom.health.alerts import Placed
+from greenroom.health.monitor import HealthMonitor
+from greenroom.health.outcome import Nothing
+from greenroom.health.runner import Probe, ProbeRunner
+from greenroom.model.health_check import HealthCheck
+from greenroom.model.probe import ProbeResult, Report
+
+PREVIEWS_MAX = 100
+"""Previews at once; the oldest makes room for a new one."""
+
+PREVIEW_MS = 10 * 60_000
+"""How long a preview runs."""
+
+
+class PreviewChecks:
+    """The previews of one process. `run` and `sweep` belong to its event loop, and so does everything else here."""
+
+    def __init__(self, probe: Probe, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._made: dict[str, tuple[int, Placed]] = {}
+        self.monitor = HealthMonitor(now_ms, Nothing())
+        self.monitor.hear(LOCAL, "", PREVIEW_MS)
+        self._runner = ProbeRunner("preview", probe, self._report, now_ms)
+
+    def add(self, check: HealthCheck, zone_id: str) -> int:
+        """Begins a preview; when it was made."""
+        now_ms = self._now_ms()
+        if len(self._made) >= PREVIEWS_MAX:
+            del self._made[next(iter(self._made))]
+        self._made[check.id] = now_ms, Placed(check, zone_id)
+        self._plan()
+        return now_ms
+
+    def get(self, check_id: str, zone_id: str) -> tuple[int, HealthCheck] | None:
+        """When it was made, and the check; None when there is none of this id in this zone."""
+        found = self._made.get(check_id)
+        return (found[0], found[1].check) if found and found[1].zone_id == zone_id else None
+
+    def remove(self, check_id: str) -> None:
+        """Ends a preview."""
+        if self._made.pop(check_id, None):
+            self._plan()
+
+    def sweep(self) -> None:
+        """Ends previews that have run long enough."""
+        over = [key for key, (made_ms, _) in self._made.items() if self._now_ms() - made_ms > PREVIEW_MS]
+        for key in over:
+            self.remove(key)
+        self.monitor.sweep()
+
+    async def run(self) -> None:
+        """Probes them, until cancelled."""
+        await self._runner.run()
+
+    def _plan(self) -> None:
+        placed = {key: found for key, (_, found) in self._made.items()}
+        self.monitor.configure(placed)
+        self._runner.plan({key: found.check for key, found in placed.items()})
+
+    def _report(self, check: HealthCheck, at_ms: int, result: ProbeResult) -> None:
+        self.monitor.take(LOCAL, [Report(check.id, at_ms, result)])

@@ -1,0 +1,111 @@
+"""Runs probes when they are due: many at once, each on its own, none of them twice at a time."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import structlog
+
+from greenroom.health.probes import CannotProbe
+from greenroom.health.timetable import Due, Timetable
+from greenroom.model.health_check import HealthCheck
+from greenroom.model.probe import ProbeResult
+
+PROBES_AT_ONCE = 3_000
+"""Probes under way at once: ten thousand checks a minute on servers that swallow everything, with three tries of five seconds each, are
+2,500. Each takes a socket and about 30 KB."""
+
+log = structlog.get_logger(__name__)
+
+Probe = Callable[[HealthCheck], Awaitable[ProbeResult]]
+Report = Callable[[HealthCheck, int, ProbeResult], None]
+"""(check, when the probe began, result)."""
+
+
+class RunnerFigures(NamedTuple):
+    """How the probes of this process are doing. `late_ms` is the greatest delay of the last minute or so."""
+
+    checks: int = 0
+    running: int = 0
+    probes: int = 0
+    skipped: int = 0
+    failed: int = 0
+    late_ms: int = 0
+
+
+class ProbeRunner:
+    """Probes the checks of one agent. Lives in one event loop."""
+
+    def __init__(self, agent: str, probe: Probe, report: Report, now_ms: Callable[[], int], at_once: int = PROBES_AT_ONCE) -> None:
+        self._table = Timetable(agent)
+        self._probe = probe
+        self._report = report
+        self._now_ms = now_ms
+        self._at_once = at_once
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._probes = self._failed = 0
+        self._late = [(0, 0), (0, 0)]  # (minute, greatest delay) of the last minute and of this one
+
+    @property
+    def figures(self) -> RunnerFigures:
+        """Now."""
+        minute = self._now_ms() // 60_000
+        late_ms = max((late for at, late in self._late if at >= minute - 1), default=0)
+        return RunnerFigures(len(self._table), self._table.running, self._probes, self._table.skipped, self._failed, late_ms)
+
+    def plan(self, checks: Mapping[str, HealthCheck]) -> None:
+        """From now on these checks."""
+        self._table.plan(checks, self._now_ms())
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled; probes under way are cancelled with it."""
+        try:
+            while True:
+                self._wake.clear()
+                for due in self._table.take(self._now_ms(), self._at_once - len(self._tasks)):
+                    task = asyncio.create_task(self._one(due))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._ended)
+                await self._rest()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if len(self._tasks) >= self._at_once:
+            self._wake.set()
+        self._tasks.discard(task)
+
+    async def _rest(self) -> None:
+        next_ms = self._table.next_ms()
+        full = len(self._tasks) >= self._at_once
+        wait_s = None if next_ms is None or full else max(0, next_ms - self._now_ms()) / 1000
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
+
+    async def _one(self, due: Due) -> None:
+        began_ms = self._now_ms()
+        self._note_delay(began_ms, began_ms - due.due_ms)
+        try:
+            result = await self._probe(due.check)
+        except CannotProbe as error:
+            self._failed += 1
+            if self._failed & (self._failed - 1) == 0:  # the 1st, 2nd, 4th, 8th ...: a lack that lasts must not fill the log
+                log.error("probe_not_possible", check=due.check.name, reason=str(error), times=self._failed)
+        else:
+            self._probes += 1
+            self._report(due.check, began_ms, result)
+        finally:
+            self._table.ended(due.check.id)
+
+    def _note_delay(self, now_ms: int, late_ms: int) -> None:
+        minute = now_ms // 60_000
+        if self._late[1][0] != minute:
+            self._late = [self._late[1], (minute, late_ms)]
+        elif late_ms > self._late[1][1]:
+            self._late[1] = (minute, late_ms)

@@ -1,0 +1,185 @@
+"""The health checks of an installation in one process: it leads (probes, takes reports, decides), or follows and shows what was written.
+
+The leader holds a lease in the health store and prolongs it; the next one begins with the conditions that were written last. While the
+store cannot be reached no process can take the lead over, so the leader goes on and writes later.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+
+import structlog
+
+from greenroom.core.health.condition import Condition
+from greenroom.core.health.memory import HealthMemory
+from greenroom.core.health.roster import LOCAL, Agent
+from greenroom.errors import StorageFailed
+from greenroom.health.alerts import Placed
+from greenroom.health.monitor import HealthMonitor
+from greenroom.health.previews import PreviewChecks
+from greenroom.health.runner import Probe, ProbeRunner, RunnerFigures
+from greenroom.health.writer import HealthWriter
+from greenroom.model.health_check import HealthCheck
+from greenroom.model.probe import ProbeResult, Report
+from greenroom.ports import AlertSink, HealthStore
+
+TERM_MS = 15_000
+RENEW_S = 5.0
+FOLLOW_S = 2.0
+"""Between two looks of a process that follows."""
+
+LOOK_S = 0.3
+
+REPORT_EVERY_MS = 5_000
+"""Between two reports of an agent."""
+
+log = structlog.get_logger(__name__)
+
+
+class HealthService:
+    """Lives in the event loop of its process; the store is asked in threads."""
+
+    def __init__(
+        self,
+        store: HealthStore,
+        sink: AlertSink | None,
+        now_ms: Callable[[], int],
+        probe: Probe,
+        *,
+        holder: str = "",
+    ) -> None:
+        """`holder` names this process among those that share the store: the same after a restart, or it would wait for its own lease."""
+        self._store = store
+        self._now_ms = now_ms
+        self._here: str | None = ""
+        self._holder = holder or secrets.token_hex(8)
+        self._seen = HealthMemory()
+        self._placed: Mapping[str, Placed] = {}
+        self.leads = False
+        self._writer = HealthWriter(store, sink, now_ms)
+        self._runner = ProbeRunner(LOCAL, probe, self._report, now_ms)
+        self._monitor = self._new_monitor()
+        self.previews = PreviewChecks(probe, now_ms)
+
+    # -- for the rest of the process -------------------------------------------------------------------------------------------
+
+    def configure(self, placed: Mapping[str, Placed], here: str | None = "") -> None:
+        """From now on these checks. `here`: the region that probes from here count for, empty for all of them; None: none are made."""
+        moved, self._here = here != self._here, here
+        changed, self._placed = placed != self._placed, placed
+        if self.leads and moved:
+            self._place_own_agent()
+        if self.leads and changed:
+            self._monitor.configure(placed)
+
+    def _place_own_agent(self) -> None:
+        if self._here is None:
+            self._monitor.leave(LOCAL)
+        else:
+            self._monitor.hear(LOCAL, self._here, REPORT_EVERY_MS)
+
+    def condition(self, check_id: str) -> Condition | None:
+        """See `control.health_view.HealthView`."""
+        if self.previews.monitor.condition(check_id):
+            return self.previews.monitor.condition(check_id)
+        return self._monitor.condition(check_id) if self.leads else self._seen.conditions.get(check_id)
+
+    def regions(self, check_id: str) -> Mapping[str, str]:
+        """See `control.health_view.HealthView`. Only the leader knows."""
+        return self.previews.monitor.regions(check_id) or (self._monitor.regions(check_id) if self.leads else {})
+
+    @property
+    def figures(self) -> RunnerFigures:
+        """How the probes of this process are doing."""
+        return self._runner.figures
+
+    @property
+    def dropped(self) -> int:
+        """Events that were never written down."""
+        return self._writer.pending.lost
+
+    # -- for agents ---------------------------------------------------------------------------------------------------------------
+
+    def hear(self, name: str, region: str, reports: Iterable[Report]) -> Mapping[str, HealthCheck] | None:
+        """An agent reports; the checks it is to probe from now on. None: there are too many agents."""
+        if not self._monitor.hear(name, region, REPORT_EVERY_MS):
+            return None
+        self._monitor.take(name, reports)
+        return self._monitor.assigned(name)
+
+    def leave(self, name: str) -> None:
+        """An agent ends."""
+        self._monitor.leave(name)
+
+    def agents(self) -> list[tuple[Agent, bool]]:
+        """Every agent, and whether it is lost."""
+        lost = self._monitor.lost()
+        return [(agent, agent.name in lost) for agent in self._monitor.agents()]
+
+    # -- loops ----------------------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.previews.run())
+            tasks.create_task(_every_second(self.previews.sweep))
+            tasks.create_task(self._lead_or_follow())
+
+    async def _lead_or_follow(self) -> None:
+        while not self._placed:  # an installation without checks needs no lease, and no database
+            await asyncio.sleep(LOOK_S)
+        while True:
+            try:
+                if await asyncio.to_thread(self._store.lead, self._holder, TERM_MS):
+                    await self._lead()
+                else:
+                    self._seen = await asyncio.to_thread(self._store.load)
+            except StorageFailed as error:
+                log.warning("health_store_unreachable", reason=str(error))
+            await asyncio.sleep(FOLLOW_S)
+
+    async def _lead(self) -> None:
+        """Returns when the lease could not be prolonged."""
+        memory = await asyncio.to_thread(self._store.load)
+        self._monitor = self._new_monitor()
+        self._monitor.load(memory)
+        self.leads = True
+        self._place_own_agent()
+        self._monitor.configure(self._placed)
+        log.info("health_checks_lead", checks=len(self._placed))
+        loops = [self._runner.run(), self._writer.run(), _every_second(lambda: self._monitor.sweep())]
+        tasks = [asyncio.create_task(loop) for loop in loops]
+        try:
+            await self._prolong()
+        finally:
+            self.leads = False
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            with contextlib.suppress(StorageFailed):
+                await asyncio.shield(asyncio.to_thread(self._store.lead, self._holder, 0))
+            self._seen = memory
+        log.warning("health_checks_lead_lost")
+
+    async def _prolong(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            with contextlib.suppress(StorageFailed):
+                if not await asyncio.to_thread(self._store.lead, self._holder, TERM_MS):
+                    return
+
+    def _new_monitor(self) -> HealthMonitor:
+        return HealthMonitor(self._now_ms, self._writer.pending, self._replan)
+
+    def _replan(self) -> None:
+        self._runner.plan(self._monitor.assigned(LOCAL) if self.leads else {})
+
+    def _report(self, check: HealthCheck, at_ms: int, result: ProbeResult) -> None:
+        self._monitor.take(LOCAL, [Report(check.id, at_ms, result)])
+
+
+async def _every_second(do: Callable[[], None]) -> None:
+    while True:
+        do()
+        await asyncio.sleep(1.0)

@@ -1,0 +1,77 @@
+"""Writes down what the monitor collected, and hands alerts on: once a second, and at once when there is an alert.
+
+An alert is first written in one transaction with the condition that caused it, then handed on, then crossed out. A process that
+dies in between hands it on again at its next start; the sink knows it by its correlation id and state.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from greenroom.errors import StorageFailed
+from greenroom.health.outcome import Pending
+from greenroom.ports import AlertSink, HealthStore
+
+WRITE_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class HealthWriter:
+    """One per process that leads."""
+
+    def __init__(self, store: HealthStore, sink: AlertSink | None, now_ms: Callable[[], int]) -> None:
+        """Without a sink no alert is kept."""
+        self._store = store
+        self._sink = sink
+        self._now_ms = now_ms
+        self._wake = asyncio.Event()
+        self._trouble = ""
+        self._alerts_waiting = True
+        self.pending = Pending(self._wake.set)
+
+    async def run(self) -> None:
+        """Until cancelled; what was collected by then is written."""
+        try:
+            while True:
+                await self.write()
+                self._wake.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(WRITE_S):
+                        await self._wake.wait()
+        finally:
+            await asyncio.shield(self.write())
+
+    async def write(self) -> None:
+        """Everything that waits. Never raises: what cannot be written waits on."""
+        batch = self.pending.take()
+        try:
+            if batch and self._sink is None:
+                batch = msgspec.structs.replace(batch, alerts=())
+            if batch:
+                self._alerts_waiting = self._alerts_waiting or bool(batch.alerts)
+                await asyncio.to_thread(self._store.save, batch, self._now_ms())
+                batch = None
+            if self._sink and self._alerts_waiting:
+                self._alerts_waiting = await asyncio.to_thread(self._hand_on, self._sink)
+        except StorageFailed as error:
+            if batch:
+                self.pending.give_back(batch)
+            if str(error) != self._trouble:
+                log.error("health_memory_not_writable", reason=str(error))
+            self._trouble = str(error)
+        else:
+            if self._trouble:
+                log.info("health_memory_writable_again")
+            self._trouble = ""
+
+    def _hand_on(self, sink: AlertSink) -> bool:
+        """Whether there are more."""
+        waiting = self._store.alerts()
+        if waiting:
+            sink.put([alert for _, alert in waiting])
+            self._store.handed_on([number for number, _ in waiting])
+        return bool(waiting)

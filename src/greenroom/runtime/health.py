@@ -1,0 +1,115 @@
+"""The health checks of one process: their store, their guard, and the checks that count at the moment."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from greenroom.config.layers import file_records
+from greenroom.config.settings import Address, Config
+from greenroom.health.alerts import Placed
+from greenroom.health.network import ProbeGuard, probe_policy, threaded_resolver
+from greenroom.health.probes import Equipment, probe
+from greenroom.health.service import HealthService
+from greenroom.health.tls import TlsContexts
+from greenroom.model.alert import Alert
+from greenroom.model.configuration import Configuration
+from greenroom.model.health_check import HealthCheck
+from greenroom.ports import Clock
+from greenroom.stores.health import SqlHealthStore, default_url
+
+LOOK_S = 0.3
+"""Between two looks at whether the configuration is another one."""
+
+
+class Layers(NamedTuple):
+    """What runs: the file's configuration, and that of the store."""
+
+    file: Config
+    stored: Configuration
+
+
+class Outbox(Protocol):
+    """Where alerts are kept with their messages (`stores.sql.outbox`)."""
+
+    def put(self, found: Sequence[Alert], now_ms: int) -> int:
+        """Keeps them."""
+
+
+class OutboxSink:
+    """See `ports.AlertSink`."""
+
+    def __init__(self, outbox: Outbox, clock: Clock) -> None:
+        self._outbox = outbox
+        self._clock = clock
+
+    def put(self, alerts: Sequence[Alert]) -> None:
+        """See `ports.AlertSink`."""
+        self._outbox.put(alerts, self._clock.now_ms())
+
+
+class ProcessHealth:
+    """Make it inside the event loop. `close` it when `run` has ended."""
+
+    def __init__(
+        self, layers: Callable[[], Layers], data: Path, outbox: Outbox, clock: Clock, listeners: Callable[[], Collection[Address]]
+    ) -> None:
+        """`layers` are asked for again and again; `listeners` are greenroom's own, which no check may be on."""
+        file = layers().file
+        self._layers = layers
+        self._store = SqlHealthStore(file.store if file.store.startswith("postgres") else default_url(data))
+        self._guard = ProbeGuard(probe_policy(private=file.health.private_addresses), threaded_resolver(), lambda: own(tuple(listeners())))
+        equipment = Equipment(self._guard, TlsContexts())
+        self.service = HealthService(
+            self._store, OutboxSink(outbox, clock), clock.now_ms, partial(probe, equipment=equipment), holder=holder(file, data)
+        )
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.service.run())
+            tasks.create_task(self._follow())
+
+    def close(self) -> None:
+        """Gives connections back."""
+        self._store.close()
+
+    async def _follow(self) -> None:
+        known: Layers | None = None
+        while True:
+            layers = self._layers()
+            if known is None or layers.file is not known.file or layers.stored is not known.stored:
+                known = layers
+                health = layers.file.health
+                self._guard.policy = probe_policy(private=health.private_addresses)
+                self.service.configure(placed(layers), health.region if health.probe else None)
+            await asyncio.sleep(LOOK_S)
+
+
+def placed(layers: Layers) -> dict[str, Placed]:
+    """Every check with its zone, by its id."""
+    names = {entry.id: entry.record.name for entry in layers.stored.zones.values()}
+    found = [(entry.record, entry.parent) for entry in layers.stored.health_checks.values()]
+    found += [(record, parent) for record, parent in file_records(layers.file, layers.stored) if isinstance(record, HealthCheck)]
+    return {check.id: Placed(check, zone_id, names.get(zone_id, "file")) for check, zone_id in found}
+
+
+@cache
+def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
+    """Listeners as (address, port); names that are not addresses are looked up, once."""
+    found = []
+    for host, port in listeners:
+        found.append((host, port))
+        with contextlib.suppress(OSError):
+            found += [(str(entry[4][0]), port) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    return found
+
+
+def holder(file: Config, data: Path) -> str:
+    """A name that no other living process has and that this one has again after a restart: the data directory is locked by one process,
+    or its workers have control listeners of their own.
+    """
+    return str(data) if file.shared is None else f"{socket.gethostname()} {data} {file.control}"

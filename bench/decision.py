@@ -10,18 +10,21 @@ import os
 import random
 import statistics
 import time
-from collections import Counter
 from collections.abc import Callable
 
+from greenroom.control.decision_counts import DecisionCounts
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.observer import observed_by
+from greenroom.decision.render import render
 from greenroom.decision.room_schedule import compile_room
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
+from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.model.answer import Answer
 from greenroom.model.room import Room
-from greenroom.model.visit import Answer, Forward, Reply
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
@@ -55,36 +58,33 @@ def main() -> None:
 
     clock = MonotonicClock()
     peer = Peer("127.0.0.1", False, ForwardedPolicy([]))
-    replies: list[Reply] = []
+    replies: list[Verdict] = []
+    counts = DecisionCounts()
 
     with tempfile.TemporaryDirectory() as folder:
         ring = KeyRing(Path(folder) / "keys.json", clock.now_ms())
 
-        def reception(limit: int) -> DecisionService:
+        def service(limit: int) -> DecisionService:
             room = Room(
                 id="room", name="bench", host="shop.example.com", total_active_users=limit, new_users_per_minute=limit, session_duration=30
             )
             ledger = MemoryLedger(room, clock, random.Random(1).getrandbits, None)
             table = RoomTable(
-                [
-                    compile_room(
-                        room, (), clock.now_ms(), ledger, Counter(), always_use_https=False, draws=DrawFiles(Path(folder)), on_error=print
-                    )
-                ]
+                [compile_room(room, (), clock.now_ms(), ledger, always_use_https=False, draws=DrawFiles(Path(folder)), on_error=print)]
             )
-            return DecisionService(table, Sealer(ring), clock, os.urandom, print)
+            return DecisionService(table, Sealer(ring), clock, os.urandom, print, observed_by([counts.observe], print))
 
         def head(cookie: bytes = b"") -> RequestHead:
             read = read_head(HEAD % (b"Cookie: theme=dark; " + cookie + b"\r\n" if cookie else b""), peer)
             assert isinstance(read, RequestHead)
             return read
 
-        def asked(front: DecisionService, request: RequestHead) -> Reply:
+        def asked(decisions: DecisionService, request: RequestHead) -> Forward | Answer:
             replies.clear()
-            front.receive(request.arrival, replies.append)
-            return replies[0]
+            decisions.receive(request.arrival, replies.append)
+            return render(replies[0], request.arrival) if isinstance(replies[0], Hold) else replies[0]
 
-        inside, full = reception(1000), reception(1)
+        inside, full = service(1000), service(1)
         admitted = asked(inside, head())
         assert isinstance(admitted, Forward)
         accepted = head(admitted.set_cookie.partition(b";")[0])

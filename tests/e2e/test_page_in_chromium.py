@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from greenroom.model.answer import AnswerHeaders
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate, Held
-from greenroom.pages import BUILT_IN_HEAD, compile_page, left_page, origin_error_page
+from greenroom.pages import BUILT_IN_HEADERS, compile_page, left_page, origin_error_page
 from greenroom.pages import Page as WaitingPage
 
 LIMITS: dict[str, Any] = {"name": "shop", "host": "*", "total_active_users": 500, "new_users_per_minute": 600}
@@ -65,6 +66,10 @@ STATES = {
 }
 
 
+def sent(headers: AnswerHeaders) -> bytes:
+    return b"".join(b"%b: %b\r\n" % pair for pair in headers.pairs)
+
+
 @dataclass
 class Gateway:
     """The gateway's contract: a page or JSON while `held` is set, the origin's page when it is None."""
@@ -81,10 +86,10 @@ class Gateway:
     def answer(self, method: str, path: str, update: str | None) -> tuple[bytes, bytes]:
         if method == "POST" and (update == "leave" or path.endswith("?greenroom=leave")):
             self.left.append(path)
-            return (self.shown.json_head, LEFT) if update else (BUILT_IN_HEAD, left_page())
+            return (sent(self.shown.json_headers), LEFT) if update else (sent(BUILT_IN_HEADERS), left_page())
         if update:
             self.updates += 1
-            return self.shown.json_head, self.shown.json(self.held) if self.held else LET_IN
+            return sent(self.shown.json_headers), self.shown.json(self.held) if self.held else LET_IN
         if self.held is None:
             self.origin_loads.append(path)
             return (
@@ -93,7 +98,7 @@ class Gateway:
             )
         self.page_loads.append(path)
         refresh = b"Refresh: %d\r\n" % self.held.next_try_s if self.held.next_try_s else b""
-        return self.shown.html_head + refresh, self.shown.html(self.held)
+        return sent(self.shown.html_headers) + refresh, self.shown.html(self.held)
 
 
 @pytest.fixture
@@ -522,7 +527,7 @@ def test_nothing_moves_for_who_asked_for_less_motion(browser: Browser, gateway: 
 def test_the_page_about_a_silent_origin_is_in_the_same_look_and_breaks_no_policy(page: Page, status: int) -> None:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
-    headers = dict(line.split(": ", 1) for line in BUILT_IN_HEAD.decode().strip().split("\r\n"))
+    headers = {name.decode(): value.decode() for name, value in BUILT_IN_HEADERS.pairs}
     page.route("**/*", lambda route: route.fulfill(status=status, headers=headers, body=origin_error_page(status).decode()))
     page.goto("http://origin.invalid/shop")
     assert "nothing is lost" in page.inner_text("main")

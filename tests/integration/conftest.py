@@ -1,7 +1,7 @@
 """A gateway between a scripted visitor and a scripted origin, all on real sockets in one event loop, on uvloop and on asyncio.
 
-The origin is a function that gets each request whole and writes whatever bytes it likes. The reception is a function from an
-arrival to a reply, which may also come later. So a test can say exactly which bytes each side sends, and when.
+The origin is a function that gets each request whole and writes whatever bytes it likes. The decision is a function from an
+arrival to a verdict, which may also come later. So a test can say exactly which bytes each side sends, and when.
 """
 
 import asyncio
@@ -17,16 +17,20 @@ import uvloop
 from redis_world import RedisServer
 
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.wire.limits import Limits
-from greenroom.model.visit import Answer, Arrival, Forward, Reply
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.visit import Arrival
 
 PATIENCE_S = 10
 TICKET = b"__cfwaitingroom=sealed; Path=/; HttpOnly"
 PAGE = Answer(
-    200, b"Content-Type: text/html\r\nCache-Control: no-store\r\nSet-Cookie: __cfwaitingroom=waiting\r\n", b"<h1>please wait</h1>"
+    200,
+    AnswerHeaders((b"Content-Type", b"text/html"), (b"Cache-Control", b"no-store"), (b"Set-Cookie", b"__cfwaitingroom=waiting")),
+    b"<h1>please wait</h1>",
 )
 
 
@@ -122,10 +126,10 @@ class Talk:
             return b""
 
 
-Decide = Callable[[Arrival], Reply]
+Decide = Callable[[Arrival], Verdict]
 
 
-class ScriptedReception:
+class ScriptedDecisions:
     """Decides by a function; answers after `delay_s` when that is set; notes what it was asked."""
 
     def __init__(self, decide: Decide) -> None:
@@ -136,7 +140,7 @@ class ScriptedReception:
         self.commands: list[bytes] = []
         self.obeyed = b"__cfwaitingroom=; Max-Age=0"
 
-    def receive(self, arrival: Arrival, then: Callable[[Reply], None]) -> None:
+    def receive(self, arrival: Arrival, then: Callable[[Verdict], None]) -> None:
         self.arrivals.append(arrival)
         reply = self.decide(arrival)
         if self.delay_s is None:
@@ -149,15 +153,15 @@ class ScriptedReception:
         return self.obeyed
 
 
-def forward_all(_: Arrival) -> Reply:
+def forward_all(_: Arrival) -> Verdict:
     return Forward(room_id="room")
 
 
-def hold_all(_: Arrival) -> Reply:
+def hold_all(_: Arrival) -> Verdict:
     return PAGE
 
 
-def hold_held(arrival: Arrival) -> Reply:
+def hold_held(arrival: Arrival) -> Verdict:
     """Paths below /held wait, everything else goes on."""
     return PAGE if arrival.path.startswith("/held") else Forward()
 
@@ -186,7 +190,7 @@ def says(*pieces: bytes, close: bool = False) -> App:
 
 @dataclass
 class Rig:
-    """Everything of one test. `app` and `reception` may be changed while it runs."""
+    """Everything of one test. `app` and `decisions` may be changed while it runs."""
 
     PAGE: ClassVar[Answer] = PAGE
     TICKET: ClassVar[bytes] = TICKET
@@ -195,7 +199,7 @@ class Rig:
     hold_held = staticmethod(hold_held)
 
     app: App = hello
-    reception: ScriptedReception = field(default_factory=lambda: ScriptedReception(forward_all))
+    decisions: ScriptedDecisions = field(default_factory=lambda: ScriptedDecisions(forward_all))
     requests: list[Request] = field(default_factory=list)  # whose head arrived
     served: list[Request] = field(default_factory=list)  # that arrived whole
     errors: list[BaseException] = field(default_factory=list)
@@ -250,7 +254,7 @@ class Rig:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
         self.origin = origin or Origin.of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         self.gateway = Gateway(
-            self.reception,
+            self.decisions,
             lambda _: self.origin,
             limits=Limits(**limits),
             forwarded_policy=policy,

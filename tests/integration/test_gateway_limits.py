@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from greenroom.model.visit import Forward
+from greenroom.decision.verdict import Forward
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
 
@@ -179,7 +179,7 @@ def test_a_full_queue_for_the_origin_is_a_503_that_keeps_the_place(rig, run) -> 
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
         rig.app = app
-        rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET)
+        rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET)
         async with rig.running(origin_connections=1, origin_queue=1):
             first, second = asyncio.create_task(rig.get()), asyncio.create_task(rig.get())
             await rig.until(lambda: rig.counts.forwarded == 2 and rig.requests, "one is served and one waits")
@@ -207,7 +207,7 @@ def test_a_request_waits_only_so_long_for_a_connection(rig, run) -> None:
 
 def test_a_held_post_is_answered_without_waiting_for_its_body(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n")
             response = await talk.response()
@@ -222,21 +222,21 @@ def test_a_held_post_is_answered_without_waiting_for_its_body(rig, run) -> None:
 @pytest.mark.parametrize("framing", [b"Content-Length: 10000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"])
 def test_a_held_post_with_a_large_body_is_answered_and_the_connection_closed(rig, run, framing) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         async with rig.running(linger_s=1), rig.visitor() as talk:
             talk.send(b"POST /held HTTP/1.1\r\nHost: a\r\n" + framing)
             response = await talk.response()
             assert (response.body, response.header("Connection")) == (rig.PAGE.body, "close")
             talk.send(b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n" * 1000)
             assert await talk.rest() == b""
-        assert len(rig.reception.arrivals) == 1
+        assert len(rig.decisions.arrivals) == 1
 
     run(story())
 
 
 def test_the_answer_to_a_large_unwanted_body_can_be_read_while_it_is_still_being_sent(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_all
+        rig.decisions.decide = rig.hold_all
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 5_000_000)
             assert (await talk.response()).body == rig.PAGE.body
@@ -246,7 +246,7 @@ def test_the_answer_to_a_large_unwanted_body_can_be_read_while_it_is_still_being
 
 def test_a_small_chunked_body_of_a_held_request_keeps_the_connection(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
             talk.send(
                 b"POST /held HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -262,8 +262,8 @@ EXPECTING = b"POST %b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-co
 
 def test_a_visitor_that_asks_before_sending_is_told_to_go_on_only_when_it_may(rig, run) -> None:
     async def story() -> None:
-        rig.reception.delay_s = 0.02
-        rig.reception.decide = rig.hold_held
+        rig.decisions.delay_s = 0.02
+        rig.decisions.decide = rig.hold_held
         async with rig.running():
             async with rig.visitor() as talk:
                 talk.send(EXPECTING % b"/in")
@@ -283,7 +283,7 @@ def test_a_visitor_that_asks_before_sending_is_told_to_go_on_only_when_it_may(ri
 
 def test_a_visitor_that_asks_but_does_not_wait_is_served_too(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
             talk.send(EXPECTING % b"/held" + b"hello" + EXPECTING % b"/in" + b"hello")
             assert (await talk.response()).body == rig.PAGE.body
@@ -359,7 +359,7 @@ def test_a_fast_visitor_waits_for_a_slow_origin(rig, run) -> None:
 
 def test_a_visitor_that_pipelines_and_never_reads_is_not_served_ahead(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = lambda _: type(rig.PAGE)(200, b"", b"x" * 50_000)
+        rig.decisions.decide = lambda _: type(rig.PAGE)(200, type(rig.PAGE.headers)(), b"x" * 50_000)
         async with rig.running(send_idle_s=1), rig.visitor(buffer=1 << 10) as talk:
             talk.writer.transport.pause_reading()
             for _ in range(200):

@@ -7,7 +7,8 @@ import pytest
 from tests.integration.test_gateway_websocket import HELLO, tunnel
 
 from greenroom.gateway.visitor.connection import TURN_REQUESTS
-from greenroom.model.visit import Answer, Arrival
+from greenroom.model.answer import Answer
+from greenroom.model.visit import Arrival
 
 GET = b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n"
 READ_MOST = 256 << 10
@@ -24,7 +25,7 @@ def test_a_flood_of_pipelined_requests_leaves_the_others_their_turn_and_is_not_k
             kept = max(kept, *(len(connection._buffer) for connection in rig.gateway._connections))
             return rig.PAGE
 
-        rig.reception.decide = decide
+        rig.decisions.decide = decide
         async with rig.running(), rig.visitor() as flood, rig.visitor() as other:
             await other.get()
             reading = asyncio.create_task(flood.reader.read(-1))
@@ -43,7 +44,7 @@ def test_a_flood_of_pipelined_requests_leaves_the_others_their_turn_and_is_not_k
 
 def test_many_requests_before_the_end_of_sending_are_all_answered(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_all
+        rig.decisions.decide = rig.hold_all
         async with rig.running(), rig.visitor() as talk:
             talk.send(GET % b"/" * 400)
             talk.writer.write_eof()
@@ -54,7 +55,7 @@ def test_many_requests_before_the_end_of_sending_are_all_answered(rig, run) -> N
 
 def test_a_head_longer_than_what_is_kept_ahead_may_follow_a_request_under_way(rig, run) -> None:
     async def story() -> None:
-        rig.reception.delay_s = 0.1
+        rig.decisions.delay_s = 0.1
         async with rig.running(pipelined_bytes=1024, head_s=2), rig.visitor() as talk:
             long = b"GET /long HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 6_000
             talk.send(GET % b"/first" + long[:4_000])
@@ -78,7 +79,7 @@ def test_an_empty_line_behind_a_body_begins_no_head(rig, run) -> None:
 
 def test_a_held_visitor_that_asked_and_sends_in_parts_keeps_the_connection_it_was_promised(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhe")
             assert (await talk.response()).header("Connection") is None
@@ -90,7 +91,7 @@ def test_a_held_visitor_that_asked_and_sends_in_parts_keeps_the_connection_it_wa
 
 def test_a_body_that_trickles_behind_its_answer_ends_the_connection_without_a_second_answer(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_all
+        rig.decisions.decide = rig.hold_all
         async with rig.running(body_idle_s=1, linger_s=1), rig.visitor() as talk:
             talk.send(b"POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n")
             assert (await talk.response()).body == rig.PAGE.body

@@ -6,7 +6,9 @@ import ipaddress
 import pytest
 
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.model.visit import Answer, Arrival, Forward, Reply
+from greenroom.decision.verdict import Forward, Verdict
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.visit import Arrival
 
 
 def test_an_admitted_request_reaches_the_origin_and_its_answer_the_visitor(rig, run) -> None:
@@ -24,7 +26,7 @@ def test_an_admitted_request_reaches_the_origin_and_its_answer_the_visitor(rig, 
 
 def test_a_held_request_never_reaches_the_origin(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_all
+        rig.decisions.decide = rig.hold_all
         async with rig.running():
             response = await rig.get()
             assert (response.status, response.body, response.header("Cache-Control")) == (200, rig.PAGE.body, "no-store")
@@ -39,9 +41,9 @@ def test_a_held_request_never_reaches_the_origin(rig, run) -> None:
 @pytest.mark.parametrize("held", [False, True])
 def test_a_decision_that_comes_later_is_waited_for(rig, run, held) -> None:
     async def story() -> None:
-        rig.reception.delay_s = 0.02
+        rig.decisions.delay_s = 0.02
         if held:
-            rig.reception.decide = rig.hold_all
+            rig.decisions.decide = rig.hold_all
         async with rig.running():
             response = await rig.get("/later")
         assert response.body == (rig.PAGE.body if held else b"hello from /later")
@@ -61,7 +63,7 @@ def test_one_connection_carries_many_requests_on_both_sides(rig, run) -> None:
 
 def test_pipelined_requests_are_gated_one_by_one_and_answered_in_order(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         started: list[str] = []
         answered: list[str] = []
 
@@ -84,8 +86,8 @@ def test_pipelined_requests_are_gated_one_by_one_and_answered_in_order(rig, run)
 
 def test_pipelined_requests_with_late_decisions_stay_in_order(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
-        rig.reception.delay_s = 0.005
+        rig.decisions.decide = rig.hold_held
+        rig.decisions.delay_s = 0.005
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"GET /held HTTP/1.1\r\nHost: a\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n")
             assert [(await talk.response()).body for _ in range(3)] == [rig.PAGE.body, b"hello from /a", rig.PAGE.body]
@@ -95,7 +97,7 @@ def test_pipelined_requests_with_late_decisions_stay_in_order(rig, run) -> None:
 
 def test_a_thousand_pipelined_held_requests_are_all_answered(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_all
+        rig.decisions.decide = rig.hold_all
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 1000)
             for _ in range(1000):
@@ -123,7 +125,7 @@ def test_a_request_that_arrives_byte_by_byte_is_the_same_request(rig, run) -> No
 @pytest.mark.parametrize("target", ["/held", "/on"])
 def test_a_connection_stays_as_the_visitor_wishes(rig, run, minor, head, stays, target) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
             first = await talk.get(target, minor=minor, head=head)
             assert first.whole
@@ -139,7 +141,7 @@ def test_a_connection_stays_as_the_visitor_wishes(rig, run, minor, head, stays, 
 
 def test_head_gets_the_length_and_no_body(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
             held = await talk.get("/held", method="HEAD")
             assert held.header("Content-Length") == str(len(rig.PAGE.body))
@@ -194,7 +196,7 @@ def test_a_body_that_comes_while_the_decision_is_pending_is_not_lost(rig, run) -
     body = b"0123456789" * 100_000
 
     async def story() -> None:
-        rig.reception.delay_s = 0.05
+        rig.decisions.delay_s = 0.05
         async with rig.running():
             assert (await rig.get(method="PUT", body=body)).status == 200
         assert rig.requests[0].body == body
@@ -271,7 +273,7 @@ def test_hints_go_on_to_visitors_that_know_them(rig, run) -> None:
 
 def test_the_ticket_goes_out_with_the_answer_and_no_shared_cache_keeps_it(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET)
+        rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET)
         rig.app = rig.says(
             b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: theirs=1\r\nset-cookie:  __cfwaitingroom=stolen; Path=/\r\n"
             b"CDN-Cache-Control: max-age=600\r\nCache-Control: public, max-age=60, s-maxage=600\r\nSurrogate-Control: max-age=9\r\n\r\n"
@@ -302,15 +304,15 @@ def test_an_answer_without_a_ticket_stays_as_cacheable_as_the_origin_says(rig, r
 @pytest.mark.parametrize("enabled", [False, True])
 def test_a_command_of_the_origin_is_obeyed_if_enabled_and_never_shown(rig, run, enabled) -> None:
     async def story() -> None:
-        rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=enabled)
+        rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=enabled)
         rig.app = rig.says(b"HTTP/1.1 200 OK\r\ncf-waiting-room-COMMAND: revoke\r\nContent-Length: 0\r\n\r\n")
         async with rig.running():
             response = await rig.get()
             assert response.header("Cf-Waiting-Room-Command") is None
-            assert response.all("Set-Cookie") == [(rig.reception.obeyed if enabled else rig.TICKET).decode()]
-            rig.reception.obeyed = b""
+            assert response.all("Set-Cookie") == [(rig.decisions.obeyed if enabled else rig.TICKET).decode()]
+            rig.decisions.obeyed = b""
             assert (await rig.get()).all("Set-Cookie") == [rig.TICKET.decode()]
-        assert rig.reception.commands == ([b"revoke"] * 2 if enabled else [])
+        assert rig.decisions.commands == ([b"revoke"] * 2 if enabled else [])
 
     run(story())
 
@@ -339,7 +341,7 @@ def test_the_visitor_of_a_trusted_proxy_is_its_client(rig, run) -> None:
         async with rig.running(policy=policy, connections_per_address=1), rig.visitor() as first, rig.visitor() as second:
             for talk in (first, second):
                 assert (await talk.get(head="X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\n")).status == 200
-        assert [(arrival.client, arrival.scheme) for arrival in rig.reception.arrivals] == [("203.0.113.9", "https")] * 2
+        assert [(arrival.client, arrival.scheme) for arrival in rig.decisions.arrivals] == [("203.0.113.9", "https")] * 2
 
     run(story())
 
@@ -365,10 +367,10 @@ def test_each_host_has_its_own_origin(rig, run) -> None:
 
 def test_an_answer_may_have_any_status_and_no_body(rig, run) -> None:
     async def story() -> None:
-        def decide(arrival: Arrival) -> Reply:
-            return Answer(int(arrival.path[1:]), b"X-A: 1\r\n", b"" if arrival.path == "/204" else b"body")
+        def decide(arrival: Arrival) -> Verdict:
+            return Answer(int(arrival.path[1:]), AnswerHeaders((b"X-A", b"1")), b"" if arrival.path == "/204" else b"body")
 
-        rig.reception.decide = decide
+        rig.decisions.decide = decide
         async with rig.running(), rig.visitor() as talk:
             for status in (200, 202, 204, 429, 503, 599):
                 response = await talk.get(f"/{status}")

@@ -56,7 +56,7 @@ def test_visitors_come_in_by_tls(rig, run, certificate) -> None:
             assert await talk.rest() == b""
         assert rig.requests[0].body == body
         assert rig.requests[0].header("x-forwarded-proto") == "https"
-        assert rig.reception.arrivals[0].scheme == "https"
+        assert rig.decisions.arrivals[0].scheme == "https"
 
     run(story())
 
@@ -78,7 +78,7 @@ def test_plain_http_on_the_tls_listener_gets_nothing(rig, run, certificate) -> N
     async def story() -> None:
         async with rig.running(tls=server_context(*certificate)):
             assert b"200 OK" not in await rig.talk(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert rig.reception.arrivals == []
+        assert rig.decisions.arrivals == []
 
     run(story())
 

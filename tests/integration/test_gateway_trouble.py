@@ -5,14 +5,14 @@ import socket
 
 import pytest
 
+from greenroom.decision.verdict import Forward
 from greenroom.gateway.origin.address import Origin
-from greenroom.model.visit import Forward
 
 LONG = b"x" * 100
 
 
 def keep_ticket(rig) -> None:
-    rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET)
+    rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET)
 
 
 def the_place_is_kept(rig, response) -> bool:
@@ -27,7 +27,7 @@ def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(ri
             assert response.status == 502
             assert the_place_is_kept(rig, response)
             assert (response.header("Refresh"), response.header("Retry-After")) == ("10", "10")
-            assert b"not lost your place" in response.body
+            assert b"nothing is lost" in response.body
             posted = await talk.get(method="POST", body=b"order=1")
             assert (posted.status, posted.header("Refresh")) == (502, None)
             told = await talk.get(head="Accept: application/json\r\n")
@@ -363,7 +363,7 @@ def test_a_visitor_that_goes_away_while_its_request_waits_for_a_connection_is_fo
 @pytest.mark.parametrize("pipelined", [1, 3])
 def test_a_visitor_that_only_closed_its_sending_side_gets_its_answers(rig, run, pipelined) -> None:
     async def story() -> None:
-        rig.reception.delay_s = 0.02
+        rig.decisions.delay_s = 0.02
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n" * pipelined)
             talk.writer.write_eof()
@@ -408,7 +408,7 @@ def test_an_exception_in_the_reception_holds_the_visitor(rig, run) -> None:
         def decide(_arrival):
             raise Broken
 
-        rig.reception.decide = decide
+        rig.decisions.decide = decide
         async with rig.running():
             response = await rig.get()
             assert (response.status, response.header("Refresh")) == (503, "10")
@@ -423,7 +423,7 @@ def test_an_exception_in_the_reception_holds_the_visitor(rig, run) -> None:
 @pytest.mark.parametrize("reply", [None, "forward", 200])
 def test_a_reply_that_is_neither_holds_the_visitor(rig, run, reply) -> None:
     async def story() -> None:
-        rig.reception.decide = lambda _: reply
+        rig.decisions.decide = lambda _: reply
         async with rig.running():
             assert (await rig.get()).status == 503
             assert len(rig.errors) == 1
@@ -456,8 +456,8 @@ def test_an_exception_while_answering_is_a_503_and_not_half_an_answer(rig, run) 
         def obey(_forward, _command):
             raise Broken
 
-        rig.reception.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=True)
-        rig.reception.obey = obey
+        rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=True)
+        rig.decisions.obey = obey
         rig.app = rig.says(b"HTTP/1.1 200 OK\r\nCf-Waiting-Room-Command: revoke\r\nContent-Length: 2\r\n\r\nok")
         async with rig.running():
             response = await rig.get()
@@ -474,7 +474,7 @@ def test_a_second_reply_changes_nothing(rig, run) -> None:
             then(rig.PAGE)
             then(Forward())
 
-        rig.reception.receive = twice
+        rig.decisions.receive = twice
         async with rig.running():
             rig.gateway.receive = twice
             assert (await rig.get()).body == rig.PAGE.body

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from greenroom.decision.verdict import Forward
 from greenroom.gateway.wire.websocket import accept_of
-from greenroom.model.visit import Forward
 
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
 HELLO = (
@@ -41,7 +41,7 @@ def tunnel(rig):
 
 def test_a_verified_agreement_opens_a_tunnel_with_the_ticket_on_it(tunnel, run) -> None:
     async def story() -> None:
-        tunnel.reception.decide = lambda _: Forward(set_cookie=tunnel.TICKET)
+        tunnel.decisions.decide = lambda _: Forward(set_cookie=tunnel.TICKET)
         async with tunnel.running(), tunnel.visitor() as talk:
             talk.send(HELLO)
             response = await talk.response()
@@ -57,7 +57,7 @@ def test_a_verified_agreement_opens_a_tunnel_with_the_ticket_on_it(tunnel, run) 
             big = b"x" * 3_000_000
             talk.send(big)
             assert await talk.reader.readexactly(len(big)) == big.upper()
-            assert (tunnel.counts.tunnels_open, len(tunnel.reception.arrivals)) == (1, 1)
+            assert (tunnel.counts.tunnels_open, len(tunnel.decisions.arrivals)) == (1, 1)
             talk.send(b"bye")
             assert await talk.rest() == b""
         await tunnel.until(lambda: not tunnel.counts.tunnels_open, "the tunnel is closed")
@@ -147,19 +147,19 @@ def test_an_agreement_that_is_not_proven_is_a_502(rig, run, answer) -> None:
 
 def test_an_origin_that_declines_gives_an_ordinary_answer_and_the_next_request_is_gated(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_held
+        rig.decisions.decide = rig.hold_held
         async with rig.running(), rig.visitor() as talk:
             talk.send(HELLO + b"GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
             assert (await talk.response()).body == b"hello from /chat"
             assert (await talk.response()).body == rig.PAGE.body
-        assert len(rig.reception.arrivals) == 2
+        assert len(rig.decisions.arrivals) == 2
 
     run(story())
 
 
 def test_a_held_websocket_gets_the_page(rig, run) -> None:
     async def story() -> None:
-        rig.reception.decide = rig.hold_all
+        rig.decisions.decide = rig.hold_all
         async with rig.running(), rig.visitor() as talk:
             talk.send(HELLO)
             assert (await talk.response()).body == rig.PAGE.body

@@ -113,7 +113,7 @@ GATEWAY = textwrap.dedent("""
     import asyncio, sys, uvloop
     from greenroom.gateway.origin.address import Origin
     from greenroom.gateway.server import Gateway
-    from greenroom.model.visit import Forward
+    from greenroom.decision.verdict import Forward
 
     class Everybody:
         own_cookies = frozenset()

@@ -3,6 +3,7 @@
 import datetime
 import http.client
 import json
+import re
 import signal
 import socket
 import ssl
@@ -242,21 +243,54 @@ def test_an_idle_greenroom_ends_at_once(greenroom, origin, number: signal.Signal
 
 
 def test_logs_are_json_when_wanted_and_hold_no_secret(greenroom, origin) -> None:
-    running = greenroom.config(f'origin = "{origin.url}"\n[log]\nformat = "json"\nlevel = "debug"\naccess = true\n' + ROOM.format(active=1))
+    log = '[log]\nformat = "json"\nlevel = "debug"\naccess = "json"\n'
+    running = greenroom.config(f'origin = "{origin.url}"\n{log}' + ROOM.format(active=1))
     visitor = running.visitor()
-    visitor.get("/path?password=hunter2", headers={"Authorization": "Bearer hunter2"})
-    visitor.get("/path?password=hunter2", headers={"Authorization": "Bearer hunter2"})
+    secrets = {"Authorization": "Bearer hunter2", "Referer": "http://shop.example/?hunter2"}
+    visitor.get("/path?password=hunter2", headers=secrets)
+    visitor.get("/path?password=hunter2", headers=secrets)
     ticket = visitor.cookies["__cfwaitingroom"]
     running.visitor().get("/held")
     running.send(signal.SIGHUP)
     running.wait_until_printed("config_loaded")
     running.stop()
     lines = [json.loads(line) for line in running.output.splitlines() if line.startswith("{")]
-    requests = [line for line in lines if line["event"] == "request"]
-    assert [(line["path"], line["reply"]) for line in requests] == [("/path", "forwarded"), ("/path", "forwarded"), ("/held", "answered")]
+    requests = [line for line in lines if "handled" in line]
+    said = [(line["path"], line["handled"], line["status"], line["room"] != "") for line in requests]
+    assert said == [("/path", "forward", 200, True), ("/path", "forward", 200, True), ("/held", "hold", 200, True)]
     assert requests[0]["client"] == "127.0.0.1"
+    assert requests[0]["bytes"] > 0
     assert "hunter2" not in running.output
     assert ticket not in running.output
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        ("common", r'127\.0\.0\.1 - - \[[^]]+\] "GET /path HTTP/1\.1" 200 \d+'),
+        ("combined", r'127\.0\.0\.1 - - \[[^]]+\] "GET /path HTTP/1\.1" 200 \d+ "http://a\.example/" "%22 b%0A%22"'),
+    ],
+)
+def test_the_access_log_is_one_that_log_analysers_read_and_logrotate_may_move(greenroom, origin, tmp_path, form, line) -> None:
+    path = tmp_path / "access.log"
+    log = f'[log]\naccess = "{form}"\naccess_file = "{path}"\n'
+    running = greenroom.config(f'origin = "{origin.url}"\n{log}' + ROOM.format(active=1))
+    headers = {"Referer": "http://a.example/?secret", "User-Agent": '" b%0A"'}
+    running.visitor().get("/path?a=secret", headers=headers)
+    greenroom.eventually(lambda: path.exists() and path.read_text(), "the line is written")
+    assert re.fullmatch(line, path.read_text().splitlines()[0].replace("%250A", "%0A"))
+    path.rename(tmp_path / "access.log.1")
+    running.visitor().get("/path")
+    greenroom.eventually(lambda: path.exists() and path.read_text(), "a new file is begun")
+    assert "secret" not in path.read_text() + (tmp_path / "access.log.1").read_text()
+
+
+def test_requests_that_cannot_be_read_are_in_the_access_log(greenroom, origin) -> None:
+    running = greenroom.config(f'origin = "{origin.url}"\n[log]\naccess = "common"\n' + ROOM.format(active=1))
+    with socket.create_connection(running.address) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n")
+        assert raw.recv(1000).startswith(b"HTTP/1.1 400 ")
+    running.wait_until_printed('"-" 400 ')
 
 
 def test_queries_are_logged_only_when_asked_for(greenroom, origin) -> None:

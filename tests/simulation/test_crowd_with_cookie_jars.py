@@ -13,7 +13,8 @@ import pytest
 from admission_world import small_room
 from visitors import Browser, Site
 
-from greenroom.model.visit import Answer, Forward
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
 
 VISITORS, INSIDE, MINUTE = 20_000, 500, 600
 ARRIVING_MS = 10 * 60_000

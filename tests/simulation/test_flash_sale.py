@@ -16,8 +16,9 @@ from visitors import NAVIGATES, Browser, Site, header
 
 from greenroom.cli import verify_draw
 from greenroom.core.schedule import Phase
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
 from greenroom.model.event import Event
-from greenroom.model.visit import Answer, Forward
 
 MINUTE, HOUR = 60_000, 3_600_000
 OPENS_MS, SALE_MS, ENDS_MS = START_MS + HOUR, START_MS + 2 * HOUR, START_MS + 3 * HOUR

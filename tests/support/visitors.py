@@ -1,20 +1,24 @@
-"""Visitors who keep cookies, in front of the real reception, on a clock set by hand; no sockets."""
+"""Visitors who keep cookies, in front of the real decision service, on a clock set by hand; no sockets."""
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from admission_world import HandClock, small_room
 
+from greenroom.control.decision_counts import DecisionCounts
 from greenroom.core.schedule import effective
+from greenroom.decision.observer import DecisionEvent, observed_by
+from greenroom.decision.render import render
 from greenroom.decision.room_schedule import Bypass, CompiledRoom, compile_room
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
+from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.model.answer import Answer
 from greenroom.model.event import Event
 from greenroom.model.room import Room
-from greenroom.model.visit import Answer, Arrival, Forward, Reply
+from greenroom.model.visit import Arrival
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.memory import MemoryLedger
@@ -26,8 +30,11 @@ NAVIGATES = (
 )
 
 
+Reply = Forward | Answer
+
+
 class Site:
-    """Rooms with in-memory ledgers behind one reception. `events` are those of the first room."""
+    """Rooms with in-memory ledgers behind one decision service. `events` are those of the first room."""
 
     def __init__(self, folder: Path, *rooms: Room, seed: int = 1, bypass: Bypass | None = None, events: Sequence[Event] = ()) -> None:
         self.clock = HandClock()
@@ -36,11 +43,13 @@ class Site:
         self.events = {self.rooms[0].id: tuple(events)}
         self.draws = DrawFiles(folder, self.draw.randbytes)
         self.ledgers = {room.id: MemoryLedger(self.effective(room), self.clock, self.draw.getrandbits) for room in self.rooms}
-        self.counts: dict[str, Counter[str]] = {room.id: Counter() for room in self.rooms}
+        self.counted = DecisionCounts()
+        self.events_seen: list[DecisionEvent] = []
         self.errors: list[BaseException] = []
         self.ring = KeyRing(folder / "keys.json", self.clock.now_ms())
         self._bypass = bypass
-        self.reception = DecisionService(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append)
+        observe = observed_by([self.counted.observe, self.events_seen.append], self.errors.append)
+        self.decisions = DecisionService(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append, observe)
 
     def effective(self, room: Room) -> Room:
         """What its ledger is told at this moment."""
@@ -53,7 +62,6 @@ class Site:
                 self.events.get(room.id, ()),
                 self.clock.ms,
                 self.ledgers[room.id],
-                self.counts[room.id],
                 always_use_https=False,
                 draws=self.draws,
                 on_error=self.errors.append,
@@ -75,27 +83,27 @@ class Site:
         for room_id, schedule in table.rooms.items():
             self.ledgers[room_id].configure(schedule.now.effective.ledger_room)
         table.turn(self.clock.ms, self.errors.append)
-        self.reception.table = table
+        self.decisions.table = table
 
     @property
     def stage(self) -> CompiledRoom:
         """The first room as it is now."""
-        return self.reception.table.rooms[self.rooms[0].id].at(self.clock.ms)
+        return self.decisions.table.rooms[self.rooms[0].id].at(self.clock.ms)
 
     def advance(self, ms: int) -> None:
         """Time passes, and the background with it."""
         until_ms = self.clock.ms + ms
         while self.clock.ms < until_ms:
             soonest_ms = min(ledger.tick() for ledger in self.ledgers.values())
-            soonest_ms = min(soonest_ms, self.reception.table.turn(self.clock.ms, self.errors.append))
+            soonest_ms = min(soonest_ms, self.decisions.table.turn(self.clock.ms, self.errors.append))
             self.clock.ms = min(until_ms, max(self.clock.ms + 1, soonest_ms))
 
     def ask(self, arrival: Arrival) -> Reply:
-        """The one reply to it."""
-        replies: list[Reply] = []
-        self.reception.receive(arrival, replies.append)
-        (reply,) = replies
-        return reply
+        """The one verdict on it, rendered when it holds the visitor."""
+        verdicts: list[Verdict] = []
+        self.decisions.receive(arrival, verdicts.append)
+        (verdict,) = verdicts
+        return render(verdict, arrival) if isinstance(verdict, Hold) else verdict
 
 
 class Browser:
@@ -141,4 +149,4 @@ class Browser:
 
 def header(answer: Answer, name: bytes) -> bytes:
     """The value of a header line, or empty."""
-    return answer.head.partition(name + b": ")[2].partition(b"\r\n")[0]
+    return answer.headers.get(name) or b""

@@ -1,6 +1,5 @@
 """A room's rules bound to the data path: no rule costs nothing, and one that breaks holds, is counted and is told."""
 
-from collections import Counter
 from pathlib import Path
 
 from visitors import Site
@@ -21,26 +20,24 @@ class Broken(NothingKnown):
 
 
 def test_a_rule_that_breaks_lets_nobody_by_and_the_others_still_count() -> None:
-    counts: Counter[str] = Counter()
     told: list[BaseException] = []
     broken, path = Rule(expression='ip.src.country == "DE"'), Rule(expression='http.request.uri.path == "/open"')
-    asks = bypass((broken, path), NO_LISTS, Broken(), counts, told.append)
+    asks = bypass((broken, path), NO_LISTS, Broken(), told.append)
     assert asks is not None
     assert asks(VISIT, 0) is None
-    assert counts == {"rule_failed": 1}
     assert [str(error) for error in told] == ["the database went away"]
     assert asks(Arrival("GET", "https", "shop.example", "/open", "", (), "192.0.2.1"), 0) is path
 
 
 def test_a_negated_rule_that_breaks_does_not_let_by_either() -> None:
-    asks = bypass((Rule(expression='not ip.src.country == "DE"'),), NO_LISTS, Broken(), Counter(), lambda _: None)
+    asks = bypass((Rule(expression='not ip.src.country == "DE"'),), NO_LISTS, Broken(), lambda _: None)
     assert asks is not None
     assert asks(VISIT, 0) is None
 
 
 def test_a_room_whose_rules_are_all_switched_off_is_not_asked() -> None:
-    assert bypass((), NO_LISTS, NOTHING_KNOWN, Counter(), print) is None
-    assert bypass((Rule(expression="true", enabled=False),), NO_LISTS, NOTHING_KNOWN, Counter(), print) is None
+    assert bypass((), NO_LISTS, NOTHING_KNOWN, print) is None
+    assert bypass((Rule(expression="true", enabled=False),), NO_LISTS, NOTHING_KNOWN, print) is None
 
 
 def test_what_rules_read_of_the_connection_is_in_the_arrival() -> None:
@@ -54,7 +51,7 @@ def test_the_ray_of_every_request_is_another_one(tmp_path: Path) -> None:
     asked: list[Arrival] = []
     site = Site(tmp_path, bypass=lambda arrival, _: asked.append(arrival))
     for _ in range(200):
-        site.reception.receive(VISIT, lambda _: None)
+        site.decisions.receive(VISIT, lambda _: None)
     rays = {arrival.ray_id for arrival in asked}
     assert len(rays) == 200
     assert {len(ray) for ray in rays} == {16}

@@ -114,7 +114,7 @@ def test_the_rest_of_the_file_arrives(tmp_path: Path) -> None:
     assert config.trusted_proxies == ("10.0.0.0/8", "::1")
     assert config.origin == Origin("https", "o", 443, "h", verify=False)
     assert config.origins == {"a.example.com": Origin("http", "127.0.0.1", 1)}
-    assert config.log == Log(format="json", level="debug", access=True)
+    assert config.log == Log(format="json", level="debug", access="json")
 
 
 def test_everything_wrong_is_said_at_once_in_the_order_of_the_file() -> None:

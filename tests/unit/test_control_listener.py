@@ -19,7 +19,7 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
 ROOM = Room(id="i", name="shop", host="shop.example.com", total_active_users=5, new_users_per_minute=7)
-FIGURES = Figures(5, 12, 40, 3, 2, Estimate(10.0, 20.04, 30.0), 4096)
+FIGURES = Figures(5, 12, 3, 2, Estimate(10.0, 20.04, 30.0), 4096)
 SERVING = ProcessState(
     version="1.2.3",
     phase="serving",
@@ -28,7 +28,7 @@ SERVING = ProcessState(
     listen="127.0.0.1:8080",
     data="/data",
     config=ConfigState("greenroom.toml", 2_000, 3, 1),
-    rooms=(RoomState(ROOM, FIGURES, {"held": 9, "active": 4}),),
+    rooms=(RoomState(ROOM, FIGURES, {"held": 9, "active": 4, "admitted": 40}),),
     gateway=(("requests", 13), ("connections_open", 2)),
 )
 ROWS = (*EXPORTED, *gateway_rows([("requests", "requests read"), ("connections_open", "open now")], frozenset(["connections_open"])))

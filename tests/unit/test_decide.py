@@ -1,55 +1,154 @@
-"""Which question an arrival puts to the ledger."""
+"""The order of decision: which question an arrival comes to, and that nothing further down is looked at before."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from greenroom.core.decide import Question, decide, rank
+from greenroom.core import decide as order
+from greenroom.core.decide import RECEIPT_QUERY, Found, Question, decide, decide_among, rank
 from greenroom.model.room import Room
-from greenroom.model.visit import PLACE_KEPT_MS, Ticket, make_key
+from greenroom.model.rule import Rule
+from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Ticket, make_key
 
 NOW = 1_800_000_000_000
-
-
-def room(**changes):
-    return Room(name="r", host="a.example", total_active_users=5, new_users_per_minute=5, **changes)
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "greenroom"
 
 
 def ticket(*, arrived=NOW - 60_000, accepted=0, checked=NOW - 20_000, refresh=20_000, name=b"t"):
     return Ticket(name.ljust(12, b"-"), make_key(arrived, 0), accepted, checked, refresh)
 
 
-def asked(tickets, able=True, **changes):
-    return decide(room(**changes), rank(tickets, NOW), NOW, able)
+@dataclass
+class Covered:
+    room: Room
+    holding: Rule | None = None
+    holds_nobody: bool = False
+    receipts: bool | None = None
+    looked: int = 0
+
+    def bypass(self, _arrival: Arrival, _now_ms: int) -> Rule | None:
+        self.looked += 1
+        return self.holding
+
+    @property
+    def draw(self):
+        return None if self.receipts is None else self
+
+    def has_receipt(self, _ticket_id: bytes) -> bool:
+        return bool(self.receipts)
 
 
-def test_a_suspended_room_asks_nothing_whatever_the_visitor_brings():
-    assert asked([], suspended=True) is asked([ticket(accepted=NOW)], suspended=True) is Question.NONE
+def covered(holding=None, holds_nobody=False, receipts=None, **changes):
+    room = Room(name="r", host="a.example", total_active_users=5, new_users_per_minute=5, **changes)
+    return Covered(room, holding, holds_nobody, receipts)
 
 
-def test_a_newcomer_that_can_show_a_page_arrives():
-    assert asked([]) is Question.ARRIVE
+def arrival(method="GET", query="", headers=((b"accept", b"text/html"),)):
+    return Arrival(method, "http", "a.example", "/", query, headers, "192.0.2.1")
 
 
-def test_a_newcomer_that_cannot_show_a_page_gets_no_place():
-    assert asked([], able=False) is Question.PLACELESS
+def asked(tickets, room=None, sent=None):
+    opened = []
+
+    def open_tickets(*_) -> Found:
+        opened.append(True)
+        return [(one, b"spelled") for one in tickets]
+
+    question, found = decide(room or covered(), sent or arrival(), NOW, open_tickets)
+    return question, [one for one, _ in found], bool(opened)
 
 
-def test_an_accepted_ticket_is_looked_up():
-    assert asked([ticket(accepted=NOW - 5_000)]) is Question.VIEW
+RULE = Rule(id="a", expression="true")
+INSIDE = ticket(accepted=NOW - 5_000, name=b"i")
+LEAVES = arrival("POST", headers=((b"greenroom-update", b"leave"),))
+BLIND = arrival("HEAD")
+
+
+def test_an_arrival_that_no_room_covers_is_asked_nothing() -> None:
+    assert decide(None, arrival(), NOW, lambda *_: pytest.fail("opened tickets")) == (Question.UNCOVERED, ())
+
+
+def test_a_suspended_room_asks_nothing_and_looks_at_no_rule_and_no_ticket() -> None:
+    room = covered(suspended=True, holding=RULE)
+    assert asked([INSIDE], room) == (Question.SUSPENDED, [], False)
+    assert room.looked == 0
+
+
+def test_a_rule_that_holds_lets_by_before_any_ticket_is_opened() -> None:
+    assert asked([INSIDE], covered(holding=RULE)) == (Question.BYPASSED, [], False)
+    assert asked([INSIDE], covered())[0] is Question.VIEW
+
+
+def test_a_newcomer_that_can_show_a_page_arrives() -> None:
+    assert asked([])[0] is Question.ARRIVE
+
+
+def test_a_newcomer_that_cannot_show_a_page_gets_no_place_unless_the_room_holds_nobody() -> None:
+    assert asked([], sent=BLIND)[0] is Question.PLACELESS
+    assert asked([], covered(holds_nobody=True), sent=BLIND)[0] is Question.ARRIVE
+    assert asked([ticket()], sent=BLIND)[0] is Question.POLL, "a ticket proves that it has a place already"
+
+
+def test_leaving_comes_before_a_session_or_a_place_is_looked_at() -> None:
+    for tickets in ([], [INSIDE], [ticket()]):
+        assert asked(tickets, sent=LEAVES) == (Question.LEAVE, tickets, True)
+    assert asked([INSIDE], sent=arrival("POST", "greenroom=leave"))[0] is Question.LEAVE
+    foreign = arrival("POST", "greenroom=leave", ((b"sec-fetch-site", b"cross-site"), (b"accept", b"text/html")))
+    assert asked([INSIDE], sent=foreign)[0] is Question.VIEW, "another site must not throw a visitor out"
+    assert asked([], sent=arrival("GET", "greenroom=leave"))[0] is Question.ARRIVE
+
+
+def test_a_receipt_is_saved_only_by_a_visitor_who_has_one() -> None:
+    wants = arrival(query=RECEIPT_QUERY)
+    assert asked([INSIDE], covered(receipts=True), wants)[0] is Question.RECEIPT
+    assert asked([INSIDE], covered(receipts=False), wants)[0] is Question.VIEW
+    assert asked([INSIDE], covered(), wants)[0] is Question.VIEW
+    assert asked([], covered(receipts=True), wants)[0] is Question.ARRIVE
+
+
+def test_an_accepted_ticket_is_looked_up_and_when_it_is_gone_the_next_one_is_asked_about() -> None:
+    question, found, _ = asked([ticket(), INSIDE])
+    assert (question, found) == (Question.VIEW, [INSIDE, ticket()])
+    rest = [(ticket(), b"")]
+    assert decide_among(covered(), arrival(), NOW, rest) == (Question.POLL, rest)
+    assert decide_among(covered(), arrival(), NOW, ())[0] is Question.ARRIVE
 
 
 @pytest.mark.parametrize(
     ("age", "question"), [(20_000, Question.POLL), (19_900, Question.POLL), (19_899, Question.PEEK), (0, Question.PEEK)]
 )
-def test_a_waiting_ticket_is_a_try_only_when_its_interval_has_passed(age, question):
-    assert asked([ticket(checked=NOW - age)]) is question
+def test_a_waiting_ticket_is_an_attempt_only_when_its_interval_has_passed(age, question) -> None:
+    assert asked([ticket(checked=NOW - age)])[0] is question
 
 
-def test_a_place_is_kept_five_minutes_after_the_last_check_in():
-    assert asked([ticket(checked=NOW - PLACE_KEPT_MS)]) is Question.POLL
-    assert asked([ticket(checked=NOW - PLACE_KEPT_MS - 1)]) is Question.ARRIVE
+def test_a_place_is_kept_five_minutes_after_the_last_check_in() -> None:
+    assert asked([ticket(checked=NOW - PLACE_KEPT_MS)])[0] is Question.POLL
+    assert asked([ticket(checked=NOW - PLACE_KEPT_MS - 1)])[0] is Question.ARRIVE
 
 
-def test_of_several_tickets_an_accepted_one_goes_first_then_the_earliest_place():
+def test_of_several_tickets_an_accepted_one_goes_first_then_the_earliest_place() -> None:
     early, late = ticket(arrived=NOW - 90_000, name=b"e"), ticket(arrived=NOW - 30_000, name=b"l")
     inside, fresher = ticket(accepted=NOW - 9, checked=NOW - 9, name=b"i"), ticket(accepted=NOW - 9, checked=NOW - 3, name=b"f")
-    assert rank([late, inside, early, fresher], NOW) == [fresher, inside, early, late]
+    found = rank([(one, b"") for one in (late, inside, early, fresher)], NOW)
+    assert [one for one, _ in found] == [fresher, inside, early, late]
+
+
+def test_the_documented_table_names_every_question_in_the_order_of_the_code() -> None:
+    rows = [line.split("|")[2].strip() for line in (order.__doc__ or "").splitlines() if line.startswith("|")][2:]
+    named = [Question[name] for name in rows]
+    assert set(named) == set(Question)
+    assert [question for question in named if question < Question.VIEW] == sorted(
+        question for question in Question if question < Question.VIEW
+    )
+
+
+def test_only_the_decision_service_and_explain_ask_what_to_do() -> None:
+    """The order is known once: nobody else imports `may_take_place`, which is a step of it."""
+    users = []
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and any(alias.name == "may_take_place" for alias in node.names):
+                users.append(str(path.relative_to(SOURCE)))
+    assert users == ["core/decide.py"]

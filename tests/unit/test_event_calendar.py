@@ -11,8 +11,9 @@ from visitors import Browser, Site, header
 
 from greenroom.cli import verify_draw
 from greenroom.core.schedule import Phase
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
 from greenroom.model.event import Event
-from greenroom.model.visit import Answer, Forward
 from greenroom.stores.memory import MemoryLedger
 
 MINUTE = 60_000

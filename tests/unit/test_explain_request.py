@@ -11,8 +11,8 @@ from greenroom.config.load import read_config
 from greenroom.control.explain_request import ExplainRequest
 from greenroom.core.explain import Explanation, RoomDefinition, Seats, explain
 from greenroom.core.rules import NOTHING_KNOWN
+from greenroom.decision.dry_run import dry_run
 from greenroom.errors import InvalidConfig
-from greenroom.gateway.dry_run import dry_run
 from greenroom.model.event import Event
 from greenroom.model.room import Room, Route
 from greenroom.model.rule import Rule

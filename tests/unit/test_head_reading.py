@@ -3,10 +3,10 @@
 import pytest
 
 from greenroom.core.canonical import Refusal
+from greenroom.decision.arrival import METHOD_MAX
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
-from greenroom.gateway.wire.request_line import METHOD_MAX
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 

@@ -9,7 +9,7 @@ import pytest
 from greenroom.errors import Problem
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate, Held
-from greenroom.pages import CUSTOM_HEAD, compile_page, template_problems
+from greenroom.pages import CUSTOM_HEADERS, compile_page, template_problems
 from greenroom.pages.template import DEPTH_MAX, PROBLEMS_MAX, SIZE_MAX, TAGS_MAX, Template, parse
 from greenroom.pages.variables import facts_of
 
@@ -172,10 +172,10 @@ def test_a_template_that_cannot_be_used_gives_the_built_in_page_and_its_policy()
     broken, fine = compile_page(room("{{#waitTimeKnown}}")), compile_page(room("<b>{{waitTime}}</b>"))
     assert (broken.custom, fine.custom) == (False, True)
     assert b"You are joining the line" in broken.html(held())
-    assert broken.html_head == compile_page(room("")).html_head
+    assert broken.html_headers.pairs == compile_page(room("")).html_headers.pairs
     assert fine.html(held()) == b"<b>10</b>"
-    assert fine.html_head == CUSTOM_HEAD
-    assert b"Content-Security-Policy" not in fine.html_head
+    assert fine.html_headers == CUSTOM_HEADERS
+    assert fine.html_headers.get(b"Content-Security-Policy") is None
     assert fine.json(held()) == broken.json(held())
 
 

@@ -148,8 +148,8 @@ def _shown(template: str, state: PreviewState, held: Held, request: Request) -> 
     )
     page = compile_page(room)
     as_json = "greenroom-update" in request.headers or request.headers.get("accept") == "application/json"
-    head, body = (page.json_head, page.json(held)) if as_json else (page.html_head, page.html(held))
-    headers = dict(line.split(": ", 1) for line in head.decode("ascii").split("\r\n") if line)
+    shown, body = (page.json_headers, page.json(held)) if as_json else (page.html_headers, page.html(held))
+    headers = {name.decode("ascii"): value.decode("ascii") for name, value in shown.pairs}
     if page.custom and not as_json:
         headers["Content-Security-Policy"] = SANDBOX
     return Response(body, headers=headers)

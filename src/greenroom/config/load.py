@@ -168,7 +168,12 @@ class _Reading:
         )
 
     def _section(self, name: str, kind: type) -> Any:
-        return read_record(kind, self._raw[name], name, self.problems) if name in self._raw else None
+        if name not in self._raw:
+            return None
+        raw = self._raw[name]
+        if name == "log" and isinstance(raw, dict) and isinstance(raw.get("access"), bool):
+            raw = {**raw, "access": "json" if raw["access"] else "off"}  # as it was written up to 0.1; goes with the next release
+        return read_record(kind, raw, name, self.problems)
 
     def _listeners(self) -> dict[str, Address]:
         """The listeners whose address can be understood; the others are reported."""

@@ -100,14 +100,22 @@ class Tls:
     key: str = spec("PEM file with the private key", low=1, high=4096)
 
 
+ACCESS_LOGS = ("off", "common", "combined", "json")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """`[log]`: what is written to standard error."""
+    """`[log]`: what is written to standard error, and the access log."""
 
     format: str = spec("console for people, json for machines", "console", choices=("console", "json"))
     level: str = spec("lowest severity that is logged", "info", choices=("debug", "info", "warning", "error"))
-    access: bool = spec("log one line per request", False)
-    queries: bool = spec("also log query strings; they may contain visitors' secrets", False)
+    access: str = spec(
+        "access log, one line per request: common and combined as web servers write it, json with room and verdict",
+        "off",
+        choices=ACCESS_LOGS,
+    )
+    access_file: str = spec("file of the access log, which may be moved away by logrotate; empty: standard output", "", high=4096)
+    queries: bool = spec("query strings in the access log; they may hold secrets of your visitors", False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

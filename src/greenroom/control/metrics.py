@@ -132,7 +132,7 @@ METRICS: tuple[MetricRow, ...] = (
     _trips("trips_seconds", "total duration of the answered round trips", lambda trips: trips.seconds),
     _room("active_users", "visitors with a living session", lambda room: room.figures.active),
     _room("waiting_users", "visitors in line who have sent their ticket back", lambda room: room.figures.waiting),
-    _room("admitted_total", "visitors let in since the start", lambda room: room.figures.admitted, CounterMetricFamily),
+    _room("admitted_total", "visitors let in since the start", lambda room: room.requests.get("admitted", 0), CounterMetricFamily),
     _room("admitted_last_minute", "visitors let in during the last 60 seconds", lambda room: room.figures.last_minute),
     _room("permits_unused", "permits held and not yet used", lambda room: room.figures.permits_unused),
     _room("estimated_wait_seconds", "median wait of a visitor who joins the line now; absent while unknown", _median_wait),

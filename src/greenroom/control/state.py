@@ -13,7 +13,7 @@ from greenroom.model.visit import Estimate
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """One room's figures at this moment. `admitted` only grows; the rest goes up and down.
+    """One room's figures at this moment. All go up and down.
 
     `last_minute` is how many were admitted within the last 60 seconds. `estimate` is for somebody who would join the line
     now; None means unknown. `storage_failed` means that nobody is let in because nothing can be written down.
@@ -21,7 +21,6 @@ class Figures(msgspec.Struct, frozen=True):
 
     active: int = 0
     waiting: int = 0
-    admitted: int = 0
     last_minute: int = 0
     permits_unused: int = 0
     estimate: Estimate | None = None

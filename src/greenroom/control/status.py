@@ -84,7 +84,7 @@ def _room(state: RoomState) -> dict[str, Any]:
         "new_users_per_minute": room.new_users_per_minute,
         "waiting_users": figures.waiting,
         "permits_unused": figures.permits_unused,
-        "admitted_total": figures.admitted,
+        "admitted_total": state.requests.get("admitted", 0),
         "estimated_wait_seconds": None if estimate is None else [round(s, 1) for s in (estimate.p25_s, estimate.p50_s, estimate.p75_s)],
         "journal_bytes": figures.journal_bytes,
         "storage_failed": figures.storage_failed,

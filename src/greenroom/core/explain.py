@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from greenroom.core.admissible import may_take_place
 from greenroom.core.cookie_scope import cookie_scope
 from greenroom.core.decide import Question, decide
 from greenroom.core.routing import RouteTable, route_prefix
@@ -128,7 +127,7 @@ def explain(
     now = effective(room, plan.events, now_ms)
     rules, bypassing = _rules(plan.rules, RequestFacts(arrival, now_ms, lookups), lists) if not room.suspended else ((), None)
     known = ledgers.get(room.id)
-    result, word, reason = _verdict(arrival, now, bypassing, known)
+    result, word, reason = _verdict(arrival, now, bypassing, now_ms, known)
     return msgspec.structs.replace(
         told,
         result=result,
@@ -186,23 +185,51 @@ def _rules(rules: Sequence[Rule], facts: RequestFacts, lists: Mapping[str, ListM
     return tuple(seen), bypassing
 
 
-def _verdict(arrival: Arrival, now: Effective, bypassing: Rule | None, ledgers: Seats | None) -> tuple[str, str, str]:
-    """(result, word, reason), in the published order of decision."""
-    room = now.room
-    if room.suspended:
-        return "origin", "suspended", "The room is suspended: all visitors go to the origin and nothing is recorded."
-    if bypassing is not None:
-        said = bypassing.description or bypassing.expression
+class _Covered(msgspec.Struct, frozen=True):
+    """The room as `decide` asks about it; which rule holds is known already."""
+
+    effective: Effective
+    holding: Rule | None
+    draw: None = None
+
+    @property
+    def room(self) -> Room:
+        return self.effective.room
+
+    @property
+    def holds_nobody(self) -> bool:
+        return self.effective.holds_nobody
+
+    def bypass(self, _arrival: Arrival, _now_ms: int) -> Rule | None:
+        return self.holding
+
+
+def _verdict(arrival: Arrival, now: Effective, holding: Rule | None, now_ms: int, ledgers: Seats | None) -> tuple[str, str, str]:
+    """(result, word, reason) for a visitor without a ticket: `decide` says what is asked, here are the words for it."""
+    question, _ = decide(_Covered(now, holding), arrival, now_ms, lambda *_: ())
+    if question is Question.ARRIVE:
+        return _arrives(now, ledgers)
+    if question is Question.BYPASSED and holding is not None:
+        said = holding.description or holding.expression
         return "origin", "bypassed", f"A bypass rule holds ({said}): no cookie, not counted."
-    able = now.holds_nobody or may_take_place(arrival, room.json_response_enabled)
-    if decide(now.ledger_room, (), 0, able) is Question.PLACELESS:
-        return "waiting", "placeless", "This request can show neither a page nor JSON, so it is held without a place in line."
-    if room.queue_all:
+    return _WORDS[question]
+
+
+_WORDS = {
+    Question.SUSPENDED: ("origin", "suspended", "The room is suspended: all visitors go to the origin and nothing is recorded."),
+    Question.PLACELESS: ("waiting", "placeless", "This request can show neither a page nor JSON, so it is held without a place in line."),
+    Question.LEAVE: ("waiting", "leaves", "This request gives up a place in line: it is answered with a farewell."),
+}
+"""Questions that only a ticket leads to (VIEW, POLL, PEEK, RECEIPT) cannot come up here, nor can UNCOVERED."""
+
+
+def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
+    if now.room.queue_all:
         return "waiting", "queue_all", "queue_all holds all new visitors."
     if now.phase is Phase.PREQUEUE:
         how = "places are drawn at the start" if now.event and now.event.shuffle_at_event_start else "the line keeps its order"
         return "waiting", "prequeue", f"The pre-queue is open: all new visitors are held until the start; {how}."
-    return _by_method(room, ledgers)
+    return _by_method(now.room, ledgers)
 
 
 def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:

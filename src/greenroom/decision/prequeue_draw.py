@@ -99,6 +99,10 @@ class PrequeueDraw:
             return NOT_TOLD
         return Told(receipt(self.draw_id, ticket_id), self.commitment, self.drawn.seed, place, self.drawn.size)
 
+    def has_receipt(self, ticket_id: bytes) -> bool:
+        """Whether this visitor has a receipt that can be saved."""
+        return bool(self.told(ticket_id).receipt)
+
     def receipt_file(self, ticket_id: bytes) -> bytes | None:
         """The receipt to keep, as JSON; None for whoever has none."""
         told = self.told(ticket_id)

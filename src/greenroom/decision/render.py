@@ -1,10 +1,16 @@
-"""The fixed parts of what is answered from here: headers of held pages, the goodbye, the outage."""
+"""Makes answers of verdicts: what a held visitor is sent, the farewell, the outage, the page for an origin that fails.
+
+Apart from deciding, so that it can happen later and elsewhere: it needs the verdict and the arrival, and asks nothing again.
+"""
 
 from functools import lru_cache
 
-from greenroom.model.room import Room
-from greenroom.model.visit import Answer
-from greenroom.pages import BUILT_IN_HEAD, UNCACHEABLE, left_page
+from greenroom.core.admissible import UPDATE_HEADER, speculative
+from greenroom.decision.verdict import Hold
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.visit import Arrival
+from greenroom.pages import BUILT_IN_HEADERS, UNCACHEABLE, Page, asked_for, left_page, origin_error_page
+from greenroom.pages.language import FALLBACK
 
 UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 LEFT = b'{"greenroom":{"left":true}}'
@@ -12,38 +18,94 @@ LEFT = b'{"greenroom":{"left":true}}'
 OUTAGE_RETRY_S = 10
 PLACELESS_RETRY_S = 20
 
-_PLAIN = b"Content-Type: text/plain; charset=utf-8\r\n" + UNCACHEABLE + b"X-Robots-Tag: noindex\r\n"
+ORIGIN_RETRY_S = 10
+"""When a page about an origin that fails tries again: slow enough not to add to the failure."""
+
+_JSON = (b"Content-Type", b"application/json")
+_PLAIN = AnswerHeaders((b"Content-Type", b"text/plain; charset=utf-8"), *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"))
+_PLACELESS_LATER = _PLAIN.plus((b"Retry-After", b"%d" % PLACELESS_RETRY_S))
+_PLACELESS_TEXT = b"There is a waiting room in front of this. Open the page itself to take a place in line.\n"
+_ORIGIN_LATER = (b"Retry-After", b"%d" % ORIGIN_RETRY_S)
+_ORIGIN_REFRESH = (b"Refresh", b"%d" % ORIGIN_RETRY_S)
+_ORIGIN_HTML = BUILT_IN_HEADERS.plus(_ORIGIN_LATER)
+_ORIGIN_HTML_REFRESHES = _ORIGIN_HTML.plus(_ORIGIN_REFRESH)
+_ORIGIN_JSON = AnswerHeaders(_JSON, *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), _ORIGIN_LATER)
+_ORIGIN_JSON_REFRESHES = _ORIGIN_JSON.plus(_ORIGIN_REFRESH)
+_ORIGIN_ERRORS = {502: b"bad gateway", 503: b"service unavailable", 504: b"gateway timeout"}
 
 OUTAGE = Answer(
     503,
-    _PLAIN + b"Retry-After: %d\r\nRefresh: %d\r\n" % (OUTAGE_RETRY_S, OUTAGE_RETRY_S),
+    _PLAIN.plus((b"Retry-After", b"%d" % OUTAGE_RETRY_S), (b"Refresh", b"%d" % OUTAGE_RETRY_S)),
     b"Please wait a moment. This page tries again by itself.\n",
 )
 """What a visitor gets when something is broken in here: held, never passed on."""
 
 
+def render(hold: Hold, arrival: Arrival) -> Answer:
+    """What a held visitor is sent: the waiting page in the right language, its JSON, or a notice for what can show neither."""
+    held, page = hold.held, hold.page
+    if held is None:
+        return _placeless(hold.status, speculative(arrival))
+    if page.follows:
+        page = page.speaking(arrival.header(b"accept-language"))
+    status, next_try_s = hold.status, held.next_try_s
+    if arrival.header(UPDATE_HEADER) is not None:
+        status, headers, body = 200, page.json_headers, page.json(held)
+    elif hold.json and arrival.header(b"accept") == b"application/json":
+        headers, body = page.json_headers, page.json(held)
+    else:
+        headers, body = page.shown(held, arrival.header(b"accept-encoding"))
+    return Answer(status, _held_headers(headers, next_try_s, status), body, hold.set_cookie)
+
+
 @lru_cache(maxsize=1_024)
-def held_head(head: bytes, next_try_s: int, status: int) -> bytes:
-    """Header lines of a held page: the page's own, Refresh while it refreshes, Retry-After unless 200."""
+def _held_headers(headers: AnswerHeaders, next_try_s: int, status: int) -> AnswerHeaders:
+    """The page's own, Refresh while it refreshes, Retry-After unless 200."""
     if not next_try_s:
-        return head
-    retry = b"" if status == 200 else b"Retry-After: %d\r\n" % next_try_s
-    return b"%bRefresh: %d\r\n%b" % (head, next_try_s, retry)
+        return headers
+    seconds = b"%d" % next_try_s
+    refreshing = headers.plus((b"Refresh", seconds))
+    return refreshing if status == 200 else refreshing.plus((b"Retry-After", seconds))
 
 
-def placeless_answer(room: Room, speculative: bool) -> Answer:
-    """For a newcomer that cannot show a page. Browsers throw a speculative load away on 503, so it never covers a real one."""
-    status = 503 if speculative else room.queueing_status_code
-    head = _PLAIN if status == 200 else _PLAIN + b"Retry-After: %d\r\n" % PLACELESS_RETRY_S
-    return Answer(status, head, b"There is a waiting room in front of this. Open the page itself to take a place in line.\n")
+def _placeless(status: int, speculative: bool) -> Answer:
+    """For an arrival that can show no page. Browsers throw a speculative load away on 503, so it never covers a real one."""
+    status = 503 if speculative else status
+    return Answer(status, _PLAIN if status == 200 else _PLACELESS_LATER, _PLACELESS_TEXT)
+
+
+def let_in_update(page: Page, cookie: bytes) -> Answer:
+    """For the page's own update: the visitor is let in, and the page loads itself again."""
+    return Answer(200, page.json_headers, UPDATE_LET_IN, cookie)
 
 
 def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
     """A receipt as a file to keep."""
-    head = b'Content-Type: application/json\r\nContent-Disposition: attachment; filename="receipt-%b.json"\r\n' % draw_id[:8].encode()
-    return Answer(200, head + UNCACHEABLE + b"X-Content-Type-Options: nosniff\r\n", receipt)
+    disposition = b'attachment; filename="receipt-%b.json"' % draw_id[:8].encode()
+    return Answer(
+        200,
+        AnswerHeaders(_JSON, (b"Content-Disposition", disposition), *UNCACHEABLE, (b"X-Content-Type-Options", b"nosniff")),
+        receipt,
+    )
 
 
-def left_page_answer(language: str, cookie: bytes) -> Answer:
-    """The goodbye for a visitor without JavaScript; no Refresh, or it would take a new place."""
-    return Answer(200, BUILT_IN_HEAD, left_page(language), cookie)
+def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
+    """The farewell; without Refresh, or the page would take a new place."""
+    if arrival.header(UPDATE_HEADER) is not None:
+        return Answer(200, page.json_headers, LEFT, cookie)
+    return Answer(200, BUILT_IN_HEADERS, left_page(page.speaking(arrival.header(b"accept-language")).language), cookie)
+
+
+def origin_error(status: int, arrival: Arrival, cookie: bytes) -> Answer:
+    """The page for 502, 503 or 504 of a visitor that may go on: keeps the place (the ticket goes out) and tries again by itself.
+
+    Only a request that is safe to repeat refreshes by itself. Programs that ask for JSON get JSON; the page is in the visitor's language.
+    """
+    repeatable = arrival.method in ("GET", "HEAD")
+    wanted = arrival.header(b"accept") or b""
+    if b"json" in wanted and b"text/html" not in wanted:
+        body = b'{"error":"%b","status":%d,"retryAfter":%d}' % (_ORIGIN_ERRORS[status], status, ORIGIN_RETRY_S)
+        return Answer(status, _ORIGIN_JSON_REFRESHES if repeatable else _ORIGIN_JSON, body, cookie)
+    language = asked_for(arrival.header(b"accept-language") or b"") or FALLBACK
+    body = origin_error_page(status, language, repeatable)
+    return Answer(status, _ORIGIN_HTML_REFRESHES if repeatable else _ORIGIN_HTML, body, cookie)

@@ -5,7 +5,6 @@ the next one; a draw that stands between the two is held then, and until it is w
 holds everybody. So a full disk at the start of a sale means a late sale, never one in the wrong order.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -31,7 +30,7 @@ Bypass = Callable[[Arrival, int], Rule | None]
 
 
 class CompiledRoom(msgspec.Struct, frozen=True):
-    """One room at one stage of its calendar, ready to be asked. `counts` outlives reloads: it belongs to the room id, like the ledger.
+    """One room at one stage of its calendar, ready to be asked.
 
     `room` are the settings of this stage. `draw` is the draw of this stage's event, or the last one before.
     """
@@ -43,7 +42,6 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     page: Page
     cookies: CookieWriter
     cookie_name: bytes
-    counts: Counter[str]
     holds_nobody: bool
     turns_away: bool
     bypass: Bypass | None = None
@@ -114,7 +112,6 @@ def compile_room(
     events: Sequence[Event],
     now_ms: int,
     ledger: LedgerPort,
-    counts: Counter[str],
     *,
     always_use_https: bool,
     draws: DrawStore,
@@ -143,7 +140,6 @@ def compile_room(
             page=pages[html],
             cookies=cookies,
             cookie_name=room.cookie_name.encode(),
-            counts=counts,
             holds_nobody=effective.holds_nobody,
             turns_away=effective.turns_away,
             bypass=bypass,

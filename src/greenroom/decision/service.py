@@ -1,35 +1,50 @@
-"""Receives every arrival: finds its room, opens its ticket, asks the ledger one question and words the reply.
+"""The decision service: finds the room of an arrival, opens its tickets, asks the ledger one question and gives a verdict.
 
-This is sequencing only. Which question to ask is `core.decide`'s business, the answer is the ledger's, the wording is the
-page's. One rule stands above the rest: whatever goes wrong in here, the visitor is held, never passed to the origin.
+This is sequencing only. Which question to ask is `core.decide`'s business, the answer is the ledger's, the wording is `render`'s, and
+counting is the observer's. One rule is above the rest: whatever goes wrong in here, the visitor is held, never passed to the origin.
 """
 
 from collections.abc import Callable
 from itertools import count
+from typing import assert_never
 
 from msgspec.structs import replace
 
-from greenroom.core.admissible import UPDATE_HEADER, may_take_place, speculative
-from greenroom.core.decide import PEEK, PLACELESS, POLL, VIEW, Question, decide, rank
+from greenroom.core.admissible import UPDATE_HEADER
+from greenroom.core.decide import (
+    ARRIVE,
+    BYPASSED,
+    LEAVE,
+    PEEK,
+    PLACELESS,
+    POLL,
+    RECEIPT,
+    SUSPENDED,
+    UNCOVERED,
+    VIEW,
+    Found,
+    Question,
+    decide,
+    decide_among,
+)
 from greenroom.core.schedule import Phase
 from greenroom.decision.data_centers import DataCenters
-from greenroom.decision.prequeue_draw import NOT_TOLD, PrequeueDraw
-from greenroom.decision.render import LEFT, OUTAGE, UPDATE_LET_IN, held_head, left_page_answer, placeless_answer, receipt_answer
+from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.prequeue_draw import NOT_TOLD
+from greenroom.decision.render import OUTAGE, left_answer, let_in_update, receipt_answer
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
-from greenroom.decision.ticket_reader import Found, TicketReader
+from greenroom.decision.ticket_reader import TicketReader
 from greenroom.decision.tickets import Sealer
+from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.model.visit import (
     NO_HOME,
     PLACE_KEPT_MS,
     RAY_BYTES,
     TICKET_ID_BYTES,
-    Answer,
     Arrival,
-    Forward,
     Held,
     Outcome,
-    Reply,
     Standing,
     Ticket,
     arrival_ms_of,
@@ -37,20 +52,19 @@ from greenroom.model.visit import (
 )
 from greenroom.ports import Clock
 
-ADMITTED, ACTIVE, WAITING, GONE = Standing
+STANDING_ADMITTED, STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing
+ADMITTED, ACTIVE, HELD = Decided.ADMITTED, Decided.ACTIVE, Decided.HELD
 PASS = Forward()
-LEAVE_VALUE = b"leave"
-LEAVE_QUERY = "greenroom=leave"
-"""How the built-in page gives up a place: the update header with this value, or without JavaScript a form with this query."""
+"""On to the origin without a ticket."""
 
-RECEIPT_QUERY = "greenroom=receipt"
-"""How a visitor saves the receipt for a draw: the built-in page links to it, and it works once the visitor is in as well."""
+_PASSING = (Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED)
+"""What was decided when `Question` is UNCOVERED (0), SUSPENDED (1) or BYPASSED (2)."""
 
-Then = Callable[[Reply], None]
+Done = Callable[[Verdict], None]
 
 
 class DecisionService:
-    """Turns an Arrival into a Reply. `table` is swapped as a whole by a reload."""
+    """Turns an Arrival into a Verdict. `table` is swapped as a whole by a reload."""
 
     def __init__(
         self,
@@ -59,16 +73,21 @@ class DecisionService:
         clock: Clock,
         entropy: Callable[[int], bytes],
         on_error: Callable[[BaseException], None],
+        observe: Observer = lambda _: None,
     ) -> None:
-        """`entropy(n)` gives n unpredictable bytes; `on_error` is told of every exception that held a visitor."""
+        """`entropy(n)` gives n unpredictable bytes; `on_error` is told of every exception that held a visitor.
+
+        `observe` is told of every decision; it must be quick and must not raise (`observer.observed_by` sees to that).
+        """
         self.table = table
         self.data_centers: DataCenters | None = None
         """The data centers, where there may be several."""
         self._sealer = sealer
-        self._ticket_reader = TicketReader(sealer)
+        self._reader = TicketReader(sealer)
         self._now_ms = clock.now_ms
         self._entropy = entropy
         self._on_error = on_error
+        self._observe = observe
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
     @property
@@ -76,30 +95,24 @@ class DecisionService:
         """Names of the ticket cookies; they never reach an origin."""
         return self.table.own_cookies
 
-    def receive(self, arrival: Arrival, then: Then) -> None:
-        """Calls `then` exactly once, now or later. Never raises: an error inside is an answer that holds the visitor."""
+    def receive(self, arrival: Arrival, done: Done) -> None:
+        """Calls `done` exactly once, now or later. Never raises: an error inside is an answer that holds the visitor."""
+        now_ms, compiled = self._now_ms(), None
         try:
             schedule = self.table.find(arrival.host, arrival.path)
-            now_ms = self._now_ms()
-            if schedule is None:
-                reply: Reply = PASS
-            elif (compiled := schedule.at(now_ms)).room.suspended:
-                compiled.counts["suspended"] += 1
-                reply = PASS
-            else:
-                if compiled.bypass is None or compiled.bypass(replace(arrival, ray=self._next_ray()), now_ms) is None:
-                    found = self._ticket_reader.find(arrival, compiled.cookie_name, compiled.id, now_ms)
-                    if compiled.draw and found:
-                        found = _drawn(compiled.draw, found)
-                    tickets = rank([ticket for ticket, _ in found], now_ms) if found else []
-                    self._ask(compiled, arrival, tickets, found, now_ms, then)
-                    return
-                compiled.counts["bypassed"] += 1
-                reply = PASS
+            if schedule is not None:
+                compiled = schedule.at(now_ms)
+            if compiled is not None and compiled.bypass is not None:
+                arrival = replace(arrival, ray=self._next_ray())
+            question, found = decide(compiled, arrival, now_ms, self._tickets)
+            if compiled is not None and question is not SUSPENDED and question is not BYPASSED:
+                self._ask(compiled, arrival, question, found, now_ms, done)
+                return
+            self._observe(DecisionEvent(now_ms, _PASSING[question], compiled.effective if compiled is not None else None, arrival))
+            verdict: Verdict = PASS
         except Exception as error:
-            self._on_error(error)
-            reply = OUTAGE
-        then(reply)
+            verdict = self._failed(error, arrival, now_ms, compiled)
+        done(verdict)
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
         """Obeys the origin's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the ticket, or empty.
@@ -112,85 +125,126 @@ class DecisionService:
             return b""
         compiled = schedule.now
         compiled.ledger.leave(forward.ticket_id)
-        compiled.counts["revoked"] += 1
+        self._observe(DecisionEvent(self._now_ms(), Decided.REVOKED, compiled.effective))
         return compiled.cookies.expire()
 
-    def _ask(self, compiled: CompiledRoom, arrival: Arrival, tickets: list[Ticket], found: Found, now_ms: int, then: Then) -> None:
-        able = bool(tickets) or compiled.holds_nobody or may_take_place(arrival, compiled.room.json_response_enabled)
-        question = decide(compiled.room, tickets, now_ms, able)
-        if question is PLACELESS:
-            compiled.counts["placeless"] += 1
-            then(placeless_answer(compiled.room, speculative(arrival)))
-            return
-        if compiled.draw and tickets and arrival.query == RECEIPT_QUERY:
-            receipt = compiled.draw.receipt_file(tickets[0].id)
-            if receipt is not None:
-                then(receipt_answer(receipt, compiled.draw.draw_id))
-                return
-        ticket = tickets[0] if tickets else self._new_ticket(now_ms)
-        if arrival.method == "POST" and _gives_up(arrival):
-            if tickets:
+    def _tickets(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Found:
+        """The genuine tickets of this room, by the keys that count; one whose key was drawn has no spelling yet."""
+        found = self._reader.find(arrival, compiled.cookie_name, compiled.id, now_ms)
+        draw = compiled.draw
+        if draw is None or not found:
+            return found
+        counting = [(draw.standing(ticket), ticket, value) for ticket, value in found]
+        return [(counts, value if counts is ticket else b"") for counts, ticket, value in counting]
+
+    def _ask(self, compiled: CompiledRoom, arrival: Arrival, question: Question, found: Found, now_ms: int, done: Done) -> None:
+        """Carries out what `decide` named. Raises what the ledger raises; `receive` holds the visitor then."""
+        if question is VIEW or question is POLL or question is PEEK or question is ARRIVE:
+            self._ask_ledger(compiled, arrival, question, found, now_ms, done)
+        elif question is PLACELESS:
+            self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
+            room = compiled.room
+            done(Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled))
+        elif question is RECEIPT:
+            done(self._receipt(compiled, arrival, found[0][0], now_ms))
+        elif question is LEAVE:
+            ticket = found[0][0] if found else None
+            if ticket is not None:
                 compiled.ledger.leave(ticket.id, ticket.key)
-            compiled.counts["left"] += 1
-            then(_left(compiled, arrival))
-            return
+            self._observe(DecisionEvent(now_ms, Decided.LEFT, compiled.effective, arrival, ticket))
+            done(left_answer(compiled.page, arrival, compiled.cookies.expire()))
+        elif question is UNCOVERED or question is SUSPENDED or question is BYPASSED:
+            raise ValueError(f"{question!r} asks nothing of a room")
+        else:
+            assert_never(question)
+
+    def _ask_ledger(self, compiled: CompiledRoom, arrival: Arrival, question: Question, found: Found, now_ms: int, done: Done) -> None:
+        presented, spelled = found[0] if found else (None, None)
+        ticket = presented if presented is not None else self._new_ticket(now_ms)
 
         def answered(outcome: Outcome, visiting: bool = False) -> None:
             try:
-                if outcome.standing is WAITING:
-                    reply: Reply = self._hold(compiled, arrival, question, ticket, found, outcome)
-                elif outcome.standing is GONE:
-                    self._ask(compiled, arrival, tickets[1:], found, self._now_ms(), then)
+                if outcome.standing is STANDING_GONE:
+                    later_ms = self._now_ms()
+                    self._ask(compiled, arrival, *decide_among(compiled, arrival, later_ms, found[1:]), later_ms, done)
                     return
+                if outcome.standing is STANDING_WAITING:
+                    verdict: Verdict = self._hold(compiled, arrival, question, ticket, presented, spelled, outcome)
                 else:
-                    reply = self._let_in(compiled, arrival, ticket, found, outcome, visiting)
+                    verdict = self._let_in(compiled, arrival, ticket, presented, spelled, outcome, visiting)
             except Exception as error:
-                self._on_error(error)
-                reply = OUTAGE
-            then(reply)
+                verdict = self._failed(error, arrival, now_ms, compiled)
+            done(verdict)
 
+        ledger = compiled.ledger
         if question is VIEW:
             data_centers = self.data_centers if ticket.home != NO_HOME else None
-            compiled.ledger.view(
-                ticket.id, _or_abroad(compiled, ticket, data_centers.name(ticket.home), answered) if data_centers else answered
-            )
+            ledger.view(ticket.id, _or_abroad(compiled, ticket, data_centers.name(ticket.home), answered) if data_centers else answered)
         elif question is POLL:
-            compiled.ledger.poll(ticket.id, ticket.key, answered)
+            ledger.poll(ticket.id, ticket.key, answered)
         elif question is PEEK:
-            compiled.ledger.peek(ticket.id, ticket.key, answered)
+            ledger.peek(ticket.id, ticket.key, answered)
         else:
-            compiled.ledger.arrive(ticket.id, ticket.key, answered)
+            ledger.arrive(ticket.id, ticket.key, answered)
 
     def _new_ticket(self, now_ms: int) -> Ticket:
         drawn = self._entropy(TICKET_ID_BYTES + 3)
         key = make_key(now_ms, int.from_bytes(drawn[TICKET_ID_BYTES:], "big"))
         return Ticket(id=drawn[:TICKET_ID_BYTES], key=key, accepted_ms=0, checked_ms=now_ms, refresh_ms=0)
 
-    def _let_in(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, found: Found, outcome: Outcome, visiting: bool) -> Reply:
+    def _receipt(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, now_ms: int) -> Verdict:
+        receipt = compiled.draw.receipt_file(ticket.id) if compiled.draw is not None else None
+        if compiled.draw is None or receipt is None:
+            raise ValueError("a receipt was promised, and there is none")
+        self._observe(DecisionEvent(now_ms, Decided.RECEIPT, compiled.effective, arrival, ticket))
+        return receipt_answer(receipt, compiled.draw.draw_id)
+
+    def _failed(self, error: Exception, arrival: Arrival, now_ms: int, compiled: CompiledRoom | None = None) -> Verdict:
+        self._on_error(error)
+        self._observe(DecisionEvent(now_ms, Decided.FAILED, compiled.effective if compiled else None, arrival))
+        return OUTAGE
+
+    def _let_in(
+        self,
+        compiled: CompiledRoom,
+        arrival: Arrival,
+        ticket: Ticket,
+        presented: Ticket | None,
+        spelled: bytes | None,
+        outcome: Outcome,
+        visiting: bool,
+    ) -> Verdict:
         """`visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE."""
-        compiled.counts["admitted" if outcome.standing is ADMITTED else "active"] += 1
-        now_ms = self._now_ms()
+        now_ms, standing = self._now_ms(), outcome.standing
+        admitted = standing is STANDING_ADMITTED
+        self._observe(DecisionEvent(now_ms, ADMITTED if admitted else ACTIVE, compiled.effective, arrival, presented, outcome))
         accepted_ms = ticket.accepted_ms or now_ms
         renewed_ms = outcome.renewed_ms or now_ms
-        home = ticket.home if self.data_centers is None or (visiting and outcome.standing is ACTIVE) else self.data_centers.here
-        sealed: bytes | None = None
-        if ticket.accepted_ms and ticket.checked_ms == renewed_ms and ticket.home == home:
-            sealed = _spelled(found, ticket)  # nothing in it has changed since the visitor got it: at most q old
-        if not sealed:
+        home = ticket.home if self.data_centers is None or (visiting and not admitted) else self.data_centers.here
+        # Nothing in it has changed since the visitor got it, at most q ago: it is sent as it is spelled.
+        unchanged = ticket.accepted_ms and ticket.checked_ms == renewed_ms and ticket.home == home
+        sealed = spelled if unchanged and spelled else None
+        if sealed is None:
             sealed = self._sealer.seal_once(Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, 0, home), compiled.id)
         room = compiled.room
         lasts_ms = room.session_ms if not room.disable_session_renewal else outcome.renewed_ms + room.session_ms - now_ms
         cookie = compiled.cookies.set(sealed, max(1, lasts_ms // 1000), now_ms)
         if arrival.header(UPDATE_HEADER) is not None:
-            return Answer(200, compiled.page.json_head, UPDATE_LET_IN, cookie)
+            return let_in_update(compiled.page, cookie)
         return Forward(cookie, room.id, ticket.id, bool(room.enabled_origin_commands))
 
-    def _hold(self, compiled: CompiledRoom, arrival: Arrival, question: Question, ticket: Ticket, found: Found, outcome: Outcome) -> Answer:
-        compiled.counts["held"] += 1
-        room, page, now_ms = compiled.room, compiled.page, self._now_ms()
-        if page.follows:
-            page = page.speaking(arrival.header(b"accept-language"))
-        spelled = _spelled(found, ticket) if found else None
+    def _hold(
+        self,
+        compiled: CompiledRoom,
+        arrival: Arrival,
+        question: Question,
+        ticket: Ticket,
+        presented: Ticket | None,
+        spelled: bytes | None,
+        outcome: Outcome,
+    ) -> Hold:
+        now_ms, room = self._now_ms(), compiled.room
+        self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
         if question is not PEEK:
             ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
         checked_ms, refresh_ms, position = ticket.checked_ms, ticket.refresh_ms, outcome.position
@@ -217,34 +271,14 @@ class DecisionService:
         if known and (spelled is not None or not compiled.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
             cookie = compiled.cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms)
-        status = room.queueing_status_code
-        updating = arrival.header(UPDATE_HEADER) is not None
-        if updating or (room.json_response_enabled and arrival.header(b"accept") == b"application/json"):
-            status, head, body = 200 if updating else status, page.json_head, page.json(held)
-        else:
-            head, body = page.shown(held, arrival.header(b"accept-encoding"))
-        return Answer(status, held_head(head, next_try_s, status), body, cookie)
-
-
-def _drawn(draw: PrequeueDraw, found: Found) -> Found:
-    """The tickets by the keys that count; one whose key was drawn is not spelled like that anywhere yet."""
-    counting = [(draw.standing(ticket), ticket, value) for ticket, value in found]
-    return tuple([(counts, value if counts is ticket else b"") for counts, ticket, value in counting])
-
-
-def _spelled(found: Found, ticket: Ticket) -> bytes | None:
-    """How this ticket is spelled in its cookie; empty when it is not any more, None for a new ticket."""
-    for theirs, value in found:
-        if theirs is ticket:
-            return value
-    return None
+        return Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled, held, cookie)
 
 
 def _or_abroad(compiled: CompiledRoom, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]) -> Callable[[Outcome], None]:
     """A session that is not in the ledger here may be in that of the data center that its ticket names."""
 
     def viewed(outcome: Outcome) -> None:
-        if outcome.standing is GONE:
+        if outcome.standing is STANDING_GONE:
             compiled.ledger.visit(ticket.id, ticket.key, home, ticket.checked_ms, lambda found: answered(found, True))
         else:
             answered(outcome, False)
@@ -269,17 +303,3 @@ def _with_event(held: Held, compiled: CompiledRoom, ticket_id: bytes) -> Held:
         drawn_place=told.place,
         drawn_size=told.size,
     )
-
-
-def _gives_up(arrival: Arrival) -> bool:
-    """Whether the visitor asks to leave the line; only a same-site POST may, so no other page can throw anybody out."""
-    if arrival.header(b"sec-fetch-site") not in (None, b"same-origin"):
-        return False
-    return arrival.header(UPDATE_HEADER) == LEAVE_VALUE or arrival.query == LEAVE_QUERY
-
-
-def _left(compiled: CompiledRoom, arrival: Arrival) -> Answer:
-    cookie = compiled.cookies.expire()
-    if arrival.header(UPDATE_HEADER) is not None:
-        return Answer(200, compiled.page.json_head, LEFT, cookie)
-    return left_page_answer(compiled.page.speaking(arrival.header(b"accept-language")).language, cookie)

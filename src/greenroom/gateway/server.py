@@ -12,9 +12,11 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.pool import Pool
+from greenroom.gateway.request_record import RequestObserver, RequestRecord
 from greenroom.gateway.visitor.connection import VisitorConnection
-from greenroom.gateway.visitor.exchange import Receiver
+from greenroom.gateway.visitor.exchange import Exchange, Receiver
 from greenroom.gateway.wire.limits import Limits
+from greenroom.model.answer import Answer
 
 SWEEP_S = 0.5
 """How often deadlines are looked at, so every time limit is met within half a second. 50,000 connections cost 3 ms a sweep."""
@@ -41,6 +43,7 @@ class Gateway:
         limits: Limits | None = None,
         forwarded_policy: ForwardedPolicy | None = None,
         on_error: Callable[[BaseException], None] = lambda _: None,
+        on_request: RequestObserver | None = None,
         sweep_s: float = SWEEP_S,
     ) -> None:
         self.receiver = receiver
@@ -49,6 +52,8 @@ class Gateway:
         self.limits = limits or Limits()
         self.forwarded_policy = forwarded_policy or ForwardedPolicy()
         self.on_error = on_error
+        self.on_request = on_request
+        """Told what became of each request, for an access log; None: there is none, and nothing is measured for it."""
         self.counts = Counts()
         self.keeps = True  # connections go on after an answer; off while draining
         self.date_line = b""
@@ -177,6 +182,19 @@ class Gateway:
             self._per_address[address] -= 1
             if self._per_address[address] <= 0:
                 del self._per_address[address]
+
+    def answers(self, client: str, exchange: Exchange | None, answer: Answer) -> None:
+        """For the access log: what is sent; told at once when there is no exchange whose end would tell it."""
+        if exchange is not None:
+            exchange.status, exchange.sent = answer.status, 0 if exchange.head.method == b"HEAD" else len(answer.body)
+        elif self.on_request is not None:
+            self.on_request(RequestRecord(client, answer.status, len(answer.body), 0.0))
+
+    def ended(self, exchange: Exchange) -> None:
+        """A request has its answer, or its visitor is gone."""
+        if self.on_request is not None:
+            arrival, took_s = exchange.head.arrival, self.now() - exchange.began
+            self.on_request(RequestRecord(arrival.client, exchange.status, exchange.sent, took_s, arrival, exchange.verdict))
 
     def _stop_listening(self) -> None:
         for server in self._servers:

@@ -1,4 +1,4 @@
-"""What one visit is made of: the arrival, the ticket, where the visitor stands, and what is answered.
+"""What one visit is made of: the arrival, the ticket, where the visitor is, and what a held visitor is told.
 
 These records are made for every request, so they are msgspec structs (about 0.1 us each; none can be part of a cycle, so the garbage
 collector need not look at them) and times are whole milliseconds of Unix time (`_ms`).
@@ -85,7 +85,7 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
 
     `accepted_ms` is 0 while waiting. `checked_ms` is the last admission attempt or session renewal that counted;
     `refresh_ms` is the interval after it that the visitor was told to keep. `home` is the data center that keeps the session
-    (gateway.homes), NO_HOME while waiting and where there is only one.
+    (decision.data_centers), NO_HOME while waiting and where there is only one.
     """
 
     id: bytes
@@ -169,30 +169,3 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     drawn_size: int = 0
     turnstile: str = ""
     infinite_queue: bool = False
-
-
-class Forward(msgspec.Struct, frozen=True, gc=False):
-    """Go on to the origin. `set_cookie` is a whole Set-Cookie value to add to the origin's answer, or empty.
-
-    `room_id` and `ticket_id` are empty when no room covers the request or the room let it by without a ticket.
-    """
-
-    set_cookie: bytes = b""
-    room_id: str = ""
-    ticket_id: bytes = b""
-    obeys_origin: bool = False  # the room enabled origin commands (revoke)
-
-
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """Answer from here. `head` is ready header lines (`Name: value\\r\\n` each) without Content-Length or Connection.
-
-    `set_cookie` is a whole Set-Cookie value, or empty: it stands apart, because the rest of the head is the same for many visitors.
-    """
-
-    status: int
-    head: bytes
-    body: bytes
-    set_cookie: bytes = b""
-
-
-Reply = Forward | Answer

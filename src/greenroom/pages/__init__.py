@@ -1,9 +1,10 @@
 """The waiting page: what a held visitor sees, as HTML and as JSON."""
 
+from greenroom.pages.accept_language import asked_for
 from greenroom.pages.page import (
-    BUILT_IN_HEAD,
-    CUSTOM_HEAD,
-    JSON_HEAD,
+    BUILT_IN_HEADERS,
+    CUSTOM_HEADERS,
+    JSON_HEADERS,
     UNCACHEABLE,
     Page,
     compile_page,
@@ -13,11 +14,12 @@ from greenroom.pages.page import (
 from greenroom.pages.template import template_problems
 
 __all__ = [
-    "BUILT_IN_HEAD",
-    "CUSTOM_HEAD",
-    "JSON_HEAD",
+    "BUILT_IN_HEADERS",
+    "CUSTOM_HEADERS",
+    "JSON_HEADERS",
     "UNCACHEABLE",
     "Page",
+    "asked_for",
     "compile_page",
     "left_page",
     "origin_error_page",

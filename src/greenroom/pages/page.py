@@ -2,6 +2,7 @@
 
 import msgspec
 
+from greenroom.model.answer import AnswerHeaders
 from greenroom.model.room import Room
 from greenroom.model.visit import Held
 from greenroom.pages.accept_encoding import takes_gzip
@@ -11,24 +12,21 @@ from greenroom.pages.language import FALLBACK
 from greenroom.pages.template import Template, parse
 from greenroom.pages.variables import facts_of, ours, published
 
-UNCACHEABLE = b"Cache-Control: private, no-store\r\nVary: Accept, Cookie, Greenroom-Update\r\n"
+UNCACHEABLE = ((b"Cache-Control", b"private, no-store"), (b"Vary", b"Accept, Cookie, Greenroom-Update"))
 """Every answer here belongs to one visitor and one moment; the three headers decide which answer it is."""
 
-_COMMON = UNCACHEABLE + b"X-Robots-Tag: noindex\r\nX-Content-Type-Options: nosniff\r\n"
+_COMMON = (*UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
+_HTML = (b"Content-Type", b"text/html; charset=utf-8")
 
-JSON_HEAD = b"Content-Type: application/json\r\n" + _COMMON
+JSON_HEADERS = AnswerHeaders((b"Content-Type", b"application/json"), *_COMMON)
 
-BUILT_IN_HEAD = (
-    b"Content-Type: text/html; charset=utf-8\r\n"
-    + _COMMON
-    + b"Referrer-Policy: same-origin\r\nContent-Security-Policy: "
-    + CONTENT_SECURITY_POLICY.encode()
-    + b"\r\n"
+BUILT_IN_HEADERS = AnswerHeaders(
+    _HTML, *_COMMON, (b"Referrer-Policy", b"same-origin"), (b"Content-Security-Policy", CONTENT_SECURITY_POLICY.encode())
 )
-"""For the built-in page, the goodbye and the two pages for a silent origin."""
+"""For the built-in page, the farewell and the pages for an origin that fails."""
 
-CUSTOM_HEAD = b"Content-Type: text/html; charset=utf-8\r\n" + _COMMON
-"""A custom page loads what it likes and embeds what it likes, so no policy of ours stands in its way."""
+CUSTOM_HEADERS = AnswerHeaders(_HTML, *_COMMON)
+"""A custom page loads and embeds what its author wants, so it gets no policy of ours."""
 
 ORIGIN_ERRORS = {502: "unreachable", 503: "busy", 504: "slow"}
 
@@ -36,9 +34,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Page:
-    """One room's page. The caller adds Refresh, Retry-After and Set-Cookie behind the ready header lines."""
+    """One room's page. The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
-    __slots__ = ("_built_in", "_packed_head", "_spoken", "_template", "follows", "html_head", "json_head", "language")
+    __slots__ = ("_built_in", "_packed_headers", "_spoken", "_template", "follows", "html_headers", "json_headers", "language")
 
     def __init__(self, language: str, template: Template | None, follows: bool = False) -> None:
         """`language` is that of the built-in page; `follows`: another one is shown to whoever asks for it."""
@@ -47,13 +45,11 @@ class Page:
         self._template = template
         self.follows = follows
         self._spoken: dict[str, Page] = {}
-        self.html_head = CUSTOM_HEAD if template else BUILT_IN_HEAD.replace(b"Vary: ", b"Vary: Accept-Encoding, ")
-        self.json_head = JSON_HEAD
+        shown = CUSTOM_HEADERS if template else _varying(BUILT_IN_HEADERS, b"Accept-Encoding")
+        self.html_headers, self.json_headers = shown, JSON_HEADERS
         if follows:
-            self.html_head, self.json_head = (
-                head.replace(b"Vary: ", b"Vary: Accept-Language, ") for head in (self.html_head, self.json_head)
-            )
-        self._packed_head = self.html_head + b"Content-Encoding: gzip\r\n"
+            self.html_headers, self.json_headers = (_varying(one, b"Accept-Language") for one in (shown, JSON_HEADERS))
+        self._packed_headers = self.html_headers.plus((b"Content-Encoding", b"gzip"))
 
     def speaking(self, accept_language: bytes | None) -> "Page":
         """The page for a visitor with this Accept-Language header: the same unless the room follows it and we speak another one."""
@@ -73,18 +69,23 @@ class Page:
         """The page for one visitor, UTF-8."""
         return self._template.render(facts_of(held)) if self._template else self._built_in.html(held)[0]
 
-    def shown(self, held: Held, accept_encoding: bytes | None) -> tuple[bytes, bytes]:
-        """Header lines and body of the page for one visitor, compressed when both sides can."""
+    def shown(self, held: Held, accept_encoding: bytes | None) -> tuple[AnswerHeaders, bytes]:
+        """Headers and body of the page for one visitor, compressed when both sides can."""
         if self._template:
-            return self.html_head, self._template.render(facts_of(held))
+            return self.html_headers, self._template.render(facts_of(held))
         page, packed = self._built_in.html(held)
-        return (self._packed_head, packed) if packed and takes_gzip(accept_encoding) else (self.html_head, page)
+        return (self._packed_headers, packed) if packed and takes_gzip(accept_encoding) else (self.html_headers, page)
 
     def json(self, held: Held) -> bytes:
         """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: what is published, exactly, and our own beside it."""
         facts = facts_of(held)
         shown = _encode({"cfWaitingRoom": published(facts), "greenroom": ours(facts)})
         return b'%b,"words":%b}}' % (shown[:-2], self._built_in.words(facts))
+
+
+def _varying(headers: AnswerHeaders, name: bytes) -> AnswerHeaders:
+    """The same, where the answer depends on one more request header."""
+    return AnswerHeaders(*[(key, name + b", " + value if key == b"Vary" else value) for key, value in headers.pairs])
 
 
 def compile_page(room: Room) -> Page:
@@ -94,14 +95,14 @@ def compile_page(room: Room) -> Page:
 
 
 def left_page(language: str = FALLBACK) -> bytes:
-    """The goodbye to a visitor without JavaScript who left the line. Send it with BUILT_IN_HEAD and no Refresh."""
+    """The goodbye to a visitor without JavaScript who left the line. Send it with BUILT_IN_HEADERS and no Refresh."""
     return alone("left", language, href="?")
 
 
 def origin_error_page(status: int, language: str = FALLBACK, repeatable: bool = True) -> bytes:
     """For a let-in visitor whose origin is unreachable (502), busy (503) or too slow (504), ready-made bytes.
 
-    Send it with BUILT_IN_HEAD, and with Refresh only when `repeatable`: a request that may have acted is not sent again by
+    Send it with BUILT_IN_HEADERS, and with Refresh only when `repeatable`: a request that may have acted is not sent again by
     itself, and the page says so.
     """
     name = ORIGIN_ERRORS[status]

@@ -1,6 +1,6 @@
 """Puts the parts together for one configuration. Wiring only: nothing in here decides anything."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ipaddress import ip_network
 
 from greenroom.config.settings import Config
@@ -9,19 +9,19 @@ from greenroom.core.rules import Lookups
 from greenroom.core.schedule import Effective, effective
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.observer import Observer, observed_by
 from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
-from greenroom.gateway.visitor.exchange import Receiver
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.lookups.confirmed_names import ConfirmedNames
 from greenroom.lookups.places import open_database
 from greenroom.model.room import Room
 from greenroom.ports import Clock
-from greenroom.runtime.access import AccessLog
 from greenroom.runtime.entropy import Entropy
 from greenroom.stores.keys import KeyRing
 
@@ -50,10 +50,12 @@ def lookups(config: Config, names: ConfirmedNames) -> Lookups:
     return LocalLookups(Places(geo, systems), Crawlers(config.crawlers, names.name_of))
 
 
-def decision_service(table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError) -> DecisionService:
-    """Who decides about arrivals."""
+def decision_service(
+    table: RoomTable, ring: KeyRing, clock: Clock, on_error: OnError, observers: Iterable[Observer] = ()
+) -> DecisionService:
+    """The one service that decides for every front end; `observers` are told of each decision."""
     take = Entropy().take
-    return DecisionService(table, Sealer(ring, take), clock, take, on_error)
+    return DecisionService(table, Sealer(ring, take), clock, take, on_error, observed_by(observers, on_error))
 
 
 def data_centers(config: Config) -> DataCenters | None:
@@ -61,28 +63,21 @@ def data_centers(config: Config) -> DataCenters | None:
     return DataCenters.of(config.shared.data_center, config.shared.data_centers) if config.shared else None
 
 
-def receiver(config: Config, decision: DecisionService) -> Receiver:
-    """The reception, behind an access log if one is wanted."""
-    return AccessLog(decision, config.log.queries) if config.log.access else decision
-
-
-def gateway(config: Config, decision: DecisionService, on_error: OnError) -> Gateway:
-    """The data path. Make it inside the event loop."""
+def gateway(config: Config, decision: DecisionService, on_error: OnError, on_request: RequestObserver | None) -> Gateway:
+    """The built-in data path. Make it inside the event loop."""
     return Gateway(
-        receiver(config, decision),
+        decision,
         origins(config),
         limits=config.limits,
         forwarded_policy=forwarded_policy(config),
         on_error=on_error,
+        on_request=on_request,
     )
 
 
-def rewire(config: Config, running: Gateway, decision: DecisionService, table: RoomTable) -> None:
-    """Takes a new configuration over; connections that are open go on, and meet it with their next request."""
-    decision.table = table
-    decision.data_centers = data_centers(config)
-    running.receiver = receiver(config, decision)
-    running.receive = running.receiver.receive
+def rewire(config: Config, running: Gateway, on_request: RequestObserver | None) -> None:
+    """Gives a running gateway a new configuration; connections that are open go on, and meet it with their next request."""
+    running.on_request = on_request
     running.origins = origins(config)
     running.relimit(config.limits)
     running.forwarded_policy = forwarded_policy(config)

@@ -11,7 +11,7 @@ from greenroom.control.explain_request import ExplainRequest
 from greenroom.core.canonical import Refusal
 from greenroom.core.explain import Explanation, RoomDefinition, Seats, explain
 from greenroom.core.rules import Lookups, compile_lists
-from greenroom.gateway.dry_run import dry_run
+from greenroom.decision.dry_run import dry_run
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.runtime.assemble import forwarded_policy, lookups
 from greenroom.runtime.clock import MonotonicClock

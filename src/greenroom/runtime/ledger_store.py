@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -43,10 +42,6 @@ class OpenRoom(Protocol):
     @property
     def ledger(self) -> LedgerPort:
         """Answers its visitors."""
-
-    @property
-    def counts(self) -> Counter[str]:
-        """How its requests were answered by this process so far."""
 
     def figures(self, now_ms: int) -> Figures:
         """Its ledger at this moment, or nearly."""
@@ -99,7 +94,6 @@ class LocalRoom:
 
     ledger: MemoryLedger
     journal: LateJournal
-    counts: Counter[str]
     flushed: int = 0
     """Size of the journal when it was last flushed: a room where nothing happened costs nothing."""
 
@@ -111,7 +105,6 @@ class LocalRoom:
         return Figures(
             active=gauges.active,
             waiting=gauges.waiting,
-            admitted=self.counts["admitted"],
             last_minute=gauges.admitted_last_minute,
             permits_unused=gauges.permits,
             estimate=found[0].estimate,
@@ -242,7 +235,7 @@ class LocalLedgerStore:
         if memory.sessions or memory.places:
             self._say(f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line")
         ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)
-        return LocalRoom(ledger, journal, Counter())
+        return LocalRoom(ledger, journal)
 
 
 def _read(journal: LateJournal) -> LedgerMemory:

@@ -10,7 +10,6 @@ import contextlib
 import gc
 import signal
 import socket
-import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -25,6 +24,7 @@ from greenroom.api.management import management_api
 from greenroom.config.layers import LayeredStore, merged, zone_origin_problems
 from greenroom.config.settings import Address, Config
 from greenroom.config.source import ConfigSource, load_stamped
+from greenroom.control.decision_counts import DecisionCounts
 from greenroom.control.explain_request import ExplainRequest
 from greenroom.control.metrics import EXPORTED, Exposition, gateway_rows
 from greenroom.control.state import ProcessState, RoomState, StoreState
@@ -35,8 +35,6 @@ from greenroom.decision.service import DecisionService
 from greenroom.decision.timekeeper import keep_time
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.server import Gateway
-from greenroom.gateway.tls import server_context
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
 from greenroom.ports import DrawStore
@@ -45,6 +43,7 @@ from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
+from greenroom.runtime.front_ends import FrontEnd, GatewayFrontEnd, MakeFrontEnd, drain_all
 from greenroom.runtime.health import Layers, ProcessHealth
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.listener import AppListener, bind, bound
@@ -75,10 +74,19 @@ Say = Callable[[str], None]
 class Process:
     """Runs what one source says until it is told to stop, and takes pictures of itself for the control listener."""
 
-    def __init__(self, source: ConfigSource, say: Say, routes: Sequence[BaseRoute] = (), *, one_of_many: bool = False) -> None:
+    def __init__(
+        self,
+        source: ConfigSource,
+        say: Say,
+        routes: Sequence[BaseRoute] = (),
+        *,
+        one_of_many: bool = False,
+        front_ends: Sequence[MakeFrontEnd] = (),
+    ) -> None:
         """`say` prints a line for people; `routes` are added to the control listener. Raises InvalidConfig.
 
-        `one_of_many`: other processes listen for visitors on the same address.
+        `one_of_many`: other processes listen for visitors on the same address. `front_ends` are made beside the built-in gateway, on the
+        same decision service.
         """
         config, stamp = load_stamped(source)
         self._file = self.config = config
@@ -93,10 +101,12 @@ class Process:
         self._started_ms = self._clock.now_ms()
         self._listen, self._control = self.config.listen, self.config.control
         self._ledgers: ProcessLedgerStore | None = None
-        self._gateway: Gateway | None = None
+        self._gateway: GatewayFrontEnd | None = None
+        self._make_front_ends = front_ends
+        self._front_ends: list[FrontEnd] = []
+        self._counts = DecisionCounts()
         self._decision: DecisionService | None = None
         self._compiler: RoomCompiler | None = None
-        self._tls: ssl.SSLContext | None = None
         self._on_error = ErrorLog(time.monotonic)
         self._known_places: Lookups | None = None
         self._names = ConfirmedNames(Resolver(), self._clock.now_ms)
@@ -165,11 +175,11 @@ class Process:
         ledgers = self._ledgers.open if self._ledgers else {}
         calendars = self._decision.table.rooms if self._decision else {}
         rooms = [
-            RoomState(room, ledgers[room.id].figures(now_ms), ledgers[room.id].counts, *assemble.calendar_state(calendars.get(room.id)))
+            RoomState(room, ledgers[room.id].figures(now_ms), self._counts.of(room.id), *assemble.calendar_state(calendars.get(room.id)))
             for room in self.config.rooms
             if room.id in ledgers
         ]
-        counts = self._gateway.counts.described() if self._gateway else ()
+        counts = self._gateway.gateway.counts.described() if self._gateway else ()
         return ProcessState(
             version=VERSION,
             phase=self._phase,
@@ -219,15 +229,15 @@ class Process:
             await ledgers.exchange_keys()
             ring = KeyRing(data.path, self._clock.now_ms())
             await ledgers.restore(assemble.ledger_rooms(self.config))
-            compiler = self._compiler = RoomCompiler(await self._agreed_draws(draws, ending), self._on_error)
+            compiler = self._compiler = RoomCompiler(await self._agreed_draws(draws, ending), self._on_error, self._counts.rule_failed)
             table = compiler.table(self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True)
-            decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error)
+            decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error, [self._counts.observe])
             decision.data_centers = assemble.data_centers(self.config)
             self._settle(decision.table, ledgers, ledgers.open)
-            gateway = self._gateway = assemble.gateway(self.config, decision, self._on_error)
-            self._tls = server_context(self.config.tls.cert, self.config.tls.key) if self.config.tls else None
+            self._gateway = GatewayFrontEnd(self.config, decision, visitors, self._on_error)
+            self._front_ends = [self._gateway, *[make(self.config, decision) for make in self._make_front_ends]]
             if not self.stopping.is_set():
-                await self._open(gateway, visitors)
+                await self._open()
                 async with self._beside(
                     ledgers.run,
                     self._reloader.watch,
@@ -239,9 +249,10 @@ class Process:
                     self._check_health,
                 ):
                     await self.stopping.wait()
-                    await self._drain(gateway)
-            gateway.close()
+                    await self._drain()
         finally:
+            for front_end in self._front_ends:
+                front_end.close()
             await ending.aclose()
             await ledgers.close()
 
@@ -266,20 +277,21 @@ class Process:
             return SharedLedgerStore(self.config.shared, self._data_centers, data.path, self._clock, self._say, self._on_error)
         return LocalLedgerStore(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
 
-    async def _open(self, gateway: Gateway, visitors: socket.socket) -> None:
+    async def _open(self) -> None:
         try:
-            await gateway.start(sockets=[visitors], tls=self._tls)
+            for front_end in self._front_ends:
+                await front_end.start()
         except OSError as error:
             raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
         self._phase = "serving"
-        self._say(f"visitors   http{'s' if self._tls else ''}://{self._listen}")
+        self._say(f"visitors   http{'s' if self.config.tls else ''}://{self._listen}")
         self._say(f"control    http://{self._control}  (/status /metrics /healthz /readyz)")
         self._say(f"data       {self.config.data}")
         self._say(f"origin     {self.config.origin.url if self.config.origin else 'set by each zone'}")
         self._say("ready")
         self.ready.set()
 
-    async def _drain(self, gateway: Gateway) -> None:
+    async def _drain(self) -> None:
         self._phase = "draining"
         told = -1
 
@@ -289,7 +301,7 @@ class Process:
                 self._say(f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or send SIGTERM again to end them")
             told = left
 
-        draining = asyncio.create_task(gateway.drain(self.config.drain_seconds, progress))
+        draining = asyncio.create_task(drain_all(self._front_ends, self.config.drain_seconds, progress))
         hurrying = asyncio.create_task(self._hurry.wait())
         await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
         hurrying.cancel()
@@ -297,7 +309,8 @@ class Process:
             cut = draining.result()
         else:
             cut = told
-            gateway.close()
+            for front_end in self._front_ends:
+                front_end.close()
             await draining
         self._say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")
 
@@ -335,20 +348,21 @@ class Process:
 
     def _apply(self, config: Config) -> None:
         """Takes a changed configuration over; whatever can fail comes before anything is changed."""
-        ledgers, decision, gateway, compiler = self._ledgers, self._decision, self._gateway, self._compiler
-        if ledgers is None or decision is None or gateway is None or compiler is None:
+        ledgers, decision, compiler = self._ledgers, self._decision, self._compiler
+        if ledgers is None or decision is None or compiler is None or not self._front_ends:
             self.config = config  # nobody is served yet
             return
         prepared = ledgers.prepare(assemble.ledger_rooms(config))
         try:
             table = compiler.table(config, prepared, self._clock.now_ms(), self._lookups(config))
-            if self._tls and config.tls:
-                self._tls.load_cert_chain(config.tls.cert, config.tls.key)
+            for front_end in self._front_ends:
+                front_end.configure(config)
         except BaseException:
             ledgers.discard(prepared)
             raise
         self._settle(table, ledgers, prepared)
-        assemble.rewire(config, gateway, decision, table)
+        decision.table, decision.data_centers = table, assemble.data_centers(config)
+        self._counts.keep(set(table.rooms))
         set_up_logs(config.log)
         self.config = config
 

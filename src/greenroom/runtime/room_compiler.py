@@ -6,7 +6,6 @@ thousand rooms of them would take longer to compile than everything else.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -40,9 +39,11 @@ def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
 class RoomCompiler:
     """What it made for the running table is used again where nothing behind it changed."""
 
-    def __init__(self, draws: DrawStore, on_error: OnError) -> None:
+    def __init__(self, draws: DrawStore, on_error: OnError, rule_failed: Callable[[str], None] = lambda _: None) -> None:
+        """`rule_failed` is told the id of a room each time one of its rules cannot be evaluated."""
         self._draws = draws
         self._on_error = on_error
+        self._rule_failed = rule_failed
         self._lists: dict[str, tuple[RuleList, ListMembership]] = {}
         self._rooms: dict[str, tuple[tuple[Any, ...], RoomSchedule]] = {}
         self._asleep: list[LazyRules] = []
@@ -113,48 +114,45 @@ class RoomCompiler:
             events,
             now_ms,
             ledgers.ledger,
-            ledgers.counts,
             always_use_https=settings.always_use_https,
             draws=self._draws,
             on_error=self._on_error,
-            bypass=self._bypass(rules, named, lookups, ledgers.counts, rules_later),
+            bypass=self._bypass(room.id, rules, named, lookups, rules_later),
         )
         return made_of, schedule
 
     def _bypass(
-        self, rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, counts: Counter[str], later: bool
+        self, room_id: str, rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, later: bool
     ) -> Bypass | None:
+        def failed(error: Exception) -> None:
+            self._rule_failed(room_id)
+            self._on_error(error)
+
         if not any(rule.enabled for rule in rules):
             return None
         if not later:
-            return bypass(rules, lists, lookups, counts, self._on_error)
-        asleep = LazyRules(lambda: bypass(rules, lists, lookups, counts, self._on_error), counts, self._on_error)
+            return bypass(rules, lists, lookups, failed)
+        asleep = LazyRules(lambda: bypass(rules, lists, lookups, failed), failed)
         self._asleep.append(asleep)
         return asleep
 
 
 def bypass(
-    rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, counts: Counter[str], on_error: OnError
+    rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, failed: Callable[[Exception], None]
 ) -> Bypass | None:
-    """What lets by in one room; None when no rule counts. A rule that fails is counted and told, and lets nobody by."""
-
-    def failed(_: Rule, error: Exception) -> None:
-        counts["rule_failed"] += 1
-        on_error(error)
-
-    question: Question = compile_bypass(rules, lists, failed)
+    """What lets by in one room; None when no rule counts. A rule that fails is told to `failed`, and lets no visitor by."""
+    question: Question = compile_bypass(rules, lists, lambda _, error: failed(error))
     return (lambda arrival, now_ms: question(arrival, now_ms, lookups)) if any(rule.enabled for rule in rules) else None
 
 
 class LazyRules:
-    """Rules that are compiled when the first visitor comes. If they cannot be, that is counted and told, and they let nobody by."""
+    """Rules that are compiled when the first visitor comes. If they cannot be, that is told, and they let no visitor by."""
 
-    __slots__ = ("_compile", "_counts", "_on_error", "_question")
+    __slots__ = ("_compile", "_failed", "_question")
 
-    def __init__(self, compile: Callable[[], Bypass | None], counts: Counter[str], on_error: OnError) -> None:
+    def __init__(self, compile: Callable[[], Bypass | None], failed: Callable[[Exception], None]) -> None:
         self._compile = compile
-        self._counts = counts
-        self._on_error = on_error
+        self._failed = failed
         self._question: Bypass | None = None
 
     def __call__(self, arrival: Arrival, now_ms: int) -> Rule | None:
@@ -170,8 +168,7 @@ class LazyRules:
         try:
             self._question = self._compile()
         except InvalidConfig as error:
-            self._counts["rule_failed"] += 1
-            self._on_error(error)
+            self._failed(error)
             self._question = _nobody
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,18 +44,16 @@ class SharedRoom:
     """One room's ledger, and how its requests were answered by this process so far."""
 
     ledger: RedisLedger
-    counts: Counter[str]
     owner: "SharedLedgerStore"
     gauges: Gauges = NOTHING
     estimate: Estimate | None = None
 
     def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
-        """As it was at the last look; `admitted` is what this process let in."""
+        """As it was at the last look."""
         self.owner.asked()
         return Figures(
             active=self.gauges.active,
             waiting=self.gauges.waiting,
-            admitted=self.counts["admitted"],
             last_minute=self.gauges.admitted_last_minute,
             permits_unused=self.gauges.permits,
             estimate=self.estimate,
@@ -164,7 +161,7 @@ class SharedLedgerStore:
     # -- inside -----------------------------------------------------------------------------------------------------------------
 
     def _opened(self, room: Room) -> SharedRoom:
-        return SharedRoom(self._ledgers.ledger(room), Counter(), self)
+        return SharedRoom(self._ledgers.ledger(room), self)
 
     def _open_rooms(self) -> tuple[Room, ...]:
         """The same object as long as nothing has changed."""

@@ -19,14 +19,14 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from greenroom.decision.render import OUTAGE
-from greenroom.gateway.visitor.error_page import answer_bytes, refusal
 from greenroom.gateway.visitor.exchange import Exchange
 from greenroom.gateway.visitor.flow import AHEAD, ORIGIN, Flow
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.body import BadBody
 from greenroom.gateway.wire.head_limits import hopeless
+from greenroom.gateway.wire.own_answers import answer_bytes, refusal
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
-from greenroom.model.visit import Answer
+from greenroom.model.answer import Answer
 
 if TYPE_CHECKING:
     from greenroom.gateway.server import Gateway
@@ -142,6 +142,7 @@ class VisitorConnection(asyncio.Protocol):
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.visitor_gone()
+            self.gateway.ended(exchange)
 
     # Heads
 
@@ -206,8 +207,8 @@ class VisitorConnection(asyncio.Protocol):
             if limits.body_bytes and (head.content_length or 0) > limits.body_bytes:
                 return self.refuse(413, "the body of the request is too large")
             self.body = RequestBody(head, limits)
-        self.gateway.receive(head.arrival, exchange.replied)
-        if self.exchange is exchange and exchange.forward is None:
+        self.gateway.receive(head.arrival, exchange.decided)
+        if self.exchange is exchange and exchange.verdict is None:
             self.expect(limits.decision_s)
         return True
 
@@ -321,8 +322,8 @@ class VisitorConnection(asyncio.Protocol):
 
     def _write_answer(self, answer: Answer, head: RequestHead | None, keep: bool) -> None:
         data = answer_bytes(answer, head, keep, self.gateway.date_line)
-        self.counts.bytes_out += len(data)
-        self.transport.write(data)
+        self.gateway.answers(self.peer.client, self.exchange, answer)
+        self.write(data)
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""
@@ -370,6 +371,7 @@ class VisitorConnection(asyncio.Protocol):
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.visitor = None
+            self.gateway.ended(exchange)
         body = self.body
         if not keep:
             self._end(unread or body is not None or bool(self._buffer))
@@ -412,6 +414,7 @@ class VisitorConnection(asyncio.Protocol):
         if exchange is not None:
             exchange.visitor = None
             exchange.detach()
+            self.gateway.ended(exchange)
         self.close()
         if reset:
             self.flow.reset()

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from greenroom.decision.render import origin_error, render
+from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.origin.connection import NO_BODY, OriginConnection
-from greenroom.gateway.visitor.error_page import error_page
 from greenroom.gateway.visitor.flow import ORIGIN
 from greenroom.gateway.wire.answer_head import AnswerHead, visitor_lines
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.request_head import RequestHead
 from greenroom.gateway.wire.websocket import valid_key
-from greenroom.model.visit import Answer, Arrival, Forward, Reply
+from greenroom.model.answer import Answer
+from greenroom.model.visit import Arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class Receiver(Protocol):
-    """Who decides about arrivals (gateway.reception.DecisionService)."""
+    """What decides about arrivals (`decision.service.DecisionService`)."""
 
     @property
     def own_cookies(self) -> frozenset[bytes]:
         """Names of cookies that no origin sees or sets."""
 
-    def receive(self, arrival: Arrival, then: Callable[[Reply], None]) -> None:
-        """Calls `then` exactly once, now or later; never raises."""
+    def receive(self, arrival: Arrival, done: Callable[[Verdict], None]) -> None:
+        """Calls `done` exactly once, now or later; never raises."""
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
         """The Set-Cookie value to send instead of the ticket, or empty."""
@@ -48,13 +50,17 @@ class Exchange:
     """One request and its answer. `visitor` is None once the visitor needs nothing more from it."""
 
     __slots__ = (
-        "_chunked", "_keep", "_pool", "_retried", "_until_close", "answered", "forward", "head", "key", "origin", "tunnelling", "visitor",
+        "_chunked", "_keep", "_pool", "_retried", "_until_close", "answered", "began", "forward", "head", "key", "origin", "sent", "status",
+        "tunnelling", "verdict", "visitor",
     )  # fmt: skip
 
     def __init__(self, visitor: VisitorConnection, head: RequestHead) -> None:
         self.visitor: VisitorConnection | None = visitor
         self.head = head
-        self.forward: Forward | None = None
+        self.verdict: Verdict | None = None
+        self.forward: Forward | None = None  # the verdict, when it is one
+        self.began = visitor.gateway.now() if visitor.gateway.on_request else 0.0
+        self.status = self.sent = 0  # of the answer, and bytes of its body
         self.origin: OriginConnection | None = None
         self.answered = False  # the head of the answer went out
         self.tunnelling = False
@@ -67,21 +73,25 @@ class Exchange:
 
     # The decision
 
-    def replied(self, reply: Reply) -> None:
-        """The reception's answer, now or later."""
+    def decided(self, verdict: Verdict) -> None:
+        """The verdict, now or later."""
         visitor = self.visitor
-        if visitor is None or self.forward is not None:
+        if visitor is None or self.verdict is not None:
             return
+        self.verdict = verdict
         try:
-            if type(reply) is Answer:
-                visitor.counts.answered += 1
-                visitor.answer(reply)
-            elif type(reply) is Forward:
+            if type(verdict) is Forward:
                 visitor.counts.forwarded += 1
-                self.forward = reply
+                self.forward = verdict
                 self._send(visitor)
+            elif type(verdict) is Hold:
+                visitor.counts.answered += 1
+                visitor.answer(render(verdict, self.head.arrival))
+            elif type(verdict) is Answer:
+                visitor.counts.answered += 1
+                visitor.answer(verdict)
             else:
-                raise TypeError(f"a reply is Answer or Forward, not {type(reply).__name__}")
+                raise TypeError(f"a verdict is Forward, Hold or Answer, not {type(verdict).__name__}")
         except Exception as error:
             self.broken(error)
 
@@ -211,8 +221,9 @@ class Exchange:
         elif not request.minor:
             framing += b"Connection: keep-alive\r\n"
         self._keep = keep
-        self.answered = True
+        self.answered, self.status = True, head.status
         lines = visitor_lines(head, cookie, gateway.receiver.own_cookies)
+        self.sent += len(payload)
         visitor.write(b"%b%b\r\n%b" % (lines, framing, payload))
         if done:
             visitor.finished(keep)
@@ -229,6 +240,7 @@ class Exchange:
             if done:
                 payload += LAST_CHUNK
         if payload:
+            self.sent += len(payload)
             visitor.write(payload)
         if done:
             visitor.finished(self._keep and visitor.can_go_on(self.head))
@@ -284,6 +296,7 @@ class Exchange:
         visitor.counts.tunnels += 1
         visitor.counts.tunnels_open += 1
         self.tunnelling = self.answered = True
+        self.status = 101
         lines = visitor_lines(head, forward.set_cookie, visitor.gateway.receiver.own_cookies)
         agreed = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + head.accept + b"\r\n\r\n"
         visitor.write(lines + agreed + rest)
@@ -344,8 +357,8 @@ class Exchange:
         self.detach()
 
     def sorry(self, status: int) -> Answer:
-        """A page about error_page that keeps the visitor's place."""
-        return error_page(status, self.head.arrival, self.forward.set_cookie if self.forward else b"")
+        """A page about an origin that fails, which keeps the visitor's place."""
+        return origin_error(status, self.head.arrival, self.forward.set_cookie if self.forward else b"")
 
     def broken(self, error: BaseException) -> None:
         """An exception on the origin's side of this exchange."""

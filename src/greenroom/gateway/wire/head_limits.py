@@ -1,11 +1,9 @@
 """What is refused before a head is read: too long, too many lines, or so far no HTTP at all."""
 
 from greenroom.core.canonical import Refusal
+from greenroom.decision.arrival import TOO_LARGE, TOO_LONG
 from greenroom.gateway.wire.limits import Limits
 
-TOO_LONG = Refusal(414, "the request line is too long")
-TOO_LARGE = Refusal(431, "the head of the request is too large")
-TOO_MANY = Refusal(431, "there are too many header lines")
 _NOT_HTTP = Refusal(400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable")
 
 

@@ -13,24 +13,30 @@ whatever is accepted here, llhttp must read the same way.
 import re
 from collections import deque
 from collections.abc import Set
-from functools import lru_cache
-from ipaddress import AddressValueError, IPv6Address
 
 import msgspec
 
-from greenroom.core.canonical import Refusal, Target, canonical_target
-from greenroom.decision.forwarded import ForwardedPolicy, Headers, forwarding_lines, parse_address
-from greenroom.gateway.wire.head_limits import TOO_LARGE, TOO_LONG, TOO_MANY
+from greenroom.core.canonical import Refusal
+from greenroom.decision.arrival import (
+    DROPPED,
+    IS_NAME,
+    TOO_LARGE,
+    TOO_LONG,
+    TOO_MANY,
+    WRONG,
+    Sender,
+    header_name,
+    other_form,
+    repeated,
+    visitor_of,
+)
+from greenroom.decision.forwarded import ForwardedPolicy, Headers, forwarding_lines
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_line import RequestLine, read_request_line
 from greenroom.model.visit import Arrival
 
 LENGTH_DIGITS_MAX = 18
 """Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""
-
-HOSTS_REMEMBERED = 1_024
-"""Host headers whose parsed form is remembered: a site has few; an attacker who sends many costs himself the parse."""
-
 
 SECTION_REMEMBERED_MAX = 4_096
 """Header sections above this are read anew each time; a browser's have 600 to 2,000 bytes."""
@@ -67,23 +73,18 @@ class Section(msgspec.Struct):
 _LIMITS = Limits()
 
 
-class Peer:
-    """The other end of one connection. Only what came last changes: `line`, `section` and the `head` that they made."""
+class Peer(Sender):
+    """The other end of one connection of the gateway. Only what came last changes: `line`, `section` and the `head` that they made."""
 
-    __slots__ = ("address", "client", "forwarding", "head", "limits", "line", "policy", "scheme", "section", "server", "trusted")
+    __slots__ = ("forwarding", "head", "limits", "line", "section")
 
     def __init__(
         self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0), limits: Limits = _LIMITS
     ) -> None:
-        """`server` is the address and port that the visitor reached us at; `limits` hold for every head."""
+        """`server` is the address and port of the listener; `limits` hold for every head."""
+        super().__init__(address, tls, policy, server)
         self.limits = limits
-        parsed = parse_address(address)
-        self.address = self.client = str(parsed) if parsed else address
-        self.policy = policy
-        self.scheme = "https" if tls else "http"
-        self.trusted = policy.trusts(address)
         self.forwarding = forwarding_lines(self.client, self.scheme)
-        self.server = server
         self.line: RequestLine | None = None
         self.section: Section | None = None
         self.head: RequestHead | None = None
@@ -135,13 +136,9 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
         return self.section.hops
 
 
-_NAME = b"!#$%&'*+-.^`|~0123456789abcdefghijklmnopqrstuvwxyz"  # a token in lower case, without the underscore
 _CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
 _VERSIONS = ("HTTP/1.0", "HTTP/1.1")
-_ONCE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 _LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
-_ABSOLUTE = re.compile(rb"([A-Za-z]+)://([^/?#]*)(.*)", re.DOTALL)
-_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|(?=.{1,254}(?::|\Z))(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?)(?::([0-9]{1,5}))?")
 _END_TO_END = frozenset(
     b"accept accept-encoding accept-language authorization cache-control content-encoding content-length content-type cookie date "
     b"forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since origin range referer "
@@ -153,7 +150,6 @@ _USUAL_HOPS: dict[bytes, tuple[bytes, ...]] = {
     **{spelled: (spelled.lower(),) for spelled in (b"keep-alive", b"Keep-Alive", b"close", b"Close", b"Upgrade", b"upgrade")},
 }
 
-_WRONG, _UNHEARD = b"", b"_"
 _COMMON = (
     "Accept Accept-Encoding Accept-Language Authorization Cache-Control Connection Content-Length Content-Type Cookie DNT Expect Host "
     "If-Modified-Since If-None-Match Keep-Alive Origin Pragma Priority Purpose Range Referer Sec-CH-UA Sec-CH-UA-Mobile "
@@ -209,13 +205,13 @@ def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
     if isinstance(headers, Refusal):
         return headers
     facts = dict(headers)
-    if _WRONG in facts:
+    if WRONG in facts:
         return Refusal(400, "a header name is not a token")
-    if facts.pop(_UNHEARD, None) is not None:
-        headers = tuple([item for item in headers if item[0] != _UNHEARD])
+    if facts.pop(DROPPED, None) is not None:
+        headers = tuple([item for item in headers if item[0] != DROPPED])
     if len(facts) == len(headers):
         return _section(raw, headers, facts, True, peer)
-    twice = _repeated(headers)
+    twice = repeated(headers)
     if twice:
         return Refusal(400, f"{twice} is sent more than once")
     for listed in (b"connection", b"upgrade"):
@@ -226,10 +222,9 @@ def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
 
 def _section(raw: bytes, headers: Headers, facts: _Facts, once: bool, peer: Peer) -> Section | Refusal:
     """What the checked lines say: whom it is from, how long it is, what becomes of the connection. `once`: no name comes twice."""
-    origin = _visitor(headers, facts, peer)
-    if isinstance(origin, Refusal):
-        return origin
-    client, scheme, host, authority = origin
+    visitor = visitor_of(headers, facts.get(b"host", b""), peer)
+    if isinstance(visitor, Refusal):
+        return visitor
     framing = _framing(facts)
     if isinstance(framing, Refusal):
         return framing
@@ -243,7 +238,7 @@ def _section(raw: bytes, headers: Headers, facts: _Facts, once: bool, peer: Peer
         return Refusal(417, "the only supported expectation is 100-continue")
     websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
     return Section(
-        raw, headers, facts if once else None, client, scheme, host, facts[b"host"], authority, content_length,
+        raw, headers, facts if once else None, *visitor[:3], facts[b"host"], visitor.authority, content_length,
         chunked, b"close" in hops, b"keep-alive" in hops, expected is not None and body, websocket, hops,
     )  # fmt: skip
 
@@ -252,34 +247,15 @@ def _headers(lines: list[bytes]) -> Headers | Refusal:
     """Names in lower case with stripped values, in order."""
     known = _KNOWN.get
     try:
-        return tuple([(known(name) or _name(name), value.strip()) for name, value in [line.split(b":", 1) for line in lines[1:-2]]])
+        return tuple([(known(name) or header_name(name), value.strip()) for name, value in [line.split(b":", 1) for line in lines[1:-2]]])
     except ValueError:
         return Refusal(400, "a header line has no colon")
-
-
-def _name(raw: bytes) -> bytes:
-    """A header name in lower case, _WRONG for what is no token (a folded line and a blank before the colon are not either).
-
-    A name with an underscore is _UNHEARD and dropped, as nginx does: servers that hand headers on as variables (CGI, WSGI, PHP)
-    cannot tell `X_Forwarded_For` from `X-Forwarded-For`.
-    """
-    name = raw.lower()
-    odd = name.translate(None, _NAME)
-    if not name or odd.strip(b"_"):
-        return _WRONG
-    return _UNHEARD if odd else name
-
-
-def _repeated(headers: Headers) -> str:
-    """The name of a header that must stand alone and does not, or nothing."""
-    names = [name for name, _ in headers]
-    return next((name.decode() for name in _ONCE if names.count(name) > 1), "")
 
 
 def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead | Refusal:
     """The request line and the lines behind it, together."""
     method, minor = line.method, line.minor
-    target = line.target or _other_form(line.raw, method, section.sent_host, section.scheme)
+    target = line.target or other_form(line.raw, method, section.sent_host, section.scheme)
     if isinstance(target, Refusal):
         return target
     if section.chunked and not minor:
@@ -310,48 +286,6 @@ def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead 
     )
 
 
-def _visitor(headers: Headers, facts: _Facts, peer: Peer) -> tuple[str, str, str, bytes] | Refusal:
-    """Client address, scheme, host as matched and host as sent."""
-    authority = facts.get(b"host", b"")
-    host = read_host(authority)
-    if not host:
-        return Refusal(400, "Host is missing or is not a host name with an optional port")
-    if not peer.trusted or not (policy := peer.policy.of(host)).covers(peer.address):
-        return peer.client, peer.scheme, host, authority
-    visitor = policy.visitor(peer.client, peer.scheme, headers)
-    named = read_host(visitor.host)
-    if not named or not peer.policy.of(named).covers(peer.address):
-        return visitor.client, visitor.scheme, host, authority
-    return visitor.client, visitor.scheme, named, visitor.host
-
-
-@lru_cache(maxsize=HOSTS_REMEMBERED)
-def read_host(authority: bytes) -> str:
-    """`Shop.Example.com.:8080` as `shop.example.com`, an IPv6 literal in brackets; empty when it is none of these."""
-    found = _HOST.fullmatch(authority)
-    if not found or (found[2] and not 0 < int(found[2]) < 65_536):
-        return ""
-    name = found[1].decode("ascii").lower()
-    if not name.startswith("["):
-        return name.removesuffix(".")
-    try:
-        return f"[{IPv6Address(name[1:-1])}]"
-    except AddressValueError:
-        return ""
-
-
-def _other_form(raw: bytes, method: bytes, authority: bytes, scheme: str) -> Target | Refusal:
-    """A target that is not a path: `*` of OPTIONS is gated like `/`; an absolute URL must name the host and scheme in use."""
-    if raw == b"*" and method == b"OPTIONS":
-        return Target("/", "", b"*")
-    found = _ABSOLUTE.fullmatch(raw)
-    if not found:
-        return Refusal(400, "the request target is neither a path nor an http URL")
-    if found[1].lower() != scheme.encode() or found[2].lower() != authority.lower():
-        return Refusal(400, "the URL in the request line names another host or scheme than the request")
-    return canonical_target(found[3] if found[3].startswith(b"/") else b"/" + found[3])
-
-
 def _framing(facts: _Facts) -> tuple[int | None, bool] | Refusal:
     """How the body is announced: (Content-Length, chunked)."""
     length, coding = facts.get(b"content-length"), facts.get(b"transfer-encoding")
@@ -372,7 +306,7 @@ def _hops(connection: bytes) -> tuple[bytes, ...] | Refusal:
     if usual is not None:
         return usual
     names = tuple([name for item in connection.lower().split(b",") if (name := item.strip())])
-    if any(name.translate(None, _NAME + b"_") for name in names):
+    if any(not IS_NAME.fullmatch(name) for name in names):
         return Refusal(400, "Connection is not a list of names")
     if _END_TO_END.intersection(names):
         return Refusal(400, "Connection names a header that is meant for the origin")

@@ -6,15 +6,12 @@ from functools import lru_cache
 import msgspec
 
 from greenroom.core.canonical import Refusal, Target, canonical_target
-
-METHOD_MAX = 24
-"""Longest method: the longest registered one (UPDATEREDIRECTREF) has 17 characters."""
+from greenroom.decision.arrival import refused_method
 
 LINES_REMEMBERED, LINE_REMEMBERED_MAX = 4_096, 512
 """Request lines whose meaning is remembered, and their longest, so that what strangers can make us remember stays below 8 MB."""
 
 _METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")}
-_METHOD = re.compile(rb"[!#$%%&'*+.^_`|~0-9A-Za-z-]{1,%d}" % METHOD_MAX)
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 
@@ -39,10 +36,9 @@ def _read(line: bytes) -> RequestLine | Refusal:
         known = _VERSION.fullmatch(version)
         return Refusal(505, "only HTTP/1.1 and HTTP/1.0 are supported") if known else Refusal(400, "the HTTP version is malformed")
     if method not in _METHODS:
-        if not _METHOD.fullmatch(method):
-            return Refusal(400, f"the method is not a token of at most {METHOD_MAX} characters")
-        if method in (b"CONNECT", b"TRACE"):
-            return Refusal(405, "CONNECT and TRACE are not supported")
+        wrong = refused_method(method)
+        if wrong:
+            return wrong
     canonical = canonical_target(target) if target[:1] == b"/" else None
     if isinstance(canonical, Refusal):
         return canonical

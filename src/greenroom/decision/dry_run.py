@@ -1,11 +1,11 @@
-"""A request that nobody sent, read exactly as if it had come in: for asking what would happen to it."""
+"""A request that was not sent, read exactly as if it had come in: for asking what would happen to it."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from greenroom.core.canonical import Refusal
+from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.visit import Arrival
 
 
@@ -24,11 +24,11 @@ def dry_run(
     target = url.split("://", 1)[-1].partition("#")[0]
     cut = min((at for at in (target.find("/"), target.find("?")) if at >= 0), default=len(target))
     path = target[cut:] if target[cut:].startswith("/") else f"/{target[cut:]}"
-    lines = [f"{name}: {value}" for name, value in headers]
-    host = [] if any(line.lower().startswith("host:") for line in lines) else [f"Host: {authority}"]
     try:
-        block = "\r\n".join([f"{method} {path} HTTP/1.1", *host, *lines, "", ""]).encode("latin-1")
+        sent = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        named = authority.encode("latin-1")
+        raw = path.encode("latin-1")
     except UnicodeEncodeError:
         return Refusal(400, "the URL or a header contains a character that is not allowed in a request; percent-encode it")
-    head = read_head(block, Peer(client, scheme == "https", policy or ForwardedPolicy()))
-    return head.arrival if isinstance(head, RequestHead) else head
+    host = [] if any(name.lower() == b"host" for name, _ in sent) else [(b"Host", named)]
+    return arrival_from(method, raw, [*host, *sent], Sender(client, scheme == "https", policy or ForwardedPolicy()))

@@ -9,8 +9,10 @@ from admission_world import small_room
 from visitors import NAVIGATES, Browser, Site, header
 
 from greenroom.decision.room_schedule import Bypass
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
 from greenroom.model.rule import Rule
-from greenroom.model.visit import Answer, Arrival, Forward, Outcome
+from greenroom.model.visit import Arrival, Outcome
 
 UPDATE = (*NAVIGATES, (b"greenroom-update", b"1"))
 LEAVE = ((b"greenroom-update", b"leave"),)
@@ -48,7 +50,7 @@ def held(site: Site, **request: object) -> tuple[Browser, Answer]:
 def test_whoever_no_room_covers_goes_on_without_a_ticket(site_of: Open) -> None:
     site = site_of(host="other.example")
     assert Browser(site).visit() == Forward()
-    assert site.counts["r"] == {}
+    assert site.counted.of("r") == {}
 
 
 def test_a_suspended_room_lets_everybody_by_and_writes_nothing_down(site_of: Open) -> None:
@@ -62,7 +64,7 @@ def test_whom_a_rule_lets_by_takes_no_unit(site_of: Open) -> None:
     full(site)
     assert Browser(site).visit("/health") == Forward()
     assert isinstance(Browser(site).visit("/"), Answer)
-    assert site.counts["r"]["bypassed"] == 1
+    assert site.counted.of("r").get("bypassed", 0) == 1
 
 
 def test_a_rule_that_fails_holds_the_visitor(site_of: Open) -> None:
@@ -80,7 +82,7 @@ def test_the_first_visitor_is_let_in_and_comes_back_with_the_ticket(site_of: Ope
     site = site_of()
     first = full(site)
     assert isinstance(first.visit("/next"), Forward)
-    assert site.counts["r"] == {"admitted": 1, "active": 1}
+    assert site.counted.of("r") == {"admitted": 1, "active": 1}
 
 
 def test_the_second_visitor_is_held_and_never_stored_by_a_cache(site_of: Open) -> None:
@@ -130,7 +132,7 @@ def test_browsing_renews_the_session_and_a_room_may_forbid_that(site_of: Open) -
         for _ in range(4):
             site.advance(MINUTE_MS // 2 - 1)
             assert isinstance(browser.visit(), Forward)
-        assert site.counts["r"]["admitted"] == (2 if fixed else 1)
+        assert site.counted.of("r").get("admitted", 0) == (2 if fixed else 1)
 
 
 def test_an_early_reload_changes_nothing(site_of: Open) -> None:
@@ -188,7 +190,7 @@ def test_what_shows_no_page_waits_without_a_ticket(site_of: Open, request_of: di
     browser, reply = held(site, **request_of)
     assert reply.status == status
     assert browser.jar == {}
-    assert site.counts["r"] == {"placeless": 1}
+    assert site.counted.of("r") == {"placeless": 1}
     assert isinstance(Browser(site).visit(), Forward)
 
 
@@ -226,9 +228,9 @@ def test_revoke_ends_the_session_only_where_the_room_allows_it(site_of: Open) ->
         first = Browser(site)
         forward = first.visit()
         assert isinstance(forward, Forward)
-        cookie = site.reception.obey(forward, b" Revoke ")
+        cookie = site.decisions.obey(forward, b" Revoke ")
         assert bool(cookie) == bool(allowed)
-        assert site.reception.obey(forward, b"explode") == b""
+        assert site.decisions.obey(forward, b"explode") == b""
         site.advance(2000)
         assert isinstance(Browser(site).visit(), Forward) == bool(allowed)
 

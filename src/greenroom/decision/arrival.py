@@ -1,0 +1,196 @@
+"""The one way to build an Arrival: what every front end knows of a request, in the one form that is matched and forwarded.
+
+Front ends differ in how they come by method, target and headers; what these may look like, which host and path they mean, and who the
+visitor behind trusted proxies is, is decided here. What two programs could read in two ways is refused, never repaired.
+
+The gateway reads heads from bytes and remembers what it has read (`gateway.wire.request_head`); it calls the same functions piece by piece.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv6Address
+from typing import NamedTuple
+
+from greenroom.core.canonical import Refusal, Target, canonical_target
+from greenroom.decision.forwarded import ForwardedPolicy, Headers, parse_address
+from greenroom.model.visit import Arrival
+
+METHOD_MAX = 24
+"""Longest method: the longest registered one (UPDATEREDIRECTREF) has 17 characters."""
+
+HOSTS_REMEMBERED = 1_024
+"""Host headers whose parsed form is remembered: a site has few; an attacker who sends many pays for the parse."""
+
+TOO_LONG = Refusal(414, "the request line is too long")
+TOO_LARGE = Refusal(431, "the head of the request is too large")
+TOO_MANY = Refusal(431, "there are too many header lines")
+
+WRONG, DROPPED = b"", b"_"
+"""What `header_name` makes of a name that is no token, and of one that is dropped."""
+
+_NAME = b"!#$%&'*+-.^`|~0123456789abcdefghijklmnopqrstuvwxyz"  # a token in lower case, without the underscore
+IS_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
+"""A header name in lower case."""
+
+_METHOD = re.compile(rb"[!#$%%&'*+.^_`|~0-9A-Za-z-]{1,%d}" % METHOD_MAX)
+_CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_ONCE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
+_ABSOLUTE = re.compile(rb"([A-Za-z]+)://([^/?#]*)(.*)", re.DOTALL)
+_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|(?=.{1,254}(?::|\Z))(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?)(?::([0-9]{1,5}))?")
+
+
+class ArrivalLimits(NamedTuple):
+    """How large a request may be: all header bytes together, header lines, bytes of the target."""
+
+    head_bytes: int = 32 * 1024
+    header_lines: int = 100
+    url_bytes: int = 8 * 1024
+
+
+USUAL_LIMITS = ArrivalLimits()
+
+
+class Sender:
+    """The other end of one connection: its address, how it is spoken to, and how far it is believed."""
+
+    __slots__ = ("address", "client", "policy", "scheme", "server", "trusted")
+
+    def __init__(self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0)) -> None:
+        """`server` is the address and port of the listener; port 0: unknown."""
+        parsed = parse_address(address)
+        self.address = self.client = str(parsed) if parsed else address
+        self.policy = policy
+        self.scheme = "https" if tls else "http"
+        self.trusted = policy.trusts(address)
+        self.server = server
+
+
+class Visitor(NamedTuple):
+    """Who asks for what: client address, scheme, host as it is matched, host as it was sent."""
+
+    client: str
+    scheme: str
+    host: str
+    authority: bytes
+
+
+def arrival_from(
+    method: str,
+    target: bytes,
+    headers: Iterable[tuple[bytes, bytes]],
+    sender: Sender,
+    limits: ArrivalLimits = USUAL_LIMITS,
+    version: str = "HTTP/1.1",
+) -> Arrival | Refusal:
+    """The arrival of a request, or why it is refused (status 400 to 431). Never raises, whatever the bytes.
+
+    `target` is the request target as the visitor sent it: a path with query, an absolute URL, or `*` of OPTIONS. `headers` are names in
+    any case with their values, in order, the host among them.
+    """
+    wrong = refused_method(method.encode("latin-1", "replace"))
+    if wrong:
+        return wrong
+    if len(target) > limits.url_bytes:
+        return TOO_LONG
+    given = tuple((name, value.strip(b" \t")) for name, value in headers)
+    if len(given) > limits.header_lines:
+        return TOO_MANY
+    if sum(len(name) + len(value) + 4 for name, value in given) > limits.head_bytes:
+        return TOO_LARGE
+    if any(_CONTROLS.search(value) for _, value in given):
+        return Refusal(400, "a header value contains a control character")
+    named = tuple((header_name(name), value) for name, value in given)
+    if any(name == WRONG for name, _ in named):
+        return Refusal(400, "a header name is not a token")
+    kept = tuple(item for item in named if item[0] != DROPPED)
+    twice = repeated(kept)
+    if twice:
+        return Refusal(400, f"{twice} is sent more than once")
+    facts = dict(kept)
+    visitor = visitor_of(kept, facts.get(b"host", b""), sender)
+    if isinstance(visitor, Refusal):
+        return visitor
+    found = canonical_target(target) if target[:1] == b"/" else other_form(target, method.encode(), facts[b"host"], visitor.scheme)
+    if isinstance(found, Refusal):
+        return found
+    return Arrival(
+        method,
+        visitor.scheme,
+        visitor.host,
+        found.path,
+        found.query,
+        kept,
+        visitor.client,
+        target,
+        version,
+        sender.server,
+        facts=facts if len(facts) == len(kept) else None,
+    )
+
+
+def refused_method(method: bytes) -> Refusal | None:
+    """Why this method is not served, or None."""
+    if not _METHOD.fullmatch(method):
+        return Refusal(400, f"the method is not a token of at most {METHOD_MAX} characters")
+    return Refusal(405, "CONNECT and TRACE are not supported") if method in (b"CONNECT", b"TRACE") else None
+
+
+def header_name(raw: bytes) -> bytes:
+    """A header name in lower case, WRONG for what is no token (a folded line and a blank before the colon are not either).
+
+    A name with an underscore is DROPPED, as nginx does: servers that hand headers on as variables (CGI, WSGI, PHP)
+    cannot tell `X_Forwarded_For` from `X-Forwarded-For`.
+    """
+    name = raw.lower()
+    odd = name.translate(None, _NAME)
+    if not name or odd.strip(b"_"):
+        return WRONG
+    return DROPPED if odd else name
+
+
+def repeated(headers: Headers) -> str:
+    """The name of a header that must stand alone and does not, or nothing."""
+    names = [name for name, _ in headers]
+    return next((name.decode() for name in _ONCE if names.count(name) > 1), "")
+
+
+def visitor_of(headers: Headers, authority: bytes, sender: Sender) -> Visitor | Refusal:
+    """Who asks for what, by the connection and, from trusted proxies, by what they say; `authority` is the Host header."""
+    host = read_host(authority)
+    if not host:
+        return Refusal(400, "Host is missing or is not a host name with an optional port")
+    if not sender.trusted or not (policy := sender.policy.of(host)).covers(sender.address):
+        return Visitor(sender.client, sender.scheme, host, authority)
+    said = policy.visitor(sender.client, sender.scheme, headers)
+    named = read_host(said.host)
+    if not named or not sender.policy.of(named).covers(sender.address):
+        return Visitor(said.client, said.scheme, host, authority)
+    return Visitor(said.client, said.scheme, named, said.host)
+
+
+@lru_cache(maxsize=HOSTS_REMEMBERED)
+def read_host(authority: bytes) -> str:
+    """`Shop.Example.com.:8080` as `shop.example.com`, an IPv6 literal in brackets; empty when it is none of these."""
+    found = _HOST.fullmatch(authority)
+    if not found or (found[2] and not 0 < int(found[2]) < 65_536):
+        return ""
+    name = found[1].decode("ascii").lower()
+    if not name.startswith("["):
+        return name.removesuffix(".")
+    try:
+        return f"[{IPv6Address(name[1:-1])}]"
+    except AddressValueError:
+        return ""
+
+
+def other_form(raw: bytes, method: bytes, authority: bytes, scheme: str) -> Target | Refusal:
+    """A target that is not a path: `*` of OPTIONS is gated like `/`; an absolute URL must name the host and scheme in use."""
+    if raw == b"*" and method == b"OPTIONS":
+        return Target("/", "", b"*")
+    found = _ABSOLUTE.fullmatch(raw)
+    if not found:
+        return Refusal(400, "the request target is neither a path nor an http URL")
+    if found[1].lower() != scheme.encode() or found[2].lower() != authority.lower():
+        return Refusal(400, "the URL in the request line names another host or scheme than the request")
+    return canonical_target(found[3] if found[3].startswith(b"/") else b"/" + found[3])

@@ -1,0 +1,48 @@
+"""Answers of greenroom itself as they are sent, and the refusals of requests that cannot be understood or are too large or too slow."""
+
+from functools import lru_cache
+from http import HTTPStatus
+
+from greenroom.gateway.wire.request_head import RequestHead
+from greenroom.model.answer import Answer, AnswerHeaders
+
+STATUS_LINES = {status.value: b"%d %b" % (status.value, status.phrase.encode()) for status in HTTPStatus}
+
+HEADS_REMEMBERED = 1_024
+"""Heads of answers that are put together once, 1 MB at most."""
+
+RETRY_S = 10
+"""When a visitor for whom there was no connection left should try again."""
+
+_PLAIN = AnswerHeaders(
+    (b"Content-Type", b"text/plain; charset=utf-8"),
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"Cache-Control", b"private, no-store"),
+    (b"X-Robots-Tag", b"noindex"),
+)
+_BUSY = _PLAIN.plus((b"Retry-After", b"%d" % RETRY_S))
+
+
+def refusal(status: int, reason: str) -> Answer:
+    """For a request that goes no further; `reason` is safe to show."""
+    return Answer(status, _BUSY if status == 503 else _PLAIN, f"{status} {HTTPStatus(status).phrase}: {reason}\n".encode())
+
+
+def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes) -> bytes:
+    """An answer as it is sent. `head` is the request's (None: it could not be read), `keep` whether the connection goes on."""
+    body, cookie = answer.body, answer.set_cookie
+    lines = _lines(answer.status, answer.headers, len(body), keep, head is None or head.minor > 0, date_line)
+    if head is not None and head.method == b"HEAD":
+        body = b""
+    if cookie:
+        return b"".join((lines, b"Set-Cookie: ", cookie, b"\r\n\r\n", body))
+    return lines + b"\r\n" + body
+
+
+@lru_cache(maxsize=HEADS_REMEMBERED)
+def _lines(status: int, headers: AnswerHeaders, length: int, keep: bool, modern: bool, date_line: bytes) -> bytes:
+    """The head of an answer as far as many visitors are given the same within a second."""
+    line = STATUS_LINES.get(status) or b"%d Answer" % status
+    lasting = (b"" if modern else b"Connection: keep-alive\r\n") if keep else b"Connection: close\r\n"
+    own = b"".join([b"%b: %b\r\n" % pair for pair in headers.pairs])
+    return b"HTTP/1.1 %b\r\n%b%bContent-Length: %d\r\n%b" % (line, date_line, own, length, lasting)

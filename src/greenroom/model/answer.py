@@ -1,0 +1,36 @@
+"""What greenroom answers by itself, in a form that every front end can send: status, header pairs, body, cookie."""
+
+import msgspec
+
+HeaderPairs = tuple[tuple[bytes, bytes], ...]
+
+
+class AnswerHeaders:
+    """Header pairs that many answers share, without Content-Length, Connection, Date and Set-Cookie.
+
+    Made once and compared by identity, so that a front end can keep the form in which it sends them and find it again at no cost.
+    """
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, *pairs: tuple[bytes, bytes]) -> None:
+        """Names in their usual case; values without line ends."""
+        self.pairs: HeaderPairs = pairs
+
+    def plus(self, *pairs: tuple[bytes, bytes]) -> "AnswerHeaders":
+        """These and more behind them."""
+        return AnswerHeaders(*self.pairs, *pairs)
+
+    def get(self, name: bytes) -> bytes | None:
+        """The first value under this name, in any case; or None."""
+        wanted = name.lower()
+        return next((value for key, value in self.pairs if key.lower() == wanted), None)
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """A whole answer. `set_cookie` is a Set-Cookie value, or empty: it stands apart, because the rest is the same for many visitors."""
+
+    status: int
+    headers: AnswerHeaders
+    body: bytes
+    set_cookie: bytes = b""

@@ -10,6 +10,8 @@ from typing import Any
 import typer
 from prometheus_client.core import GaugeMetricFamily
 
+from greenroom.alerting.alert_types import ALERTS, example
+from greenroom.alerting.channels import CHANNELS
 from greenroom.api.app import PREFIX
 from greenroom.api.management import api_document
 from greenroom.api.openapi import FORMS
@@ -207,6 +209,23 @@ def metrics() -> str:
     return "# Metrics\n\n" + NOTE + head + table(("name", "kind", "labels", "meaning"), rows)
 
 
+def alerts() -> str:
+    parts = [
+        "# Alerts and channels\n\n" + NOTE,
+        "Every type of alert that greenroom raises: its filters for policies, and its fields in the `data` of a webhook. What is\n"
+        "paired has a start and an end with the same `alert_correlation_id`. How to use them: [Get notified](../howto/get-notified.md).\n",
+    ]
+    for row in ALERTS.values():
+        paired = "Paired: it starts and ends." if row.paired else "It stands for itself."
+        parts.append(f"\n## `{row.type}`\n\n{row.description} {paired}\n\n> {example(row, 0).text}\n")
+        if row.filters:
+            parts.append("\n" + table(("filter", "takes"), ((f"`{name}`", described.help) for name, described in row.filters.items())))
+        parts.append("\n" + table(("field", "meaning"), ((f"`{name}`", meaning) for name, meaning in row.fields.items())))
+    channels = [(f"`{row.name}`", row.help, row.secret_help or "not used") for row in CHANNELS.values()]
+    parts.append("\n## Channels of webhooks\n\nThe channel follows from the URL, or from `greenroom.channel` of the webhook.\n\n")
+    return "".join(parts) + table(("channel", "for", "its secret"), channels)
+
+
 def signature(name: str, spec: FunctionSpec) -> str:
     params = [param.name if index < spec.needed else f"{param.name}?" for index, param in enumerate(spec.params)]
     return f"`{name}({', '.join(params)}{', ...' if spec.repeats else ''})`"
@@ -257,7 +276,7 @@ def api() -> str:
     for path, methods in found["paths"].items():
         for method, operation in methods.items():
             content = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-            answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["properties"]["result"]
+            answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["properties"].get("result", {})
             shown = (f"`{method.upper()} {path}`", operation["summary"], named(content), named(answer), operation["x-greenroom-scope"])
             operations.setdefault(operation["tags"][0], []).append(shown)
     for tag, rows in operations.items():
@@ -337,6 +356,7 @@ PAGES = {
     "configuration.md": configuration,
     "variables.md": variables,
     "metrics.md": metrics,
+    "alerts.md": alerts,
     "rules.md": rules,
 }
 

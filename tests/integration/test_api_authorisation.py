@@ -39,6 +39,12 @@ def ids(api) -> dict[str, str]:
     rules = api.make(f"/zones/{zone}/waiting_rooms/{room}/rules", {"action": "bypass_waiting_room", "expression": "ssl"})
     named = api.make(f"/accounts/{ACCOUNT_ID}/rules/lists", {"name": "a", "kind": "ip"})["id"]
     operation = api.make(f"/accounts/{ACCOUNT_ID}/rules/lists/{named}/items", [{"ip": "10.0.0.1"}])["operation_id"]
+    alerting = f"/accounts/{ACCOUNT_ID}/alerting/v3"
+    mechanisms = {"email": [{"id": "ops@example.com"}]}
+    policy = api.make(f"{alerting}/policies", {"name": "a", "alert_type": "greenroom_event", "mechanisms": mechanisms})["id"]
+    webhook = api.make(f"{alerting}/destinations/webhooks", {"name": "a", "url": "https://hooks.example.com/a"})["id"]
+    service = api.make(f"{alerting}/destinations/pagerduty", {"name": "a", "routing_key": "R0"})["id"]
+    api.ask("POST", f"{alerting}/silences", [{"policy_id": policy}])
     item = api.ask("GET", f"/accounts/{ACCOUNT_ID}/rules/lists/{named}/items").json()["result"][0]["id"]
     return {
         "zone_id": zone,
@@ -51,6 +57,11 @@ def ids(api) -> dict[str, str]:
         "list_id": named,
         "item_id": item,
         "operation_id": operation,
+        "policy_id": policy,
+        "webhook_id": webhook,
+        "service_id": service,
+        "silence_id": api.ask("GET", f"{alerting}/silences").json()["result"][0]["id"],
+        "token_id": "0" * 32,
     }
 
 

@@ -14,7 +14,7 @@ from schemathesis.engine import events
 from greenroom.api.app import PREFIX
 from greenroom.api.management import ROUTERS
 from greenroom.control.authenticator import FAILURES_MS
-from greenroom.model.configuration import Entry
+from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.zone import ACCOUNT_ID
 
 EXAMPLES = 3
@@ -67,6 +67,27 @@ class Kept:
             "list_id": list_id,
             "item_id": self._api.store.read().list_items.of(list_id)[0].id,
             "operation_id": self._operation,
+            **self._alerting(known),
+        }
+
+    def _alerting(self, known: Configuration) -> dict[str, str]:
+        base = f"/accounts/{ACCOUNT_ID}/alerting/v3"
+        policy = {"name": "kept", "alert_type": "greenroom_event", "mechanisms": {"email": [{"id": "a@example.com"}]}}
+        policy_id = self._only(known.alert_policies.values(), f"{base}/policies", policy)
+        for entry in list(known.silences.values())[1:]:
+            self._api.ask("DELETE", f"{base}/silences/{entry.id}")
+        if not len(known.silences):
+            assert self._api.ask("POST", f"{base}/silences", [{}]).status_code == 200
+        return {
+            "policy_id": policy_id,
+            "webhook_id": self._only(
+                known.webhooks.values(), f"{base}/destinations/webhooks", {"name": "kept", "url": "https://hooks.example.com/a"}
+            ),
+            "service_id": self._only(
+                known.pagerduty_services.values(), f"{base}/destinations/pagerduty", {"name": "kept", "routing_key": "R0"}
+            ),
+            "silence_id": next(iter(self._api.store.read().silences)),
+            "token_id": "0" * 32,
         }
 
     def _only(self, there: Iterable[Entry[Any]], path: str, document: Any) -> str:

@@ -149,15 +149,12 @@ class PageQuery:
         """The entries on this page, and the `result_info`."""
         begin = (self.page - 1) * self.per_page
         shown = everything[begin : begin + self.per_page]
-        total = len(everything)
-        info = {
-            "page": self.page,
-            "per_page": self.per_page,
-            "count": len(shown),
-            "total_count": total,
-            "total_pages": -(-total // self.per_page),
-        }
-        return shown, info
+        return shown, self.info(len(shown), len(everything))
+
+    def info(self, count: int, total: int) -> dict[str, int]:
+        """The `result_info` of a page with `count` of `total` entries."""
+        pages = -(-total // self.per_page)
+        return {"page": self.page, "per_page": self.per_page, "count": count, "total_count": total, "total_pages": pages}
 
 
 Paged = Annotated[PageQuery, Depends(PageQuery)]

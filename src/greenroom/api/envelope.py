@@ -1,6 +1,6 @@
 """What every answer looks like: success or errors around a result, as published."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,10 +12,20 @@ from greenroom.errors import InvalidConfig, StorageFailed
 JSON = "application/json"
 
 
-def answered(result: Any, info: Mapping[str, Any] | None = None) -> Response:
-    """A result, with `result_info` for lists."""
-    body = {"success": True, "errors": [], "messages": [], "result": result}
+NOTICE = 1000
+"""Code of every message beside a result: it is for people."""
+
+
+def answered(result: Any, info: Mapping[str, Any] | None = None, messages: Sequence[str] = ()) -> Response:
+    """A result, with `result_info` for lists; `messages` are for people."""
+    notices = [{"code": NOTICE, "message": message} for message in messages]
+    body = {"success": True, "errors": [], "messages": notices, "result": result}
     return Response(msgspec.json.encode(body if info is None else body | {"result_info": info}), media_type=JSON)
+
+
+def answered_bare() -> Response:
+    """That it was done, and nothing else: where the published answer has no result."""
+    return Response(msgspec.json.encode({"success": True, "errors": [], "messages": []}), media_type=JSON)
 
 
 def refused(refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:

@@ -21,12 +21,13 @@ from greenroom.api.graphql.route import graphql_route
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
-from greenroom.api.routes import audit, events, explain, health_checks, lists, rooms, rules, zones
+from greenroom.api.routes import alerting, audit, events, explain, health_checks, lists, rooms, rules, zones
 from greenroom.control.authenticator import Authenticator
 from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
 from greenroom.control.health_view import HealthView, NoHealth
 from greenroom.control.list_items import Catalogue, Operations
+from greenroom.control.notification_view import NoNotifications, NotificationView
 from greenroom.control.refusals import CODES, Code, Refused
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
@@ -40,6 +41,7 @@ ROUTERS = (
     rules.router,
     lists.router,
     *health_checks.routers,
+    alerting.router,
     audit.router,
     explain.router,
 )
@@ -65,10 +67,11 @@ def management_api(
     origin_problems: OriginProblems,
     explains: Explains | None = None,
     health: HealthView | None = None,
+    notifications: NotificationView | None = None,
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
 ) -> ASGIApp:
     """The whole API, its front included. `datasets` answers what GraphQL is asked, by the name of the dataset."""
-    return Front(management_app(store, clock, observed, origin_problems, explains, health, datasets))
+    return Front(management_app(store, clock, observed, origin_problems, explains, health, notifications, datasets))
 
 
 def management_app(
@@ -78,6 +81,7 @@ def management_app(
     origin_problems: OriginProblems,
     explains: Explains | None = None,
     health: HealthView | None = None,
+    notifications: NotificationView | None = None,
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
 ) -> Starlette:
     """The routes with what they need."""
@@ -93,6 +97,7 @@ def management_app(
     app.state.previews = previews
     app.state.explains = explains
     app.state.health = health or NoHealth()
+    app.state.notifications = notifications or NoNotifications()
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
     return app

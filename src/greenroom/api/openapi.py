@@ -10,6 +10,9 @@ from typing import Any
 from greenroom.api.dependencies import May, permission_of
 from greenroom.api.envelope import JSON
 from greenroom.api.routing import ApiRoute
+from greenroom.control.alert_destinations import PAGERDUTY, WEBHOOK
+from greenroom.control.alert_history import DISPATCH
+from greenroom.control.alert_policies import POLICY
 from greenroom.control.api_schema import ApiSchema, Json
 from greenroom.control.audit import LOG
 from greenroom.control.events import DETAILS, EVENT
@@ -21,6 +24,7 @@ from greenroom.control.refusals import CODES, Code
 from greenroom.control.room_status import STATUS
 from greenroom.control.rooms import ROOM
 from greenroom.control.rules import POSITION, RULE
+from greenroom.control.silences import SILENCE
 from greenroom.control.zones import SETTINGS, ZONE
 
 FORMS: dict[str, ApiSchema] = {
@@ -35,6 +39,11 @@ FORMS: dict[str, ApiSchema] = {
     "List": LIST,
     "ListItem": ITEM,
     "Operation": OPERATION,
+    "Webhook": WEBHOOK,
+    "PagerdutyService": PAGERDUTY,
+    "Policy": POLICY,
+    "Silence": SILENCE,
+    "Dispatch": DISPATCH,
     "AuditEntry": LOG,
 }
 """Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit (PATCH)."""
@@ -62,6 +71,31 @@ _OPERATION_ID = {
     "properties": {"operation_id": {"type": "string"}},
     "required": ["operation_id"],
     "additionalProperties": False,
+}
+_AVAILABLE_ALERTS = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                **{name: {"type": "string"} for name in ("type", "display_name", "description")},
+                "filter_options": {"type": "array", "items": {"type": "object"}},
+            },
+            "required": ["type", "display_name", "description", "filter_options"],
+        },
+    },
+}
+_ELIGIBLE = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"eligible": {"type": "boolean"}, "ready": {"type": "boolean"}, "type": {"type": "string"}},
+            "required": ["eligible", "ready", "type"],
+        },
+    },
 }
 _PREVIEW = {
     "type": "object",
@@ -116,6 +150,7 @@ def schema_of(name: str) -> Json:
 def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: bool = False) -> dict[str, Any]:
     """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is Page or Cursor for lists.
 
+    `answer` empty: only that it was done.
     `may`: what the token has to allow, where it does not matter who asks.
     """
     codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
@@ -138,8 +173,9 @@ def _success(answer: str, info: str) -> Json:
         "success": {"const": True},
         "errors": {**_MESSAGES, "maxItems": 0},
         "messages": _MESSAGES,
-        "result": schema_of(answer),
     }
+    if answer:
+        properties["result"] = schema_of(answer)
     if info:
         properties["result_info"] = schema_of(f"{info}Info")
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
@@ -160,6 +196,8 @@ def schemas() -> dict[str, Json]:
         "PreviewUrl": _PREVIEW_URL,
         **explanation_schemas("#/components/schemas/{name}"),
         "ListItemDeletion": ITEM_DELETION,
+        "AvailableAlerts": _AVAILABLE_ALERTS,
+        "EligibleDestinations": _ELIGIBLE,
     }
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import ssl
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from greenroom.config.addresses import (
 )
 from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.health_check_entries import read_health_checks
+from greenroom.config.notification_entries import read_sending
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.room_entries import read_rooms
 from greenroom.config.rule_entries import read_lists
@@ -120,11 +121,11 @@ class _Reading:
         read = read_rooms(raw.get("rooms", []), self._folder, self._text_line, memberships)
         self.problems += read.problems
         health_checks = read_health_checks(raw.get("health_checks", []), self.problems)
-        for index, network in enumerate(server.trusted_proxies if server else ()):
-            self.problems += network_problems(step("trusted_proxies", index), network)
+        self._check_proxies(server.trusted_proxies if server else ())
         crawlers, range_files = read_crawlers(raw.get("crawlers", []), self._folder, self.problems)
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
         tls = self._tls(sections["tls"])
+        sending = read_sending(sections["notifications"], sections["outbound"], self._folder, self.problems)
         data = self._data(server.data if server else "")
         store = server.store if server else ""
         self.problems += store_problems("store", store) if store else []
@@ -156,16 +157,22 @@ class _Reading:
             limits=sections["limits"] or Limits(),
             log=sections["log"] or Log(),
             health=sections["health"] or Health(),
+            sending=sending,
             path=self._path,
             files=(
                 *([self._path] if self._path else []),
                 *([Path(tls.cert), Path(tls.key)] if tls else []),
                 *read.files,
                 *range_files,
+                *sending.files,
                 *filter(None, databases.values()),
             ),
             notes=(*exposure_notes(listeners["control"]), *read.notes),
         )
+
+    def _check_proxies(self, networks: Sequence[str]) -> None:
+        for index, network in enumerate(networks):
+            self.problems += network_problems(step("trusted_proxies", index), network)
 
     def _section(self, name: str, kind: type) -> Any:
         if name not in self._raw:

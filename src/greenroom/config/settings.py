@@ -15,6 +15,7 @@ from greenroom.model.health_check import REGIONS, HealthCheck
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.zone import Zone
+from greenroom.notify.settings import Notifications, Outbound, Sending
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000
@@ -129,7 +130,14 @@ class Health:
     private_addresses: bool = spec("checks may be on private and loopback addresses; link-local ones they never may", True)
 
 
-SECTIONS: dict[str, type] = {"tls": Tls, "limits": Limits, "log": Log, "health": Health}
+SECTIONS: dict[str, type] = {
+    "tls": Tls,
+    "limits": Limits,
+    "log": Log,
+    "health": Health,
+    "notifications": Notifications,
+    "outbound": Outbound,
+}
 """Tables of the file that are one record each."""
 
 
@@ -173,6 +181,7 @@ class Config:
     limits: Limits = field(default_factory=Limits)
     log: Log = field(default_factory=Log)
     health: Health = field(default_factory=Health)
+    sending: Sending = field(default_factory=Sending)
     path: Path | None = None
     files: tuple[Path, ...] = ()
     """Every file that was read to make it, the configuration file first; the reloader watches them."""

@@ -34,6 +34,7 @@ class Code(IntEnum):
     READ_ONLY = 28040
     IN_USE = 28041
     CHANGED_MEANWHILE = 28042
+    WEBHOOK_TEST = 28043
     SLOW_DOWN = 28050
     UNAVAILABLE = 28060
     UNEXPECTED = 28061
@@ -70,6 +71,7 @@ CODES: dict[Code, Meaning] = {
     Code.READ_ONLY: Meaning(403, "it comes from a configuration file and can only be changed there"),
     Code.IN_USE: Meaning(400, "it cannot be deleted while something else refers to it"),
     Code.CHANGED_MEANWHILE: Meaning(409, "another client changed it at the same time; read it again and retry"),
+    Code.WEBHOOK_TEST: Meaning(400, "the webhook did not take its test message; nothing was saved"),
     Code.SLOW_DOWN: Meaning(429, "too many wrong credentials from this address; `Retry-After` says when to retry"),
     Code.UNAVAILABLE: Meaning(503, "the configuration store cannot be read or written at the moment; nothing was changed"),
     Code.UNEXPECTED: Meaning(500, "internal error; the log has it under the `CF-Ray` of the response"),

@@ -1,8 +1,10 @@
 """How this installation sends: its mail server, what is required of a webhook, and where requests may go."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from greenroom.model.fields import spec
+from greenroom.notify.mail import MailServer
 from greenroom.outbound import OutboundPolicy
 
 SECURITY = ("starttls", "tls", "none")
@@ -40,3 +42,15 @@ class Outbound:
     def policy(self) -> OutboundPolicy:
         """What the guard enforces. Raises InvalidConfig."""
         return OutboundPolicy(tuple(self.schemes), tuple(self.ports), tuple(self.allow), tuple(self.deny))
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Both, checked and ready to be used."""
+
+    webhook_test: str = "required"
+    mail_server: MailServer | None = None
+    """None: no e-mail can be sent."""
+    outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
+    files: tuple[Path, ...] = ()
+    """What was read to make it."""

@@ -11,7 +11,7 @@ import gc
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -48,6 +48,8 @@ from greenroom.runtime.health import Layers, ProcessHealth
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import ErrorLog, set_up_logs
+from greenroom.runtime.loops import beside
+from greenroom.runtime.notifications import Notifications
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler
 from greenroom.runtime.shared_ledger_store import SharedLedgerStore
@@ -114,6 +116,7 @@ class Process:
         self._stored = Configuration()
         self._follower: StoreFollower | None = None
         self._health: ProcessHealth | None = None
+        self._notifications: Notifications | None = None
 
     @property
     def listen(self) -> Address:
@@ -136,8 +139,8 @@ class Process:
             visitors, control = self._take_addresses(undo)
             store = await self._begin_with_store(data, undo)
             draws = DrawFiles(data.path)
-            health = self._health
-            api = management_api(store, self._clock, self, self._origin_problems, self, health.service if health else None)
+            service = self._health.service if self._health else None
+            api = management_api(store, self._clock, self, self._origin_problems, self, service, self._notifications)
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             listener = AppListener(control_app(self, self._exposition(), routes), control)
             self._take_signals()
@@ -152,6 +155,7 @@ class Process:
         own = default_url(data.path)
         store = SqlStore(self._file.store or own)
         undo.callback(store.close)
+        self._notifications = Notifications(store, self._file, self._clock.now_ms)
         follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
         layers = lambda: Layers(self._file, self._stored)  # noqa: E731
@@ -238,13 +242,15 @@ class Process:
             self._front_ends = [self._gateway, *[make(self.config, decision) for make in self._make_front_ends]]
             if not self.stopping.is_set():
                 await self._open()
-                async with self._beside(
+                async with beside(
+                    self._on_error,
                     ledgers.run,
                     self._reloader.watch,
                     self._follow,
                     lambda: self._tend(ring, ledgers),
                     self._keep_time,
                     self._names.run,
+                    self._notify,
                     self._compile_the_rest,
                     self._check_health,
                 ):
@@ -364,6 +370,8 @@ class Process:
         decision.table, decision.data_centers = table, assemble.data_centers(config)
         self._counts.keep(set(table.rooms))
         set_up_logs(config.log)
+        if self._notifications is not None:
+            self._notifications.apply(config)
         self.config = config
 
     def _lookups(self, config: Config | None = None) -> Lookups:
@@ -375,6 +383,10 @@ class Process:
         """The ledgers are set to what the table begins with, and a draw that came due while nobody was here is held."""
         ledgers.take_over([schedule.now.effective.ledger_room for schedule in table.rooms.values()], prepared)
         table.turn(self._clock.now_ms(), self._on_error)
+
+    async def _notify(self) -> None:
+        if self._notifications is not None:
+            await self._notifications.run()
 
     async def _follow(self) -> None:
         if self._follower is not None:
@@ -394,23 +406,3 @@ class Process:
         if self._decision is not None:
             decision = self._decision
             await keep_time(lambda: decision.table, self._clock, self._on_error)
-
-    @contextlib.asynccontextmanager
-    async def _beside(self, *loops: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-        """Runs endless loops beside the block and ends them with it; one that fails is begun again."""
-
-        async def endless(loop: Callable[[], Awaitable[None]]) -> None:
-            while True:
-                try:
-                    await loop()
-                except Exception as error:
-                    self._on_error(error)
-                await asyncio.sleep(TEND_S)
-
-        tasks = [asyncio.create_task(endless(loop)) for loop in loops]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
 
-from greenroom.alerting.matching import Destination, Fate, Told, Verdict, verdicts
+from greenroom.alerting.matching import Destination, Fate, Told, Verdict, destinations, verdicts
 from greenroom.alerting.outbox import HISTORY_KEPT_MS, INCIDENTS_KEPT_MS, WAITING_MAX, Dispatch, Due, Incident
 from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
@@ -54,6 +54,13 @@ class SqlOutbox:
             new = keep(connection, self._read(connection), found, now_ms)
         self.told()
         return new
+
+    def put_test(self, policy: AlertPolicy, alert: Alert, now_ms: int) -> None:
+        """Makes messages for all destinations of one policy, whatever its filters, interval and silences say."""
+        with self._transaction(writes=True) as connection:
+            number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
+            _write_messages(connection, Verdict(policy, "send", now_ms, destinations(policy)), alert, number, now_ms)
+        self.told()
 
     def told(self) -> None:
         """Lets watchers know that there may be something to send."""
@@ -216,6 +223,11 @@ def _carry_out(connection: Connection, verdict: Verdict, alert: Alert, number: i
         fate: Fate = "silenced" if verdict.action == "silence" else "told"
         row = {"policy_id": policy.id, "type": alert.type, "correlation_id": alert.correlation_id, "subject": _subject(alert)}
         connection.execute(insert(told).values(row | {"fate": fate, "at_ms": max(now_ms, verdict.not_before_ms)}))
+    _write_messages(connection, verdict, alert, number, now_ms)
+
+
+def _write_messages(connection: Connection, verdict: Verdict, alert: Alert, number: int, now_ms: int) -> None:
+    policy = verdict.policy
     for destination in verdict.destinations:
         waits = select(func.count()).select_from(outbox).where(outbox.c.destination == destination.key)
         due = Due(0, alert, policy.id, policy.name, policy.description, destination.key, now_ms, 0)

@@ -1,0 +1,70 @@
+"""Reads `[notifications]` and `[outbound]`: a mail server that is ready to be used, and a policy that the guard can enforce."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from greenroom.config.toml_lines import step
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.notify.mail import MailServer
+from greenroom.notify.settings import Notifications, Outbound, Sending
+from greenroom.outbound import OutboundPolicy
+
+PASSWORD_MAX = 1_000
+"""Characters; a file that holds more on its first line is not the one that was meant."""
+
+
+def read_sending(notifications: Notifications | None, outbound: Outbound | None, folder: Path, problems: list[Problem]) -> Sending:
+    """Both sections as one record; what is wrong is added to `problems`."""
+    section = notifications or Notifications()
+    files = (folder / section.smtp_password_file,) if section.smtp_password_file else ()
+    return Sending(section.webhook_test, _mail_server(section, files, problems), _outbound(outbound, problems), files)
+
+
+def _mail_server(section: Notifications, files: Sequence[Path], problems: list[Problem]) -> MailServer | None:
+    pointer = step("notifications", "smtp_password_file")
+    password = ""
+    for path in files:
+        try:
+            password = path.read_text().partition("\n")[0].strip("\r")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
+        if len(password) > PASSWORD_MAX:
+            problems.append(Problem(pointer, f"must be at most {PASSWORD_MAX} characters, not {len(password)}"))
+    if bool(section.smtp_user) != bool(section.smtp_password_file):
+        problems.append(Problem(pointer, "must be given together with smtp_user"))
+    if section.smtp_user and section.smtp_security == "none":
+        reason = "must not be none with smtp_user: the password could be read on the way"
+        problems.append(Problem(step("notifications", "smtp_security"), reason))
+    if not section.smtp_host:
+        return None
+    return MailServer(section.smtp_host, section.smtp_port, section.smtp_security, section.smtp_user, password, section.smtp_from)
+
+
+def _outbound(section: Outbound | None, problems: list[Problem]) -> OutboundPolicy:
+    if section is None:
+        return OutboundPolicy()
+    wrong = [
+        Problem(step(step("outbound", name), index), f"must be {what}, not {value!r:.60}")
+        for name, kind, what in _ITEMS
+        for index, value in enumerate(getattr(section, name))
+        if not _is(value, kind)
+    ]
+    problems += wrong
+    if wrong:
+        return OutboundPolicy()
+    try:
+        return section.policy()
+    except InvalidConfig as invalid:
+        names = {"allowed": "allow", "denied": "deny"}
+        for problem in invalid.problems:
+            field, bracket, rest = problem.pointer.partition("[")
+            problems.append(Problem(f"outbound.{names.get(field, field)}{bracket}{rest}", problem.reason))
+        return OutboundPolicy()
+
+
+_ITEMS = (("schemes", str, "a string"), ("ports", int, "a whole number"), ("allow", str, "a string"), ("deny", str, "a string"))
+
+
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

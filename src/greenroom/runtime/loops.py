@@ -1,0 +1,29 @@
+"""Endless loops beside what a process does, begun again when they fail."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+REST_S = 1.0
+"""Before a loop that failed is begun again."""
+
+
+@contextlib.asynccontextmanager
+async def beside(on_error: Callable[[BaseException], None], *loops: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Runs endless loops beside the block and ends them with it; one that fails is begun again."""
+
+    async def endless(loop: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await loop()
+            except Exception as error:
+                on_error(error)
+            await asyncio.sleep(REST_S)
+
+    tasks = [asyncio.create_task(endless(loop)) for loop in loops]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

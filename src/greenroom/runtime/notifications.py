@@ -1,0 +1,92 @@
+"""The notifications of one process: its sender, the sink for its sources of alerts, and what the alerting API asks."""
+
+import asyncio
+import concurrent.futures
+from collections.abc import Callable, Sequence
+from random import SystemRandom
+
+from greenroom.alerting.matching import Destination
+from greenroom.alerting.message import Message
+from greenroom.alerting.outbox import Dispatch, Incident
+from greenroom.config.settings import Config
+from greenroom.model.alert import Alert
+from greenroom.model.configuration import Configuration
+from greenroom.model.notification import AlertPolicy, Webhook
+from greenroom.notify.delivery import Delivery
+from greenroom.notify.sender import Sender
+from greenroom.outbound import Guard, read_target
+from greenroom.stores.sql import SqlStore
+
+TEST_S = 20.0
+"""How long the test of a webhook may take, as whoever saves it waits for it."""
+
+
+class Notifications:
+    """See `control.notification_view.NotificationView` and `ports.AlertSink`. Make it inside the event loop."""
+
+    def __init__(self, store: SqlStore, config: Config, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._now_ms = now_ms
+        self._loop = asyncio.get_running_loop()
+        self._delivery = Delivery(Guard(config.sending.outbound), now_ms, config.sending.mail_server)
+        self._test_mode = config.sending.webhook_test
+
+    def apply(self, config: Config) -> None:
+        """Takes a changed configuration over; messages under way are not touched."""
+        self._delivery.guard.policy = config.sending.outbound
+        self._delivery.mail_server = config.sending.mail_server
+        self._test_mode = config.sending.webhook_test
+
+    async def run(self) -> None:
+        """Sends, or waits to send while another process does."""
+        await Sender(self._store.outbox, self._store.read, self._delivery.attempt, self._now_ms, SystemRandom().random).run()
+
+    def put(self, alerts: Sequence[Alert]) -> None:
+        """See `ports.AlertSink`."""
+        self._store.outbox.put(alerts, self._now_ms())
+
+    def read(self) -> Configuration:
+        """What is stored now. Blocks; raises StorageFailed."""
+        return self._store.read()
+
+    def incidents(self, since_ms: int) -> list[Incident]:
+        """Incidents since then, and those that go on. Blocks; raises StorageFailed."""
+        return self._store.outbox.incidents(since_ms)
+
+    @property
+    def webhook_test(self) -> str:
+        """See NotificationView."""
+        return self._test_mode
+
+    @property
+    def mail_ready(self) -> bool:
+        """See NotificationView."""
+        return self._delivery.mail_server is not None
+
+    def url_problem(self, url: str) -> str:
+        """See NotificationView."""
+        return self._delivery.guard.policy.target_problem(read_target(url))
+
+    def test(self, webhook: Webhook) -> str:
+        """See NotificationView. Called in a thread of the API."""
+        calling = self._delivery.call(webhook, Message(None, webhook_name=webhook.name))
+        waiting = asyncio.run_coroutine_threadsafe(calling, self._loop)
+        try:
+            problem = waiting.result(TEST_S).problem
+        except concurrent.futures.TimeoutError:
+            waiting.cancel()
+            problem = "the receiver did not answer in time"
+        self._store.outbox.note(Destination("webhook", webhook.id).key, self._now_ms(), delivered=not problem)
+        return problem
+
+    def states(self) -> dict[str, tuple[int | None, int | None]]:
+        """See NotificationView."""
+        return self._store.outbox.states()
+
+    def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
+        """See NotificationView."""
+        return self._store.outbox.history(since_ms, before_ms, skip, count)
+
+    def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
+        """See NotificationView."""
+        self._store.outbox.put_test(policy, alert, self._now_ms())

@@ -331,7 +331,7 @@ def origin() -> Iterator[Origin]:
 
 @pytest.fixture
 def free_port() -> Callable[[], int]:
-    """A port that nobody listens on just now."""
+    """A port to listen on. Another process may take it first; for a port that refuses connections see `refusing_port`."""
 
     def find() -> int:
         with socket.socket() as sock:
@@ -339,3 +339,16 @@ def free_port() -> Callable[[], int]:
             return int(sock.getsockname()[1])
 
     return find
+
+
+@pytest.fixture
+def refusing_port() -> Iterator[Callable[[], int]]:
+    """A port that refuses connections until the end of the test: bound, so no other process gets it, and not listening."""
+    with contextlib.ExitStack() as held:
+
+        def find() -> int:
+            sock = held.enter_context(socket.socket())
+            sock.bind(("127.0.0.1", 0))
+            return int(sock.getsockname()[1])
+
+        yield find

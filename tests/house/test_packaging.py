@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UV = shutil.which("uv") or str(ROOT / ".tools" / "uv" / "bin" / "uv")
 
 
-IMPORTED_AS = {"google-re2": "re2", "prometheus-client": "prometheus_client"}
+IMPORTED_AS = {"google-re2": "re2", "prometheus-client": "prometheus_client", "tomli-w": "tomli_w"}
 
 
 def uv(*arguments: str) -> None:

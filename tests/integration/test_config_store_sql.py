@@ -137,6 +137,20 @@ def test_processes_that_start_together_make_the_tables_once(url: str) -> None:
     assert failed == []
 
 
+def test_a_start_waits_while_another_process_makes_the_file(tmp_path: Path) -> None:
+    """SQLite refuses the change to WAL at once, whatever its busy timeout, while another connection writes to a file that is new."""
+    path = tmp_path / "config.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE half_made (id INTEGER)")
+        done = threading.Timer(0.3, other.execute, ["ROLLBACK"])
+        done.start()
+        try:
+            assert SqlStore(f"sqlite:///{path}").read().revision == 0
+        finally:
+            done.join()
+
+
 def batch(number: int) -> list[Put]:
     """Forty rooms that all say the same number."""
     return [Put(room(f"r{n}", description=f"{number}" * 200), "z1") for n in range(40)]

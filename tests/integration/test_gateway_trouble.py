@@ -19,10 +19,10 @@ def the_place_is_kept(rig, response) -> bool:
     return response.all("Set-Cookie") == [rig.TICKET.decode()] and "no-store" in response.header("Cache-Control")
 
 
-def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(rig, run, free_port) -> None:
+def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(rig, run, refusing_port) -> None:
     async def story() -> None:
         keep_ticket(rig)
-        async with rig.running(origin=Origin.of(f"http://127.0.0.1:{free_port()}")), rig.visitor() as talk:
+        async with rig.running(origin=Origin.of(f"http://127.0.0.1:{refusing_port()}")), rig.visitor() as talk:
             response = await talk.get()
             assert response.status == 502
             assert the_place_is_kept(rig, response)

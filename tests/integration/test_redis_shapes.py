@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -138,14 +138,14 @@ def test_a_user_with_the_documented_rights_is_enough(tmp_path: Path, started: li
     in_house(f"redis://greenroom:wrong@127.0.0.1:{started[0].port}", is_held)
 
 
-def test_it_stays_held_where_nobody_listens_and_nobody_waits_long() -> None:
+def test_it_stays_held_where_nobody_listens_and_nobody_waits_long(refusing_port: Callable[[], int]) -> None:
     async def story(house: House) -> None:
         began = time.monotonic()
         outcomes = await asyncio.gather(*(house.arrive(os.urandom(12)) for _ in range(50)))
         assert all(outcome.storage_failed for outcome in outcomes)
         assert time.monotonic() - began < 2
 
-    in_house(f"redis://127.0.0.1:{free_port()}", story)
+    in_house(f"redis://127.0.0.1:{refusing_port()}", story)
 
 
 @pytest.mark.parametrize(

@@ -181,13 +181,13 @@ def test_a_room_that_comes_back_remembers(greenroom, origin) -> None:
     assert running.room("sale")["active_users"] == 1
 
 
-def test_origins_and_limits_change_too(greenroom, origin, free_port: Callable[[], int]) -> None:
+def test_origins_and_limits_change_too(greenroom, origin, refusing_port: Callable[[], int]) -> None:
     running = greenroom.config(text(origin, active=5))
     visitor = running.visitor()
     assert visitor.get("/" + "x" * 3000).status == 200
     (greenroom.folder / "greenroom.toml").write_text(text(origin, active=5) + "[limits]\nurl_bytes = 1000\n")
     running.wait_until_printed("config_loaded")
     assert visitor.get("/" + "x" * 3000).status == 414
-    (greenroom.folder / "greenroom.toml").write_text(text(origin, active=5).replace(origin.url, f"http://127.0.0.1:{free_port()}"))
+    (greenroom.folder / "greenroom.toml").write_text(text(origin, active=5).replace(origin.url, f"http://127.0.0.1:{refusing_port()}"))
     running.wait_until_printed("config_loaded", times=2)
     assert visitor.get().status == 502

@@ -62,9 +62,9 @@ def test_hosts_outside_the_room_go_through(greenroom, origin) -> None:
     assert not running.visitor("www.example.com").get("/sale").waiting
 
 
-def test_each_host_may_have_an_origin_of_its_own(greenroom, origin, free_port: Callable[[], int]) -> None:
+def test_each_host_may_have_an_origin_of_its_own(greenroom, origin, refusing_port: Callable[[], int]) -> None:
     running = greenroom.config(
-        f'origin = "http://127.0.0.1:{free_port()}"\n[origins]\n"shop.example.com" = "{origin.url}"\n' + ROOM.format(active=5)
+        f'origin = "http://127.0.0.1:{refusing_port()}"\n[origins]\n"shop.example.com" = "{origin.url}"\n' + ROOM.format(active=5)
     )
     assert running.visitor().get().status == 200
     assert running.visitor("other.example.com").get().status == 502

@@ -30,7 +30,7 @@ def test_what_is_written_is_read_back(document: dict) -> None:
 
 
 def test_a_null_is_left_out() -> None:
-    assert toml_text({"a": None, "b": {"c": None, "d": 1}}) == "b = { d = 1 }\n"
+    assert toml_text({"a": None, "b": {"c": None, "d": 1}}) == "[b]\nd = 1\n"
 
 
 def test_it_looks_as_somebody_would_write_it() -> None:
@@ -50,7 +50,9 @@ def test_it_looks_as_somebody_would_write_it() -> None:
     assert written == (
         "[[zones]]\n"
         'name = "example.com"\n'
-        'greenroom = { origin = "http://127.0.0.1:3000" }\n'
+        "\n"
+        "[zones.greenroom]\n"
+        'origin = "http://127.0.0.1:3000"\n'
         "\n"
         "[[zones.waiting_rooms]]\n"
         'name = "shop"\n'

@@ -158,7 +158,7 @@ def test_what_cannot_change_while_running_is_said(greenroom, origin, free_port: 
     assert running.room()["total_active_users"] == 9
     assert running.metric("greenroom_config_pending_changes") == 1
     (pending,) = running.status()["config"]["needs_restart"]
-    assert pending == f"listen (the address for visitors) stays {listen}; the file says {other}"
+    assert pending == f"listen (public listen address) stays {listen}; the file says {other}"
     assert running.visitor().get().status == 200
 
 

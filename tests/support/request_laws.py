@@ -7,6 +7,7 @@ import httptools
 from greenroom.core.canonical import Refusal, Target, canonical_target
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import outgoing_head
+from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, read_header_lines
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 
 OURS = frozenset((b"__cfwaitingroom",))
@@ -21,8 +22,10 @@ def check_head(block: bytes) -> RequestHead | None:
         head = read_head(block, peer)
         if isinstance(head, Refusal):
             assert head.status in STATUSES, head
+            assert [read_head(block, peer) for _ in range(2)] == [head] * 2
             return None
         _means_one_thing(head)
+        _remembering_changes_nothing(block, head)
         _comes_back_the_same(head, peer)
     _llhttp_agrees(block, head)
     return head
@@ -41,6 +44,15 @@ def _means_one_thing(head: RequestHead) -> None:
     assert names.count(b"host") == 1
     assert arrival.facts == (dict(arrival.headers) if len(set(names)) == len(names) else None)
     assert not any(byte in value for _, value in arrival.headers for byte in (b"\r", b"\n", b"\x00"))
+
+
+def _remembering_changes_nothing(block: bytes, head: RequestHead) -> None:
+    """Lines that are read whole, seen again, and filled into what is remembered, are the same lines."""
+    raw = block[block.find(b"\r\n") :]
+    for varying in ((), (COOKIE,), (COOKIE, FORWARDED_FOR)):
+        assert [read_header_lines(raw, varying) for _ in range(3)] == [head.section.lines] * 3
+        for begin in {b"\r\nCookie:", b"\r\ncookie:", b"\r\nX-Forwarded-For:"}:
+            assert begin not in raw or isinstance(read_header_lines(raw.replace(begin, begin + b"\x00"), varying), Refusal)
 
 
 def _comes_back_the_same(head: RequestHead, peer: Peer) -> None:

@@ -1,6 +1,7 @@
 """Reads the head of an origin's answer strictly, and words the head that the visitor gets.
 
-Why an own reader: llhttp calls back into Python for every header, 1.7 us for a head of eight before anything is looked at.
+Why our own reader: llhttp calls back into Python for every header, 1.5 us for a head of eight with nothing checked, against 3.4 us here
+for a head that never came before and 0.1 us for one that did (`bench/heads.py`); and what is forgiven is decided elsewhere.
 The lines of an origin's heads repeat from answer to answer (Server, Content-Type, Date within its second), so every line is
 checked and classified once and then remembered: a head costs one look into a dict per line.
 """

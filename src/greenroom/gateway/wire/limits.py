@@ -7,6 +7,9 @@ from greenroom.model.fields import check_value, spec, specs
 KIB = 1024
 MIB = 1024 * KIB
 
+HEADER_LINES_MAX = 100
+"""Lines that are read at all: browsers send about twenty, and proxies add a handful."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -19,7 +22,12 @@ class Limits:
         low=KIB,
         high=MIB,
     )
-    header_lines: int = spec("Most header lines in one request. More get 431. The parser accepts at most 100.", 100, low=8, high=100)
+    header_lines: int = spec(
+        f"Most header lines in one request. More get 431. The parser accepts at most {HEADER_LINES_MAX}.",
+        HEADER_LINES_MAX,
+        low=8,
+        high=HEADER_LINES_MAX,
+    )
     url_bytes: int = spec("Longest request line. A longer one gets 414.", 8 * KIB, unit="bytes", low=256, high=MIB)
     body_bytes: int = spec(
         "Largest request body. A larger one gets 413. 0 means any size: bodies are streamed, never stored.", 0, unit="bytes", low=0

@@ -4,39 +4,22 @@ Theory. Request smuggling is two servers that disagree about where a request end
 and nothing is guessed: a head is lines of `token ":" value` between CRLFs and nothing else, a body is announced once in one way,
 there is one host. Everything that is left is re-serialised (gateway.outgoing), never copied.
 
-Why an own reader and not llhttp (httptools): for a browser's head of 14 headers llhttp with callbacks into Python takes 4.1 us and this
-5.0 us for the same work, on one machine; but llhttp also reads HTTP/0.9, doubled blanks and a fragment in the target, several transfer
-codings and chunked HTTP/1.0, knows no extension methods, and where a wrong byte is forgiven is decided elsewhere. It is the test oracle:
-whatever is accepted here, llhttp must read the same way.
+Why our own reader and not llhttp (httptools) is told in decision 2 (docs/decisions/0002-own-data-path.md) and measured by `bench/heads.py`.
+llhttp is the test oracle: whatever is accepted here, llhttp must read the same way.
 """
 
-import re
 from collections import deque
 from collections.abc import Set
 
 import msgspec
 
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import (
-    DROPPED,
-    IS_NAME,
-    TOO_LARGE,
-    TOO_LONG,
-    TOO_MANY,
-    WRONG,
-    Sender,
-    header_name,
-    other_form,
-    repeated,
-    visitor_of,
-)
-from greenroom.decision.forwarded import ForwardedPolicy, Headers, forwarding_lines
+from greenroom.decision.arrival import TOO_LARGE, TOO_LONG, TOO_MANY, Sender, other_form, visitor_of
+from greenroom.decision.forwarded import ForwardedPolicy, forwarding_lines
+from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, NOT_CHUNKED, HeaderLines, read_header_lines
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_line import RequestLine, read_request_line
 from greenroom.model.visit import Arrival
-
-LENGTH_DIGITS_MAX = 18
-"""Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""
 
 SECTION_REMEMBERED_MAX = 4_096
 """Header sections above this are read anew each time; a browser's have 600 to 2,000 bytes."""
@@ -46,26 +29,17 @@ SECTIONS_REMEMBERED = 1_000
 
 
 class Section(msgspec.Struct):
-    """Everything behind the request line of one head, understood. `tail` is what `gateway.wire.forwarded_head` made of it for `tail_for`.
+    """Everything behind the request line of one head, and whom it is from. `tail` is what `forwarded_head` made of it for `tail_for`.
 
     A browser sends the same lines with each request of a kind, so the latest section of a connection is compared before one is read.
     """
 
     raw: bytes
-    headers: Headers
-    facts: dict[bytes, bytes] | None  # by name, when no name comes twice
+    lines: HeaderLines
     client: str
     scheme: str
     host: str
-    sent_host: bytes
     authority: bytes
-    content_length: int | None
-    chunked: bool
-    closes: bool
-    keeps: bool
-    expects: bool
-    websocket: bool
-    hops: tuple[bytes, ...]
     tail: bytes = b""
     tail_for: tuple[bytes, Set[bytes]] | None = None
 
@@ -76,7 +50,7 @@ _LIMITS = Limits()
 class Peer(Sender):
     """The other end of one connection of the gateway. Only what came last changes: `line`, `section` and the `head` that they made."""
 
-    __slots__ = ("forwarding", "head", "limits", "line", "section")
+    __slots__ = ("forwarding", "head", "limits", "line", "section", "varying")
 
     def __init__(
         self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0), limits: Limits = _LIMITS
@@ -84,6 +58,7 @@ class Peer(Sender):
         """`server` is the address and port of the listener; `limits` hold for every head."""
         super().__init__(address, tls, policy, server)
         self.limits = limits
+        self.varying = (COOKIE, FORWARDED_FOR) if self.trusted else (COOKIE,)
         self.forwarding = forwarding_lines(self.client, self.scheme)
         self.line: RequestLine | None = None
         self.section: Section | None = None
@@ -133,34 +108,10 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     @property
     def hops(self) -> tuple[bytes, ...]:
         """The lower-case names that Connection marks as meant for us only."""
-        return self.section.hops
+        return self.section.lines.frame.hops
 
 
-_CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
 _VERSIONS = ("HTTP/1.0", "HTTP/1.1")
-_LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
-_END_TO_END = frozenset(
-    b"accept accept-encoding accept-language authorization cache-control content-encoding content-length content-type cookie date "
-    b"forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since origin range referer "
-    b"transfer-encoding user-agent x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip".split()
-)
-
-_USUAL_HOPS: dict[bytes, tuple[bytes, ...]] = {
-    b"": (),
-    **{spelled: (spelled.lower(),) for spelled in (b"keep-alive", b"Keep-Alive", b"close", b"Close", b"Upgrade", b"upgrade")},
-}
-
-_COMMON = (
-    "Accept Accept-Encoding Accept-Language Authorization Cache-Control Connection Content-Length Content-Type Cookie DNT Expect Host "
-    "If-Modified-Since If-None-Match Keep-Alive Origin Pragma Priority Purpose Range Referer Sec-CH-UA Sec-CH-UA-Mobile "
-    "Sec-CH-UA-Platform Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User Sec-GPC Sec-Purpose TE Transfer-Encoding Upgrade "
-    "Upgrade-Insecure-Requests User-Agent X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto X-Real-IP X-Requested-With".split()
-)
-_KNOWN = {spelled.encode(): name.lower().encode() for name in _COMMON for spelled in (name, name.lower())}
-
-_NOT_CHUNKED = Refusal(400, "the only supported Transfer-Encoding is chunked, in HTTP/1.1")
-
-_Facts = dict[bytes, bytes]
 
 
 def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
@@ -196,70 +147,27 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
 def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
     """Everything from the CRLF behind the request line to the end."""
-    lines = raw.split(b"\r\n")
-    if len(raw) - len(raw.translate(None, _CONTROLS)) != 2 * len(lines) - 2 or len(lines) < 3 or lines[-1] or lines[-2]:
-        return Refusal(400, "the head contains a control character, a bare CR or LF, or does not end with an empty line")
-    if len(lines) > peer.limits.header_lines + 3:
+    lines = read_header_lines(raw, peer.varying)
+    if isinstance(lines, Refusal):
+        return lines
+    frame = lines.frame
+    if frame.count > peer.limits.header_lines:
         return TOO_MANY
-    headers = _headers(lines)
-    if isinstance(headers, Refusal):
-        return headers
-    facts = dict(headers)
-    if WRONG in facts:
-        return Refusal(400, "a header name is not a token")
-    if facts.pop(DROPPED, None) is not None:
-        headers = tuple([item for item in headers if item[0] != DROPPED])
-    if len(facts) == len(headers):
-        return _section(raw, headers, facts, True, peer)
-    twice = repeated(headers)
-    if twice:
-        return Refusal(400, f"{twice} is sent more than once")
-    for listed in (b"connection", b"upgrade"):
-        if listed in facts:
-            facts[listed] = b",".join([value for name, value in headers if name == listed])
-    return _section(raw, headers, facts, False, peer)
-
-
-def _section(raw: bytes, headers: Headers, facts: _Facts, once: bool, peer: Peer) -> Section | Refusal:
-    """What the checked lines say: whom it is from, how long it is, what becomes of the connection. `once`: no name comes twice."""
-    visitor = visitor_of(headers, facts.get(b"host", b""), peer)
-    if isinstance(visitor, Refusal):
-        return visitor
-    framing = _framing(facts)
-    if isinstance(framing, Refusal):
-        return framing
-    content_length, chunked = framing
-    hops = _hops(facts.get(b"connection", b""))
-    if isinstance(hops, Refusal):
-        return hops
-    body = chunked or bool(content_length)
-    expected = facts.get(b"expect")
-    if expected is not None and expected.lower() != b"100-continue":
-        return Refusal(417, "the only supported expectation is 100-continue")
-    websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
-    return Section(
-        raw, headers, facts if once else None, *visitor[:3], facts[b"host"], visitor.authority, content_length,
-        chunked, b"close" in hops, b"keep-alive" in hops, expected is not None and body, websocket, hops,
-    )  # fmt: skip
-
-
-def _headers(lines: list[bytes]) -> Headers | Refusal:
-    """Names in lower case with stripped values, in order."""
-    known = _KNOWN.get
-    try:
-        return tuple([(known(name) or header_name(name), value.strip()) for name, value in [line.split(b":", 1) for line in lines[1:-2]]])
-    except ValueError:
-        return Refusal(400, "a header line has no colon")
+    if not peer.trusted:
+        return Section(raw, lines, peer.client, peer.scheme, frame.host, frame.authority)
+    visitor = visitor_of(lines.headers, frame.authority, peer)
+    return visitor if isinstance(visitor, Refusal) else Section(raw, lines, *visitor)
 
 
 def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead | Refusal:
     """The request line and the lines behind it, together."""
-    method, minor = line.method, line.minor
-    target = line.target or other_form(line.raw, method, section.sent_host, section.scheme)
+    method, minor, lines = line.method, line.minor, section.lines
+    frame = lines.frame
+    target = line.target or other_form(line.raw, method, frame.authority, section.scheme)
     if isinstance(target, Refusal):
         return target
-    if section.chunked and not minor:
-        return _NOT_CHUNKED
+    if frame.chunked and not minor:
+        return NOT_CHUNKED
     return RequestHead(
         Arrival(
             line.name,
@@ -267,47 +175,20 @@ def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead 
             section.host,
             target.path,
             target.query,
-            section.headers,
+            lines.headers,
             section.client,
             line.raw,
             _VERSIONS[minor],
             peer.server,
-            facts=section.facts,
+            facts=lines.facts,
         ),
         method,
         target.raw,
         minor,
-        section.content_length,
-        section.chunked,
-        not section.closes and (minor == 1 or section.keeps),
-        section.expects and minor == 1,
-        b"websocket" if section.websocket and method == b"GET" and minor == 1 else b"",
+        frame.content_length,
+        frame.chunked,
+        not frame.closes and (minor == 1 or frame.keeps),
+        frame.expects and minor == 1,
+        b"websocket" if frame.websocket and method == b"GET" and minor == 1 else b"",
         section,
     )
-
-
-def _framing(facts: _Facts) -> tuple[int | None, bool] | Refusal:
-    """How the body is announced: (Content-Length, chunked)."""
-    length, coding = facts.get(b"content-length"), facts.get(b"transfer-encoding")
-    if length is None and coding is None:
-        return None, False
-    if coding is None:
-        return (int(length or b""), False) if _LENGTH.fullmatch(length or b"") else Refusal(400, "Content-Length is not a plain number")
-    if length is not None:
-        return Refusal(400, "Content-Length and Transfer-Encoding are sent together")
-    if coding.lower() != b"chunked":
-        return _NOT_CHUNKED
-    return None, True
-
-
-def _hops(connection: bytes) -> tuple[bytes, ...] | Refusal:
-    """The names in Connection, in lower case. Naming what is meant for the origin would strip it (credentials, say): refused."""
-    usual = _USUAL_HOPS.get(connection)
-    if usual is not None:
-        return usual
-    names = tuple([name for item in connection.lower().split(b",") if (name := item.strip())])
-    if any(not IS_NAME.fullmatch(name) for name in names):
-        return Refusal(400, "Connection is not a list of names")
-    if _END_TO_END.intersection(names):
-        return Refusal(400, "Connection names a header that is meant for the origin")
-    return names

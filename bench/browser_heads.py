@@ -1,0 +1,51 @@
+"""Requests as browsers write them, for the benches: the lines of real browsers, and cookies that no two requests share."""
+
+import base64
+import itertools
+import random
+from collections.abc import Iterator
+
+HOST = b"shop.example.com"
+TICKET_BYTES = 81
+"""Bytes of a sealed ticket: 108 characters in its cookie."""
+
+CHROME = (
+    b"Host: %(host)b\r\nConnection: keep-alive\r\n"
+    b'sec-ch-ua-platform: "%(platform)b"\r\n'
+    b"User-Agent: Mozilla/5.0 (%(system)b) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%(version)d.0.0.0 Safari/537.36\r\n"
+    b"Accept: application/json\r\n"
+    b'sec-ch-ua: "Chromium";v="%(version)d", "Google Chrome";v="%(version)d", "Not)A;Brand";v="99"\r\n'
+    b"greenroom-update: 1\r\nsec-ch-ua-mobile: ?0\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n"
+    b"Referer: https://%(host)b/sale\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nAccept-Language: %(language)b,en;q=0.9\r\n"
+)
+"""What Chrome sends when the waiting page asks for news, but for the request line and the Cookie line, which comes last."""
+
+SYSTEMS = {b"Windows": b"Windows NT 10.0; Win64; x64", b"macOS": b"Macintosh; Intel Mac OS X 10_15_7", b"Linux": b"X11; Linux x86_64"}
+VERSIONS = range(128, 144)
+LANGUAGES = (b"en-US", b"en-GB", b"de-DE", b"fr-FR", b"es-ES", b"pt-BR", b"ja", b"tr-TR")
+
+LINE = b"GET /sale HTTP/1.1\r\n"
+
+
+def browsers() -> list[bytes]:
+    """Header lines of all kinds of browser, without a cookie: 384 of them."""
+    kinds = itertools.product(SYSTEMS.items(), VERSIONS, LANGUAGES)
+    return [
+        CHROME % {b"host": HOST, b"platform": platform, b"system": system, b"version": version, b"language": language}
+        for (platform, system), version, language in kinds
+    ]
+
+
+def cookie_line(chance: random.Random, ticket: bytes = b"") -> bytes:
+    """A Cookie line as a shop's visitor has it: two of an analytics script, one of the shop, and the ticket."""
+    ticket = ticket or base64.urlsafe_b64encode(chance.randbytes(TICKET_BYTES))
+    numbers = (chance.randrange(10**9), chance.randrange(10**9, 2 * 10**9))
+    return b"Cookie: _ga=GA1.1.%d.%d; theme=dark; __cfwaitingroom=%b\r\n" % (*numbers, ticket)
+
+
+def update_heads(chance: random.Random, extra: bytes = b"") -> Iterator[bytes]:
+    """Heads of update requests for ever, each of another visitor; `extra` may have a `%d` for a number that never comes again."""
+    kinds = browsers()
+    for number in itertools.count():
+        more = extra % number if b"%d" in extra else extra
+        yield LINE + chance.choice(kinds) + more + cookie_line(chance) + b"\r\n"

@@ -1,0 +1,235 @@
+"""Reads the lines behind a request line strictly: names and values, and what they say about host, body and connection.
+
+Theory. Browsers of one kind send the same lines again and again, but for one value: that of Cookie (and that of X-Forwarded-For, where a
+proxy of ours stands in front). No rule in here looks at these values. So they are cut out, what is left is read once and remembered
+for all connections, and the values are put back. A value that was cut out is still held to the one rule for every byte of a head: no
+control characters. Lines in which such a name comes twice are read whole, and so are lines that come for the first time.
+
+Nothing here depends on the connection: who the visitor is, is found out in `request_head`.
+"""
+
+import re
+
+import msgspec
+
+from greenroom.core.canonical import Refusal
+from greenroom.decision.arrival import DROPPED, IS_NAME, TOO_MANY, WRONG, header_name, read_host, repeated
+from greenroom.decision.forwarded import Headers
+from greenroom.gateway.wire.limits import HEADER_LINES_MAX
+
+LENGTH_DIGITS_MAX = 18
+"""Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""
+
+FRAMES_REMEMBERED, FRAME_REMEMBERED_MAX = 1_024, 4_096
+"""Kinds of header lines that are remembered, and their longest. A browser's have 600 to 2,000 bytes. What strangers can make us remember
+stays below 30 MB."""
+
+ONCE_SEEN_MAX = 8_192
+"""Kinds of header lines of which it is only remembered that they came once; lines that never come again are not worth keeping."""
+
+COOKIE = (b"cookie", b"\r\nCookie:", b"\r\ncookie:")
+FORWARDED_FOR = (b"x-forwarded-for", b"\r\nX-Forwarded-For:", b"\r\nx-forwarded-for:")
+
+Varying = tuple[bytes, bytes, bytes]
+"""The name of a line whose value is another one for each visitor, and how such a line begins."""
+
+Facts = dict[bytes, bytes]
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """What header lines say about host, body and connection. `authority` is the host as sent; `count` is the number of lines."""
+
+    count: int
+    host: str
+    authority: bytes
+    content_length: int | None
+    chunked: bool
+    closes: bool
+    keeps: bool
+    expects: bool
+    websocket: bool
+    hops: tuple[bytes, ...]
+
+
+class HeaderLines(msgspec.Struct, frozen=True, gc=False):
+    """Header lines, understood. Connections share them: never to be changed. `facts` is by name, None when a name comes twice."""
+
+    frame: Frame
+    headers: Headers
+    facts: Facts | None
+
+
+class _Known(msgspec.Struct, frozen=True, gc=False):
+    """Lines from which values may have been cut out, and where in `headers` they belong: the names of `Varying` lines that come once."""
+
+    lines: HeaderLines
+    places: dict[bytes, int]
+
+
+_CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
+_LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
+_END_TO_END = frozenset(
+    b"accept accept-encoding accept-language authorization cache-control content-encoding content-length content-type cookie date "
+    b"forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since origin range referer "
+    b"transfer-encoding user-agent x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip".split()
+)
+
+_USUAL_HOPS: dict[bytes, tuple[bytes, ...]] = {
+    b"": (),
+    **{spelled: (spelled.lower(),) for spelled in (b"keep-alive", b"Keep-Alive", b"close", b"Close", b"Upgrade", b"upgrade")},
+}
+
+_COMMON = (
+    "Accept Accept-Encoding Accept-Language Authorization Cache-Control Connection Content-Length Content-Type Cookie DNT Expect Host "
+    "If-Modified-Since If-None-Match Keep-Alive Origin Pragma Priority Purpose Range Referer Sec-CH-UA Sec-CH-UA-Mobile "
+    "Sec-CH-UA-Platform Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User Sec-GPC Sec-Purpose TE Transfer-Encoding Upgrade "
+    "Upgrade-Insecure-Requests User-Agent X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto X-Real-IP X-Requested-With".split()
+)
+_KNOWN = {spelled.encode(): name.lower().encode() for name in _COMMON for spelled in (name, name.lower())}
+
+NOT_CHUNKED = Refusal(400, "the only supported Transfer-Encoding is chunked, in HTTP/1.1")
+_UNPRINTABLE = Refusal(400, "the head contains a control character, a bare CR or LF, or does not end with an empty line")
+
+
+def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> HeaderLines | Refusal:
+    """Everything from the CRLF behind the request line to the end of the head. Never raises."""
+    shape, values = raw, []
+    for name, usual, lower in varying:
+        start = shape.rfind(usual)
+        if start < 0:
+            start = shape.rfind(lower)
+            if start < 0:
+                continue
+        start += len(usual)
+        end = shape.find(b"\r\n", start)
+        values.append((name, shape[start:end]))
+        shape = shape[:start] + shape[end:]
+    known = _known.get(shape)
+    if known is None:
+        _learn(shape)
+        return _read_whole(raw)
+    headers, facts = known.lines.headers, known.lines.facts
+    for name, value in values:
+        at = known.places.get(name)
+        if at is None:  # it comes twice: which of its lines the value is from matters
+            return _read_whole(raw)
+        if len(value) != len(value.translate(None, _CONTROLS)):
+            return _UNPRINTABLE
+        stripped = value.strip()
+        headers = (*headers[:at], (name, stripped), *headers[at + 1 :])
+        if facts is not None:
+            facts = facts.copy()
+            facts[name] = stripped
+    return HeaderLines(known.lines.frame, headers, facts)
+
+
+_known: dict[bytes, _Known] = {}
+_once_seen: set[int] = set()
+
+
+def _learn(shape: bytes) -> None:
+    """Remembers lines from which values were cut out, when they are good and come for the second time."""
+    if len(shape) > FRAME_REMEMBERED_MAX:
+        return
+    mark = hash(shape)
+    if mark not in _once_seen:
+        if len(_once_seen) >= ONCE_SEEN_MAX:
+            _once_seen.clear()
+        _once_seen.add(mark)
+        return
+    lines = _read_whole(shape)
+    if isinstance(lines, Refusal):
+        return
+    if len(_known) >= FRAMES_REMEMBERED:
+        _known.clear()
+    names = [name for name, _ in lines.headers]
+    _known[shape] = _Known(lines, {name: names.index(name) for name, _, _ in (COOKIE, FORWARDED_FOR) if names.count(name) == 1})
+
+
+def _read_whole(raw: bytes) -> HeaderLines | Refusal:
+    lines = raw.split(b"\r\n")
+    if len(raw) - len(raw.translate(None, _CONTROLS)) != 2 * len(lines) - 2 or len(lines) < 3 or lines[-1] or lines[-2]:
+        return _UNPRINTABLE
+    if len(lines) > HEADER_LINES_MAX + 3:
+        return TOO_MANY
+    headers = _headers(lines)
+    return headers if isinstance(headers, Refusal) else _checked(headers, len(lines) - 3)
+
+
+def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
+    """Names that are names, and those alone that must stand alone."""
+    facts = dict(headers)
+    if WRONG in facts:
+        return Refusal(400, "a header name is not a token")
+    if facts.pop(DROPPED, None) is not None:
+        headers = tuple([item for item in headers if item[0] != DROPPED])
+    once = len(facts) == len(headers)
+    if not once:
+        twice = repeated(headers)
+        if twice:
+            return Refusal(400, f"{twice} is sent more than once")
+        for listed in (b"connection", b"upgrade"):
+            if listed in facts:
+                facts[listed] = b",".join([value for name, value in headers if name == listed])
+    frame = _judged(facts, count)
+    return frame if isinstance(frame, Refusal) else HeaderLines(frame, headers, facts if once else None)
+
+
+def _judged(facts: Facts, count: int) -> Frame | Refusal:
+    """What the checked lines say: which host is meant, how long the body is, what becomes of the connection."""
+    authority = facts.get(b"host", b"")
+    host = read_host(authority)
+    if not host:
+        return Refusal(400, "Host is missing or is not a host name with an optional port")
+    framing = _framing(facts)
+    if isinstance(framing, Refusal):
+        return framing
+    content_length, chunked = framing
+    hops = _hops(facts.get(b"connection", b""))
+    if isinstance(hops, Refusal):
+        return hops
+    body = chunked or bool(content_length)
+    expected = facts.get(b"expect")
+    if expected is not None and expected.lower() != b"100-continue":
+        return Refusal(417, "the only supported expectation is 100-continue")
+    websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
+    return Frame(
+        count, host, authority, content_length, chunked, b"close" in hops, b"keep-alive" in hops,
+        expected is not None and body, websocket, hops,
+    )  # fmt: skip
+
+
+def _headers(lines: list[bytes]) -> Headers | Refusal:
+    """Names in lower case with stripped values, in order."""
+    known = _KNOWN.get
+    try:
+        return tuple([(known(name) or header_name(name), value.strip()) for name, value in [line.split(b":", 1) for line in lines[1:-2]]])
+    except ValueError:
+        return Refusal(400, "a header line has no colon")
+
+
+def _framing(facts: Facts) -> tuple[int | None, bool] | Refusal:
+    """How the body is announced: (Content-Length, chunked)."""
+    length, coding = facts.get(b"content-length"), facts.get(b"transfer-encoding")
+    if length is None and coding is None:
+        return None, False
+    if coding is None:
+        return (int(length or b""), False) if _LENGTH.fullmatch(length or b"") else Refusal(400, "Content-Length is not a plain number")
+    if length is not None:
+        return Refusal(400, "Content-Length and Transfer-Encoding are sent together")
+    if coding.lower() != b"chunked":
+        return NOT_CHUNKED
+    return None, True
+
+
+def _hops(connection: bytes) -> tuple[bytes, ...] | Refusal:
+    """The names in Connection, in lower case. Naming what is meant for the origin would strip it (credentials, say): refused."""
+    usual = _USUAL_HOPS.get(connection)
+    if usual is not None:
+        return usual
+    names = tuple([name for item in connection.lower().split(b",") if (name := item.strip())])
+    if any(not IS_NAME.fullmatch(name) for name in names):
+        return Refusal(400, "Connection is not a list of names")
+    if _END_TO_END.intersection(names):
+        return Refusal(400, "Connection names a header that is meant for the origin")
+    return names

@@ -251,7 +251,7 @@ def rules() -> str:
     )
     return (
         f"# The language of bypass rules\n\n{NOTE}The language of Cloudflare, for expressions of at most {EXPRESSION_MAX:,} characters.\n"
-        "[Let some visitors by](../howto/bypass-rules.md) shows how to use it.\n\n"
+        "[Let some visitors bypass a room](../howto/bypass-rules.md) shows how to use it.\n\n"
         'Binding, tightest first: `not` (`!`), `and` (`&&`), `xor` (`^^`), `or` (`||`); parentheses group. Strings are `"..."` with '
         '`\\"`, `\\\\` and `\\xHH`, or raw: `r"..."`, `r#"..."#`. `array[0]`, `map["key"]` and `map["key"][0]` read one value; '
         "`array[*]` reads all of them inside `any()` and `all()`. A missing value makes a comparison false.\n\n"

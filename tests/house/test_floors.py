@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "greenroom"
-CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+CONTRACT = CONTRACTS[0]
 FLOORS = [[room.strip(" ()") for room in layer.split("|")] for layer in CONTRACT["layers"]]
 LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
 
@@ -39,6 +40,13 @@ def test_the_contract_leaves_no_room_out_and_forgives_no_import() -> None:
     assert not CONTRACT.keys() & {"ignore_imports", "exhaustive_ignores"}
 
 
+def test_no_package_may_hide_a_cycle() -> None:
+    (acyclic,) = [contract for contract in CONTRACTS if contract["type"] == "acyclic_siblings"]
+    assert acyclic["ancestors"] == ["greenroom"]
+    assert acyclic.keys() == {"name", "type", "ancestors"}
+    assert "exclude_type_checking_imports" not in (ROOT / "pyproject.toml").read_text()
+
+
 def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
     drawn = re.findall(r"^(\d+)  +((?:\w+)(?: \| \w+)*)(?:  .*)?$", (ROOT / "ARCHITECTURE.md").read_text(), re.M)
     assert [int(number) for number, _ in drawn] == list(reversed(range(len(FLOORS))))
@@ -47,8 +55,14 @@ def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
 
 @pytest.mark.parametrize(
     ("room", "line"),
-    [("errors.py", "import greenroom.model.room"), ("pages/__init__.py", "import greenroom.ports"), ("attic.py", "")],
-    ids=["an import that goes up", "an import between neighbours", "a room without a floor"],
+    [
+        ("errors.py", "import greenroom.model.room"),
+        ("pages/__init__.py", "import greenroom.ports"),
+        ("attic.py", ""),
+        ("gateway/visitor/contracts.py", "if TYPE_CHECKING:\n    import greenroom.gateway.server"),
+        ("sync/schedule.py", "import greenroom.stores.redis.link"),
+    ],
+    ids=["an import that goes up", "an import between neighbours", "a room without a floor", "a hidden cycle", "Redis in a sync loop"],
 )
 def test_the_check_catches(room: str, line: str, tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "greenroom", ignore=shutil.ignore_patterns("__pycache__"))

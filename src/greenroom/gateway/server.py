@@ -14,7 +14,7 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.request_record import RequestObserver, RequestRecord
 from greenroom.gateway.visitor.connection import VisitorConnection
-from greenroom.gateway.visitor.exchange import Exchange, Receiver
+from greenroom.gateway.visitor.contracts import OpenConnection, Receiver, RecordedExchange
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.answer import Answer
 
@@ -62,7 +62,7 @@ class Gateway:
         self.later = self._loop.call_soon
         self._sweep_s = sweep_s
         self._servers: list[asyncio.Server] = []
-        self._connections: set[VisitorConnection] = set()
+        self._connections: set[OpenConnection] = set()
         self._per_address: Counter[str] = Counter()
         self._pools: dict[Origin, Pool] = {}
         self._last: tuple[Origin | None, Pool | None] = (None, None)
@@ -160,7 +160,7 @@ class Gateway:
         self._last = (origin, pool)
         return pool
 
-    def admit(self, connection: VisitorConnection) -> bool:
+    def admit(self, connection: OpenConnection) -> bool:
         """Registers a new connection; False when a limit of connections is reached."""
         fits = len(self._connections) < self.limits.connections
         self._connections.add(connection)
@@ -173,7 +173,7 @@ class Gateway:
         self.counts.connections_refused += not fits
         return fits
 
-    def forget(self, connection: VisitorConnection) -> None:
+    def forget(self, connection: OpenConnection) -> None:
         """The connection is closed."""
         self._connections.discard(connection)
         self.counts.connections_open -= 1
@@ -183,14 +183,14 @@ class Gateway:
             if self._per_address[address] <= 0:
                 del self._per_address[address]
 
-    def answers(self, client: str, exchange: Exchange | None, answer: Answer) -> None:
+    def answers(self, client: str, exchange: RecordedExchange | None, answer: Answer) -> None:
         """For the access log: what is sent; told at once when there is no exchange whose end would tell it."""
         if exchange is not None:
             exchange.status, exchange.sent = answer.status, 0 if exchange.head.method == b"HEAD" else len(answer.body)
         elif self.on_request is not None:
             self.on_request(RequestRecord(client, answer.status, len(answer.body), 0.0))
 
-    def ended(self, exchange: Exchange) -> None:
+    def ended(self, exchange: RecordedExchange) -> None:
         """A request has its answer, or its visitor is gone."""
         if self.on_request is not None:
             arrival, took_s = exchange.head.arrival, self.now() - exchange.began

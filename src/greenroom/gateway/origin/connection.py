@@ -7,17 +7,86 @@ connection: the next visitor must never get bytes that were meant for another on
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
+from greenroom.gateway.counts import Counts
 from greenroom.gateway.wire.answer_head import AnswerHead, read_answer_head
 from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
+from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.request_head import RequestHead
 from greenroom.gateway.wire.websocket import verified
 
-if TYPE_CHECKING:
-    from greenroom.gateway.origin.pool import Pool
-    from greenroom.gateway.visitor.exchange import Exchange
-
 NO_BODY = frozenset((204, 304))
+
+
+class OriginExchange(Protocol):
+    """The request that a connection serves (`visitor.exchange.Exchange`): it is told what the origin does."""
+
+    @property
+    def head(self) -> RequestHead:
+        """Of the request."""
+
+    @property
+    def key(self) -> bytes:
+        """Sec-WebSocket-Key of a WebSocket request, or empty."""
+
+    @property
+    def tunnelling(self) -> bool:
+        """Whether bytes are carried both ways as they come."""
+
+    def interim(self, head: AnswerHead) -> None:
+        """An answer before the answer."""
+
+    def answer_begins(self, head: AnswerHead, payload: bytes, done: bool) -> None:
+        """The head of the answer, and what is there of its body; `done` when that is all."""
+
+    def answer_continues(self, payload: bytes, done: bool) -> None:
+        """More of the answer's body."""
+
+    def open_tunnel(self, head: AnswerHead, rest: bytes) -> None:
+        """The origin agreed to a WebSocket."""
+
+    def from_tunnel(self, data: bytes) -> None:
+        """Bytes of the tunnel."""
+
+    def released(self) -> bool:
+        """The connection is its own again; whether it may serve another request."""
+
+    def origin_is_full(self) -> None:
+        """The origin does not keep up with the request."""
+
+    def origin_has_room(self) -> None:
+        """The origin caught up."""
+
+    def origin_lost(self, *, stale: bool) -> None:
+        """The origin closed the connection. `stale`: it had been used before and not one byte of this answer came."""
+
+    def origin_failed(self, status: int) -> None:
+        """No (more) answer will come."""
+
+    def broken(self, error: BaseException) -> None:
+        """An exception while it was served."""
+
+
+class ConnectionOwner(Protocol):
+    """The pool that a connection belongs to (`origin.pool.Pool`)."""
+
+    @property
+    def limits(self) -> Limits:
+        """In force now."""
+
+    @property
+    def counts(self) -> Counts:
+        """Of the gateway."""
+
+    def give_back(self, connection: OriginConnection, idle_s: int) -> None:
+        """The connection is ready for its next request; `idle_s` is how long the origin keeps it (0: not said)."""
+
+    def lost(self, connection: OriginConnection) -> None:
+        """The connection is closed."""
+
+    def refill(self) -> None:
+        """After `lost`, when its request was told."""
 
 
 class OriginConnection(asyncio.Protocol):
@@ -27,9 +96,9 @@ class OriginConnection(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ConnectionOwner) -> None:
         self.pool = pool
-        self.exchange: Exchange | None = None
+        self.exchange: OriginExchange | None = None
         self.idle_until = 0.0
         self.served = 0  # requests sent before this one
         self._buffer = b""
@@ -44,7 +113,7 @@ class OriginConnection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=self.pool.limits.write_bytes)
 
-    def begin(self, exchange: Exchange, data: bytes) -> None:
+    def begin(self, exchange: OriginExchange, data: bytes) -> None:
         """Sends the first bytes of a request; its answer goes to `exchange`."""
         self.exchange = exchange
         self.pool.counts.bytes_in += len(data)
@@ -95,7 +164,7 @@ class OriginConnection(asyncio.Protocol):
         except Exception as error:
             exchange.broken(error)
 
-    def _read_head(self, exchange: Exchange, data: bytes) -> None:
+    def _read_head(self, exchange: OriginExchange, data: bytes) -> None:
         if self._buffer:
             data = self._buffer + data
         while True:
@@ -124,7 +193,7 @@ class OriginConnection(asyncio.Protocol):
         self._buffer = b""
         self._begin_answer(exchange, head, data)
 
-    def _begin_answer(self, exchange: Exchange, head: AnswerHead, rest: bytes) -> None:
+    def _begin_answer(self, exchange: OriginExchange, head: AnswerHead, rest: bytes) -> None:
         if head.status == 101:
             if exchange.key and verified(head, exchange.key):
                 exchange.open_tunnel(head, rest)
@@ -154,7 +223,7 @@ class OriginConnection(asyncio.Protocol):
             self._body = LengthBody(length - len(rest))
             exchange.answer_begins(head, rest, False)
 
-    def _read_body(self, exchange: Exchange, body: Body, data: bytes) -> None:
+    def _read_body(self, exchange: OriginExchange, body: Body, data: bytes) -> None:
         payload = body.feed(data)
         done = body.done
         if done:
@@ -176,7 +245,7 @@ class OriginConnection(asyncio.Protocol):
         else:
             self.transport.abort()
 
-    def _invalid(self, exchange: Exchange) -> None:
+    def _invalid(self, exchange: OriginExchange) -> None:
         self.pool.counts.origin_invalid += 1
         self.abort()
         exchange.origin_failed(502)

@@ -16,9 +16,10 @@ the next request. Each step has a deadline, looked at by the gateway's sweep: th
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from greenroom.decision.render import OUTAGE
+from greenroom.gateway.visitor.contracts import ConnectionServices, FramedRequest
 from greenroom.gateway.visitor.exchange import Exchange
 from greenroom.gateway.visitor.flow import AHEAD, ORIGIN, Flow
 from greenroom.gateway.visitor.request_body import RequestBody
@@ -27,9 +28,6 @@ from greenroom.gateway.wire.head_limits import hopeless
 from greenroom.gateway.wire.own_answers import answer_bytes, refusal
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.answer import Answer
-
-if TYPE_CHECKING:
-    from greenroom.gateway.server import Gateway
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -50,7 +48,7 @@ class VisitorConnection(asyncio.Protocol):
     peer: Peer
     flow: Flow
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: ConnectionServices) -> None:
         self.gateway = gateway
         self.limits = gateway.limits
         self.counts = gateway.counts
@@ -223,7 +221,7 @@ class VisitorConnection(asyncio.Protocol):
 
     # Bodies
 
-    def start_body(self, exchange: Exchange, body: RequestBody) -> bytes:
+    def start_body(self, exchange: FramedRequest, body: RequestBody) -> bytes:
         """The exchange has its origin: what is there of the body, framed for the origin. Raises BadBody."""
         body.wait(self.gateway.now())
         data = self.take_buffer()

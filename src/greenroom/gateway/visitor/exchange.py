@@ -7,11 +7,11 @@ object carries bytes between them and keeps them from outrunning each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from greenroom.decision.render import origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.origin.connection import NO_BODY, OriginConnection
+from greenroom.gateway.origin.pool import Pool
+from greenroom.gateway.visitor.contracts import VisitorSide
 from greenroom.gateway.visitor.flow import ORIGIN
 from greenroom.gateway.wire.answer_head import AnswerHead, visitor_lines
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
@@ -19,28 +19,6 @@ from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.request_head import RequestHead
 from greenroom.gateway.wire.websocket import valid_key
 from greenroom.model.answer import Answer
-from greenroom.model.visit import Arrival
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from greenroom.gateway.origin.pool import Pool
-    from greenroom.gateway.visitor.connection import VisitorConnection
-
-
-class Receiver(Protocol):
-    """What decides about arrivals (`decision.service.DecisionService`)."""
-
-    @property
-    def own_cookies(self) -> frozenset[bytes]:
-        """Names of cookies that no origin sees or sets."""
-
-    def receive(self, arrival: Arrival, done: Callable[[Verdict], None]) -> None:
-        """Calls `done` exactly once, now or later; never raises."""
-
-    def obey(self, forward: Forward, command: bytes) -> bytes:
-        """The Set-Cookie value to send instead of the ticket, or empty."""
-
 
 REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 """Methods that may be sent a second time when the first may have reached the origin."""
@@ -54,8 +32,8 @@ class Exchange:
         "tunnelling", "verdict", "visitor",
     )  # fmt: skip
 
-    def __init__(self, visitor: VisitorConnection, head: RequestHead) -> None:
-        self.visitor: VisitorConnection | None = visitor
+    def __init__(self, visitor: VisitorSide, head: RequestHead) -> None:
+        self.visitor: VisitorSide | None = visitor
         self.head = head
         self.verdict: Verdict | None = None
         self.forward: Forward | None = None  # the verdict, when it is one
@@ -95,7 +73,7 @@ class Exchange:
         except Exception as error:
             self.broken(error)
 
-    def _send(self, visitor: VisitorConnection) -> None:
+    def _send(self, visitor: VisitorSide) -> None:
         head = self.head
         if head.upgrade:
             keys = [value for name, value in head.arrival.headers if name == b"sec-websocket-key"]
@@ -175,7 +153,7 @@ class Exchange:
         if visitor is not None and not visitor.write_paused:
             visitor.expect(self._silence_s(visitor))
 
-    def _silence_s(self, visitor: VisitorConnection) -> int:
+    def _silence_s(self, visitor: VisitorSide) -> int:
         """How long nothing may come from the origin."""
         return visitor.limits.tunnel_idle_s if self.tunnelling else visitor.limits.origin_read_s
 

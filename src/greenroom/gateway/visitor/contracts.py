@@ -1,0 +1,210 @@
+"""What a visitor's connection, its exchanges and the gateway ask of each other, so that none of them has to import the one above it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.verdict import Forward, Verdict
+from greenroom.gateway.counts import Counts
+from greenroom.gateway.origin.pool import Pool
+from greenroom.gateway.request_record import RequestObserver
+from greenroom.gateway.visitor.flow import Flow
+from greenroom.gateway.visitor.request_body import RequestBody
+from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.request_head import Peer, RequestHead
+from greenroom.model.answer import Answer
+from greenroom.model.visit import Arrival
+
+
+class Receiver(Protocol):
+    """What decides about arrivals (`decision.service.DecisionService`)."""
+
+    @property
+    def own_cookies(self) -> frozenset[bytes]:
+        """Names of cookies that no origin sees or sets."""
+
+    def receive(self, arrival: Arrival, done: Callable[[Verdict], None]) -> None:
+        """Calls `done` exactly once, now or later; never raises."""
+
+    def obey(self, forward: Forward, command: bytes) -> bytes:
+        """The Set-Cookie value to send instead of the ticket, or empty."""
+
+
+class RecordedExchange(Protocol):
+    """An exchange as the access log sees it."""
+
+    head: RequestHead
+    verdict: Verdict | None
+    began: float
+    status: int
+    sent: int
+
+
+class FramedRequest(Protocol):
+    """An exchange whose body is read."""
+
+    @property
+    def head(self) -> RequestHead:
+        """Of the request."""
+
+    def framed(self, payload: bytes, done: bool) -> bytes:
+        """A part of the body as the origin gets it."""
+
+
+class OpenConnection(Protocol):
+    """A visitor's connection as the gateway keeps it."""
+
+    transport: asyncio.Transport
+    peer: Peer
+    deadline: float
+
+    @property
+    def exchange(self) -> object | None:
+        """The request under way."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is between requests."""
+
+    def overdue(self) -> None:
+        """The deadline has passed."""
+
+    def close(self) -> None:
+        """Closes when everything is written."""
+
+
+class ExchangeServices(Protocol):
+    """What an exchange needs of the gateway."""
+
+    @property
+    def receiver(self) -> Receiver:
+        """What decides about arrivals."""
+
+    @property
+    def on_request(self) -> RequestObserver | None:
+        """Told what became of each request; None: nothing is measured for it."""
+
+    def now(self) -> float:
+        """The loop's time."""
+
+    def pool_for(self, host: str) -> Pool | None:
+        """The connections to the origin of this host; None when it has none."""
+
+
+class ConnectionServices(ExchangeServices, Protocol):
+    """What a visitor's connection needs of the gateway."""
+
+    @property
+    def limits(self) -> Limits:
+        """For new connections."""
+
+    @property
+    def counts(self) -> Counts:
+        """Of the gateway."""
+
+    @property
+    def forwarded_policy(self) -> ForwardedPolicy:
+        """Which proxies are trusted to say who the client is."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether connections go on after an answer; not while draining."""
+
+    @property
+    def date_line(self) -> bytes:
+        """The Date header."""
+
+    @property
+    def on_error(self) -> Callable[[BaseException], None]:
+        """Told of exceptions, none of which reaches a visitor."""
+
+    def receive(self, arrival: Arrival, done: Callable[[Verdict], None], /) -> None:
+        """See `Receiver.receive`."""
+
+    def later(self, callback: Callable[[], None], /) -> object:
+        """Calls it when other connections had their time."""
+
+    def admit(self, connection: OpenConnection) -> bool:
+        """Registers a new connection; False when a limit of connections is reached."""
+
+    def forget(self, connection: OpenConnection) -> None:
+        """The connection is closed."""
+
+    def answers(self, client: str, exchange: RecordedExchange | None, answer: Answer) -> None:
+        """For the access log: what is sent."""
+
+    def ended(self, exchange: RecordedExchange) -> None:
+        """A request has its answer, or its visitor is gone."""
+
+
+class VisitorSide(Protocol):
+    """What an exchange needs of the visitor's connection."""
+
+    @property
+    def gateway(self) -> ExchangeServices:
+        """Whose connection it is."""
+
+    @property
+    def limits(self) -> Limits:
+        """Of this connection."""
+
+    @property
+    def counts(self) -> Counts:
+        """Of the gateway."""
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end."""
+
+    @property
+    def flow(self) -> Flow:
+        """Whether the visitor is read from."""
+
+    @property
+    def body(self) -> RequestBody | None:
+        """The present request's, until it is read."""
+
+    @property
+    def write_paused(self) -> bool:
+        """Whether the visitor does not keep up."""
+
+    @property
+    def half_closed(self) -> bool:
+        """Whether the visitor sends no more."""
+
+    def start_body(self, exchange: FramedRequest, body: RequestBody) -> bytes:
+        """The exchange has its origin: what is there of the body, framed for the origin. Raises BadBody."""
+
+    def take_buffer(self) -> bytes:
+        """What was read and not used."""
+
+    def lasts(self, head: RequestHead) -> bool:
+        """Whether the connection may serve another request after this one."""
+
+    def can_go_on(self, head: RequestHead) -> bool:
+        """Whether the next request can be found. To be asked once."""
+
+    def expect(self, seconds: float) -> None:
+        """Something must happen within these seconds."""
+
+    def write(self, data: bytes) -> None:
+        """To the visitor."""
+
+    def answer(self, answer: Answer, *, last: bool = False) -> None:
+        """Answers the present request from here; `last` closes the connection afterwards in any case."""
+
+    def refuse(self, status: int, reason: str) -> bool:
+        """Answers a request that goes no further, and closes. Always False."""
+
+    def broken(self, error: BaseException) -> None:
+        """An exception: it is told, and the visitor is held."""
+
+    def finished(self, keep: bool) -> None:
+        """The answer is written."""
+
+    def cut(self, *, reset: bool) -> None:
+        """Ends the connection in the middle of an answer."""
+
+    def close(self) -> None:
+        """Closes when everything is written."""

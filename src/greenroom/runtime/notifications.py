@@ -9,13 +9,18 @@ from greenroom.alerting.matching import Destination
 from greenroom.alerting.message import Message
 from greenroom.alerting.outbox import Dispatch, Incident
 from greenroom.config.settings import Config
+from greenroom.control.state import ProcessState
 from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy, Webhook
 from greenroom.notify.delivery import Delivery
 from greenroom.notify.sender import Sender
+from greenroom.notify.watcher import Watcher
 from greenroom.outbound import Guard, read_target
+from greenroom.runtime.alert_picture import PictureTaker
 from greenroom.stores.sql import SqlStore
+
+Look = Callable[[], tuple[ProcessState, Config, Configuration]]
 
 TEST_S = 20.0
 """How long the test of a webhook may take, as whoever saves it waits for it."""
@@ -24,9 +29,12 @@ TEST_S = 20.0
 class Notifications:
     """See `control.notification_view.NotificationView` and `ports.AlertSink`. Make it inside the event loop."""
 
-    def __init__(self, store: SqlStore, config: Config, now_ms: Callable[[], int]) -> None:
+    def __init__(self, store: SqlStore, config: Config, now_ms: Callable[[], int], look: Look) -> None:
+        """`look` says what the process knows now; it is asked in the event loop."""
+        taker = PictureTaker()
         self._store = store
         self._now_ms = now_ms
+        self._look = lambda: taker.take(*look())
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery(Guard(config.sending.outbound), now_ms, config.sending.mail_server)
         self._test_mode = config.sending.webhook_test
@@ -38,8 +46,11 @@ class Notifications:
         self._test_mode = config.sending.webhook_test
 
     async def run(self) -> None:
-        """Sends, or waits to send while another process does."""
-        await Sender(self._store.outbox, self._store.read, self._delivery.attempt, self._now_ms, SystemRandom().random).run()
+        """Sends, or waits to send while another process does; and raises the alerts that this process knows of."""
+        sender = Sender(self._store.outbox, self._store.read, self._delivery.attempt, self._now_ms, SystemRandom().random)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(sender.run())
+            tasks.create_task(Watcher(self._look, self._store.outbox, self._now_ms).run())
 
     def put(self, alerts: Sequence[Alert]) -> None:
         """See `ports.AlertSink`."""

@@ -155,7 +155,7 @@ class Process:
         own = default_url(data.path)
         store = SqlStore(self._file.store or own)
         undo.callback(store.close)
-        self._notifications = Notifications(store, self._file, self._clock.now_ms)
+        self._notifications = Notifications(store, self._file, self._clock.now_ms, lambda: (self.state(), self.config, self._stored))
         follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
         layers = lambda: Layers(self._file, self._stored)  # noqa: E731

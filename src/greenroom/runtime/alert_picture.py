@@ -1,0 +1,80 @@
+"""The picture of a running process in which alerts are looked for: from what it says of itself and its configuration."""
+
+import socket
+from functools import lru_cache
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from greenroom.alerting.conditions import BOUND_TYPES, Certificate, MinuteOfRequests, Picture, RoomPicture
+from greenroom.alerting.matching import bounds
+from greenroom.config.settings import Config
+from greenroom.control.state import ProcessState, RoomState
+from greenroom.errors import Problem
+from greenroom.model.configuration import Configuration
+
+
+class PictureTaker:
+    """Keeps what a picture needs of the time before it."""
+
+    def __init__(self) -> None:
+        self._minute = MinuteOfRequests()
+
+    def take(self, state: ProcessState, config: Config, stored: Configuration) -> Picture:
+        """The picture of this moment."""
+        counts = dict(state.gateway)
+        requests, failed = self._minute.add(state.now_ms, counts.get("forwarded", 0), counts.get("failed", 0))
+        sync = state.sync
+        speaks = sync is None or sync.syncing
+        policies = list(stored.alert_policies.records())
+        return Picture(
+            now_ms=state.now_ms,
+            process=f"{socket.gethostname()[:60]} {config.control}",
+            data_center=sync.data_center if sync else "here",
+            rooms=tuple(_room(room, config) for room in state.rooms if speaks or room.figures.storage_failed),
+            speaks_for_rooms=speaks,
+            requests=requests,
+            failed=failed,
+            cut_off_s=(sync.answered_s or 0.0) if sync and sync.syncing and sync.cut_off else None,
+            config_problems={"file": _said(state.config.problems), "store": _said(state.store.problems)},
+            certificate=certificate(Path(config.tls.cert)) if config.tls else None,
+            limits={name: bounds(policies, name) for name in BOUND_TYPES},
+        )
+
+
+def _room(state: RoomState, config: Config) -> RoomPicture:
+    zone = config.zones.get(state.room.id)
+    figures = state.figures
+    return RoomPicture(
+        room=state.room,
+        zone_id=zone.id if zone else "",
+        events=config.events.get(state.room.id, ()),
+        waiting=figures.waiting,
+        active=figures.active,
+        wait_s=figures.estimate.p50_s if figures.estimate else None,
+        storage_failed=figures.storage_failed,
+    )
+
+
+def _said(problems: tuple[Problem, ...]) -> tuple[str, ...]:
+    return tuple(map(str, problems))
+
+
+def certificate(path: Path) -> Certificate | None:
+    """The first certificate in a PEM file; None when there is none that can be read."""
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except (OSError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _changed_ns: int) -> Certificate:
+    """Read again only when the file has changed."""
+    found = x509.load_pem_x509_certificate(path.read_bytes())
+    try:
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(x509.DNSName)
+    except x509.ExtensionNotFound:
+        names = []
+    return Certificate(tuple(names), int(found.not_valid_after_utc.timestamp() * 1000), found.fingerprint(SHA256()).hex())

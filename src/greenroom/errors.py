@@ -47,3 +47,11 @@ class RevisionConflict(GreenroomError):
         super().__init__(f"the configuration has changed since it was read: revision {found}, not {expected}")
         self.expected = expected
         self.found = found
+
+
+class AgentRefused(GreenroomError):
+    """A probe agent cannot report here now: this process does not run the health checks, or has too many agents."""
+
+
+class AgentNameTaken(AgentRefused):
+    """Another agent reports under this name."""

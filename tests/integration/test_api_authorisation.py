@@ -54,6 +54,8 @@ def ids(api) -> dict[str, str]:
         "event_id": event,
         "rule_id": rules[0]["id"],
         "healthcheck_id": api.make(f"/zones/{zone}/healthchecks", {"name": "a", "address": "a.example.com"})["id"],
+        "preview_id": api.make(f"/zones/{zone}/healthchecks/preview", {"name": "a", "address": "a.example.com"})["id"],
+        "agent_name": "an-agent",
         "list_id": named,
         "item_id": item,
         "operation_id": operation,
@@ -67,9 +69,9 @@ def ids(api) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def tokens(api, ids) -> dict[str, str]:
-    made = {scope: api.make_token(f"only {scope}", scope) for scope in ("read", "edit", "analytics")}
-    made["zone"] = api.make_token("this zone", "edit", zones=(ids["zone_id"],))
-    made["other"] = api.make_token("other zone", "edit", zones=(ids["other_zone"],))
+    made = {scope: api.make_token(f"only {scope}", scope) for scope in GRANTS}
+    made["zone"] = api.make_token("this zone", "edit", "analytics", zones=(ids["zone_id"],))
+    made["other"] = api.make_token("other zone", "edit", "analytics", zones=(ids["other_zone"],))
     made["late"] = api.make_token("late", "edit", expires_ms=api.clock.at_ms)
     return made
 
@@ -101,13 +103,22 @@ def test_nobody_gets_in_with_a_wrong_token_or_one_that_is_over(route, ask, token
 @every_route
 def test_a_token_may_only_do_what_its_scopes_say(route, ask, tokens) -> None:
     allowed = GRANTS[permission_of(route).scope]
-    for scope in sorted({"read", "edit", "analytics"} - set(allowed)):
+    for scope in sorted(set(GRANTS) - set(allowed)):
         assert ask(route, tokens[scope]) == (403, [10000])
+
+
+OTHER_SCOPES = {
+    "GET /zones/{zone_id}/healthchecks/{healthcheck_id}/events": "analytics",
+    "GET /zones/{zone_id}/healthchecks/{healthcheck_id}/figures": "analytics",
+    "PUT /accounts/{account_id}/probe_agents/{agent_name}": "probe",
+    "DELETE /accounts/{account_id}/probe_agents/{agent_name}": "probe",
+}
 
 
 @every_route
 def test_what_changes_something_asks_for_more_than_reading(route) -> None:
-    assert permission_of(route).scope == ("read" if min(route.methods) == "GET" else "edit")
+    usual = "read" if min(route.methods) == "GET" else "edit"
+    assert permission_of(route).scope == OTHER_SCOPES.get(f"{min(route.methods)} {route.path}", usual)
 
 
 @every_route

@@ -64,6 +64,8 @@ class Kept:
             "healthcheck_id": self._only(
                 known.health_checks.of(zone_id), f"/zones/{zone_id}/healthchecks", {"name": "kept", "address": "origin.shop.example.com"}
             ),
+            "preview_id": self._preview(zone_id),
+            "agent_name": self._agent(),
             "list_id": list_id,
             "item_id": self._api.store.read().list_items.of(list_id)[0].id,
             "operation_id": self._operation,
@@ -89,6 +91,16 @@ class Kept:
             "silence_id": next(iter(self._api.store.read().silences)),
             "token_id": "0" * 32,
         }
+
+    def _preview(self, zone_id: str) -> str:
+        return self._make(f"/zones/{zone_id}/healthchecks/preview", {"name": "kept", "address": "origin.shop.example.com"})
+
+    def _agent(self) -> str:
+        path = f"/accounts/{ACCOUNT_ID}/probe_agents/kept"
+        reports = self._api.ask("PUT", path, {"region": "WEU", "session": f"session-{self._api.clock.at_ms}", "number": 1})
+        assert reports.status_code == 200, reports.text
+        self._api.clock.at_ms += FAILURES_MS  # the name is free for another session again
+        return "kept"
 
     def _only(self, there: Iterable[Entry[Any]], path: str, document: Any) -> str:
         """The id of the one that is kept; the others go, so that there is room for what is asked next."""

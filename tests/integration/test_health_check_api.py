@@ -9,8 +9,10 @@ from api_in_process import ApiInProcess, api_in
 from greenroom.control.config_service import ChangeContext
 from greenroom.control.export_import import exported, make_true
 from greenroom.control.refusals import Code
+from greenroom.core.health.memory import HealthBatch
 from greenroom.model.change import applied
 from greenroom.model.configuration import Configuration
+from greenroom.model.probe import CheckEvent, ProbeResult, Reason
 
 FAMILIES = ("healthchecks", "smart_shield/healthchecks")
 NEEDED = {"name": "origin", "address": "origin.example.com"}
@@ -163,3 +165,61 @@ def test_a_check_goes_with_its_zone(api: ApiInProcess) -> None:
     made = api.make(f"/zones/{zone}/healthchecks", NEEDED)
     api.ask("DELETE", f"/zones/{zone}")
     assert made["id"] not in api.store.read().health_checks
+
+
+def test_a_preview_has_an_id_and_is_not_saved(api: ApiInProcess, path: str) -> None:
+    made = api.make(f"{path}/preview", {**NEEDED, "type": "HTTPS"})
+    at = f"{path}/preview/{made['id']}"
+    assert (made["status"], made["http_config"]["port"]) == ("unknown", 443)
+    assert api.ask("GET", at).json()["result"] == made
+    assert made["id"] not in api.store.read().health_checks
+    assert api.ask("GET", f"{path}/{made['id']}").status_code == 404
+    assert api.ask("DELETE", at).json()["result"] == {"id": made["id"]}
+    assert api.ask("GET", at).status_code == 404
+    assert api.ask("POST", f"{path}/preview", {"name": "x"}).status_code == 400
+
+
+def test_history_tells_what_probes_found(api: ApiInProcess, zone: str) -> None:
+    path = f"/zones/{zone}/healthchecks"
+    made = api.make(path, NEEDED)
+    key, now_ms = made["id"], api.clock.at_ms
+    known = {"check_id": key, "zone_id": zone, "name": "origin", "fqdn": "origin.example.com"}
+    good = [
+        CheckEvent(
+            at_ms=now_ms - number, healthy=True, region="WEU", scope="agent", result=ProbeResult(code=200, tcp_ms=float(number)), **known
+        )
+        for number in range(1, 101)
+    ]
+    wrong = ProbeResult(Reason.CODE, 503, "192.0.2.1", 41.0, 80.0, 222.0, 302.0)
+    bad = CheckEvent(at_ms=now_ms, healthy=False, region="Global", scope="overall", result=wrong, changed=True, expected="200,3xx", **known)
+    api.health._store.save(HealthBatch(events=[*good, bad]), now_ms)
+    found = api.ask("GET", f"{path}/{key}/events?limit=1").json()["result"]
+    assert found == [
+        {
+            "time": "2023-11-14T22:13:20.000000Z",
+            "status": "Unhealthy",
+            "changed": True,
+            "failure_reason": "Response code mismatch error",
+            "region": "Global",
+            "scope": "overall",
+            "agent": "",
+            "address": "192.0.2.1",
+            "expected_codes": "200,3xx",
+            "code": 503,
+            "tcp_ms": 41.0,
+            "tls_ms": 80.0,
+            "ttfb_ms": 222.0,
+            "rtt_ms": 302.0,
+            "tries": 1,
+        }
+    ]
+    assert len(api.ask("GET", f"{path}/{key}/events?region=WEU&limit=1000").json()["result"]) == 100
+    assert len(api.ask("GET", f"{path}/{key}/events?only_changes=true").json()["result"]) == 1
+    assert api.ask("GET", f"{path}/{key}/events?since=yesterday").status_code == 400
+    figures = api.ask("GET", f"{path}/{key}/figures").json()["result"]
+    total, europe = figures["regions"]
+    assert (total["region"], total["uptime"], total["failures"]) == ("Global", 0.0, {"Response code mismatch error": 1})
+    assert (europe["region"], europe["uptime"], europe["events"], europe["latency"]["tcp_ms"]["p95"]) == ("WEU", 1.0, 100, 95.0)
+    assert europe["latency"]["tls_ms"] is None
+    assert figures["days"] == [{"day": "2023-11-14", "uptime": 0.0, "events": 1, "rtt_ms": 0.0}]
+    api.ask("DELETE", f"{path}/{key}")

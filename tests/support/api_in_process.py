@@ -21,8 +21,12 @@ from greenroom.control.explain_request import ExplainRequest
 from greenroom.control.state import RoomState
 from greenroom.core.explain import Explanation
 from greenroom.core.rules import NOTHING_KNOWN
+from greenroom.health.service import HealthService
 from greenroom.model.change import Put
+from greenroom.model.health_check import HealthCheck
+from greenroom.model.probe import ProbeResult
 from greenroom.runtime.explain import explained
+from greenroom.stores.health import SqlHealthStore
 from greenroom.stores.sql import SqlStore, default_url
 
 RUNNING = read_config(
@@ -55,6 +59,18 @@ class Watched:
         return explained(RUNNING, asked, NOTHING_KNOWN, self.clock.at_ms, {})
 
 
+async def finds_all_well(_check: HealthCheck) -> ProbeResult:
+    return ProbeResult(code=200)
+
+
+def health_of(store: SqlStore, clock: StandingClock) -> HealthService:
+    """Health checks that nothing probes: their loops do not run, but agents may report."""
+    url = f"sqlite:///{Path(store.name.removeprefix('sqlite:///')).with_name('health.db')}"
+    health = HealthService(SqlHealthStore(url), None, clock.now_ms, finds_all_well)
+    health.leads = True
+    return health
+
+
 @dataclass
 class ApiInProcess:
     """The API, its store, and a client that asks with a token for everything unless told otherwise."""
@@ -64,9 +80,11 @@ class ApiInProcess:
 
     def __post_init__(self) -> None:
         self.watched = Watched(self.clock)
-        self.app = Starlette(routes=[under_prefix(management_api(self.store, self.clock, self.watched, origin_problems, self.watched))])
-        self.routes = management_app(self.store, self.clock, self.watched, origin_problems, self.watched).routes
-        self.token = self.make_token("everything", "edit", "analytics")
+        self.health = health_of(self.store, self.clock)
+        parts = (self.store, self.clock, self.watched, origin_problems, self.watched, self.health)
+        self.app = Starlette(routes=[under_prefix(management_api(*parts))])
+        self.routes = management_app(*parts).routes
+        self.token = self.make_token("everything", "edit", "analytics", "probe")
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url=f"http://testserver{PREFIX}")
 

@@ -21,11 +21,11 @@ from greenroom.api.graphql.route import graphql_route
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
-from greenroom.api.routes import alerting, audit, events, explain, health_checks, lists, rooms, rules, zones
+from greenroom.api.routes import alerting, audit, events, explain, health_checks, lists, probe_agents, rooms, rules, zones
 from greenroom.control.authenticator import Authenticator
 from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
-from greenroom.control.health_view import HealthView, NoHealth
+from greenroom.control.health_view import HealthView
 from greenroom.control.list_items import Catalogue, Operations
 from greenroom.control.notification_view import NoNotifications, NotificationView
 from greenroom.control.refusals import CODES, Code, Refused
@@ -41,6 +41,7 @@ ROUTERS = (
     rules.router,
     lists.router,
     *health_checks.routers,
+    probe_agents.router,
     alerting.router,
     audit.router,
     explain.router,
@@ -96,7 +97,7 @@ def management_app(
     app.state.origin_problems = origin_problems
     app.state.previews = previews
     app.state.explains = explains
-    app.state.health = health or NoHealth()
+    app.state.health = health
     app.state.notifications = notifications or NoNotifications()
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()

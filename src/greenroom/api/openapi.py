@@ -18,8 +18,10 @@ from greenroom.control.audit import LOG
 from greenroom.control.events import DETAILS, EVENT
 from greenroom.control.explain_request import explanation_schemas
 from greenroom.control.health_checks import HEALTH_CHECK
+from greenroom.control.health_history import CHECK_EVENT, FIGURES
 from greenroom.control.list_items import ITEM, ITEM_DELETION, OPERATION
 from greenroom.control.lists import LIST
+from greenroom.control.probe_agents import AGENT, report_schemas
 from greenroom.control.refusals import CODES, Code
 from greenroom.control.room_status import STATUS
 from greenroom.control.rooms import ROOM
@@ -36,6 +38,9 @@ FORMS: dict[str, ApiSchema] = {
     "EventDetails": DETAILS,
     "Rule": RULE,
     "HealthCheck": HEALTH_CHECK,
+    "CheckEvent": CHECK_EVENT,
+    "CheckFigures": FIGURES,
+    "Agent": AGENT,
     "List": LIST,
     "ListItem": ITEM,
     "Operation": OPERATION,
@@ -195,6 +200,7 @@ def schemas() -> dict[str, Json]:
         "Preview": _PREVIEW,
         "PreviewUrl": _PREVIEW_URL,
         **explanation_schemas("#/components/schemas/{name}"),
+        **report_schemas(),
         "ListItemDeletion": ITEM_DELETION,
         "AvailableAlerts": _AVAILABLE_ALERTS,
         "EligibleDestinations": _ELIGIBLE,

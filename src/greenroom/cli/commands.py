@@ -13,6 +13,7 @@ import typer
 
 from greenroom.cli import export_import
 from greenroom.cli.explain import explain
+from greenroom.cli.probe import probe
 from greenroom.cli.show import complain, complain_of, say, show_config
 from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
@@ -47,6 +48,7 @@ export_import.register(app)
 app.command()(simulate)
 app.command()(verify_draw)
 app.command()(explain)
+app.command()(probe)
 
 _room, _server = specs(Room), specs(Server)
 _HERE, _WAITING, _WHERE = "Protected application", "The waiting room", "Addresses and storage"

@@ -19,7 +19,7 @@ FAILURES_MS = 60_000
 CLIENTS_MAX = 10_000
 """Addresses whose failures are remembered, about 2 MB; the one heard of longest ago is forgotten first."""
 
-GRANTS: dict[str, tuple[str, ...]] = {"read": ("read", "edit"), "edit": ("edit",), "analytics": ("analytics",)}
+GRANTS: dict[str, tuple[str, ...]] = {"read": ("read", "edit"), "edit": ("edit",), "analytics": ("analytics",), "probe": ("probe",)}
 """What is asked for -> the scopes that allow it: who may change things may look at them."""
 
 

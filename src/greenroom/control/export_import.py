@@ -15,7 +15,7 @@ from typing import Any
 from greenroom.control import events, health_checks, list_items, lists, rooms, rules, zones
 from greenroom.control.api_schema import EXTENSION, UNSET, ApiSchema, Json
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
-from greenroom.control.health_view import NoHealth
+from greenroom.control.health_view import NoStates
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within
 from greenroom.control.zones import OriginProblems
 from greenroom.errors import InvalidConfig
@@ -62,7 +62,7 @@ def _zone(known: Configuration, entry: Entry[Any]) -> Json:
 
 
 def _health_check(entry: Entry[Any]) -> Json:
-    return {"id": entry.id, **_brief(health_checks.HEALTH_CHECK, health_checks.show(entry, NoHealth()))}
+    return {"id": entry.id, **_brief(health_checks.HEALTH_CHECK, health_checks.show(entry, NoStates()))}
 
 
 def _room(known: Configuration, entry: Entry[Any]) -> Json:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from greenroom.control.api_schema import ApiSchema, Json, Plain, Several, Shown, computed, overlaid, read_as, unknown_name
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
-from greenroom.control.health_view import HealthView, NoHealth
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, opaque_id, refuse_read_only
+from greenroom.control.health_view import HealthStates, HealthView, NoStates
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.control.time_format import moment as written
 from greenroom.control.zones import zone_of
@@ -200,7 +200,7 @@ def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthC
     return entry
 
 
-def show(entry: Entry[HealthCheck], view: HealthView) -> Json:
+def show(entry: Entry[HealthCheck], view: HealthStates) -> Json:
     """A check as the API answers it."""
     check, state = entry.record, view.condition(entry.id)
     status = shown_status(state, check)
@@ -219,7 +219,7 @@ def show(entry: Entry[HealthCheck], view: HealthView) -> Json:
     )
 
 
-def create(zone_id: str, document: Any, view: HealthView | None = None) -> ConfigChange:
+def create(zone_id: str, document: Any, view: HealthStates | None = None) -> ConfigChange:
     """A new check."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -231,7 +231,7 @@ def create(zone_id: str, document: Any, view: HealthView | None = None) -> Confi
     return plan
 
 
-def change(zone_id: str, check_id: str, document: Any, whole: bool, view: HealthView | None = None) -> ConfigChange:
+def change(zone_id: str, check_id: str, document: Any, whole: bool, view: HealthStates | None = None) -> ConfigChange:
     """A check with every field replaced (PUT), or some of them (PATCH)."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
@@ -252,9 +252,34 @@ def delete(zone_id: str, check_id: str) -> ConfigChange:
     return plan
 
 
+def preview(view: HealthView, zone_id: str, document: Any) -> Json:
+    """Begins to try a check."""
+    check = HealthCheck(id=opaque_id(), **checked(document))
+    return _show_preview(view, check, view.previews.add(check, zone_id))
+
+
+def show_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
+    """A check that is being tried. Raises Refused."""
+    found = view.previews.get(check_id, zone_id)
+    if found is None:
+        raise not_found("preview of a health check", check_id)
+    return _show_preview(view, found[1], found[0])
+
+
+def end_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
+    """Ends a trial. Raises Refused."""
+    show_preview(view, zone_id, check_id)
+    view.previews.remove(check_id)
+    return {"id": check_id}
+
+
+def _show_preview(view: HealthView, check: HealthCheck, made_ms: int) -> Json:
+    return show(Entry(check, "", made_ms, made_ms, 0), view)
+
+
 def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
     """The whole document after an edit. A port that was the default of the old type becomes that of the new one."""
-    before = show(entry, NoHealth())
+    before = show(entry, NoStates())
     merged = overlaid(before, document)
     kind = merged.get("type") if isinstance(merged, dict) else None
     if not isinstance(kind, str) or kind.upper() not in TYPES or kind.upper() == entry.record.type:
@@ -273,6 +298,6 @@ def checked(document: Any) -> Json:
     return effective(values)
 
 
-def _put(zone_id: str, check_id: str, document: Any, view: HealthView | None) -> PlannedChange:
+def _put(zone_id: str, check_id: str, document: Any, view: HealthStates | None) -> PlannedChange:
     check = HealthCheck(id=check_id, **checked(document))
-    return PlannedChange([Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view or NoHealth()))
+    return PlannedChange([Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view or NoStates()))

@@ -48,6 +48,8 @@ class HealthMonitor:
         self._lost: frozenset[str] = frozenset()
         self._asked: dict[str, dict[str, tuple[str, ...]]] = {}
         self._sweeping: list[str] = []
+        self.plan_number = 0
+        """Grows whenever other agents may be asked."""
 
     # -- what there is ------------------------------------------------------------------------------------------------------------
 
@@ -152,6 +154,7 @@ class HealthMonitor:
 
     def _plan_agents(self) -> None:
         now_ms = self._now_ms()
+        self.plan_number += 1
         self._lost = lost_agents(self._roster, now_ms)
         self._asked = {key: asked(placed.check, self._roster, now_ms) for key, placed in self._placed.items()}
         self._replan()
@@ -199,7 +202,7 @@ class HealthMonitor:
         due_ms = self._overall_ms.get(check.id, 0) + check.interval * 900
         if not alone and said in (HEALTHY, UNHEALTHY) and (turned or now_ms >= due_ms):
             self._overall_ms[check.id] = now_ms
-            overall = {"healthy": said == HEALTHY, "region": GLOBAL, "scope": "overall", "changed": turned, "at_ms": now_ms}
+            overall = {"healthy": said == HEALTHY, "region": GLOBAL, "scope": "overall", "changed": turned, "at_ms": now_ms, "agent": ""}
             self._pending.event(msgspec.structs.replace(event, **overall))
 
     def _drop(self, key: str, now_ms: int) -> None:

@@ -6,22 +6,25 @@ store cannot be reached no process can take the lead over, so the leader goes on
 
 import asyncio
 import contextlib
+import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
+import msgspec
 import structlog
 
 from greenroom.core.health.condition import Condition
-from greenroom.core.health.memory import HealthMemory
+from greenroom.core.health.memory import EventQuestion, HealthMemory, Uptime
 from greenroom.core.health.roster import LOCAL, Agent
-from greenroom.errors import StorageFailed
+from greenroom.errors import AgentRefused, StorageFailed
+from greenroom.health.agent_sessions import AgentSessions
 from greenroom.health.alerts import Placed
-from greenroom.health.monitor import HealthMonitor
+from greenroom.health.monitor import AGENTS_MAX, HealthMonitor
 from greenroom.health.previews import PreviewChecks
 from greenroom.health.runner import Probe, ProbeRunner, RunnerFigures
 from greenroom.health.writer import HealthWriter
 from greenroom.model.health_check import HealthCheck
-from greenroom.model.probe import ProbeResult, Report
+from greenroom.model.probe import AgentOrders, AgentReport, CheckEvent, ProbeReport, ProbeResult, Report
 from greenroom.ports import AlertSink, HealthStore
 
 TERM_MS = 15_000
@@ -61,6 +64,8 @@ class HealthService:
         self._runner = ProbeRunner(LOCAL, probe, self._report, now_ms)
         self._monitor = self._new_monitor()
         self.previews = PreviewChecks(probe, now_ms)
+        self._sessions = AgentSessions()
+        self._told: dict[str, tuple[int, str, list[HealthCheck]]] = {}
 
     # -- for the rest of the process -------------------------------------------------------------------------------------------
 
@@ -101,21 +106,51 @@ class HealthService:
 
     # -- for agents ---------------------------------------------------------------------------------------------------------------
 
-    def hear(self, name: str, region: str, reports: Iterable[Report]) -> Mapping[str, HealthCheck] | None:
-        """An agent reports; the checks it is to probe from now on. None: there are too many agents."""
-        if not self._monitor.hear(name, region, REPORT_EVERY_MS):
-            return None
-        self._monitor.take(name, reports)
-        return self._monitor.assigned(name)
+    def hear(self, name: str, report: AgentReport) -> AgentOrders:
+        """An agent reports; what it is to do from now on. Raises AgentRefused."""
+        if not self.leads:
+            raise AgentRefused("another process runs the health checks; report there, or try again in a moment")
+        now_ms = self._now_ms()
+        again = self._sessions.again(name, report.session, report.number, now_ms)
+        if not self._monitor.hear(name, report.region, REPORT_EVERY_MS):
+            raise AgentRefused(f"there are {AGENTS_MAX} agents already")
+        if not again:
+            self._monitor.take(name, [_dated(found, now_ms) for found in report.reports])
+        return self._orders(name, report.checks)
+
+    def _orders(self, name: str, known: str) -> AgentOrders:
+        kept = self._told.get(name)
+        if kept is None or kept[0] != self._monitor.plan_number:
+            checks = sorted(self._monitor.assigned(name).values(), key=lambda check: check.id)
+            revision = hashlib.sha256(msgspec.json.encode(checks)).hexdigest()[:16]
+            kept = self._told[name] = self._monitor.plan_number, revision, checks
+        _, revision, checks = kept
+        return AgentOrders(REPORT_EVERY_MS / 1000, revision, None if revision == known else checks)
 
     def leave(self, name: str) -> None:
         """An agent ends."""
+        self._told.pop(name, None)
+        self._sessions.forget(name)
         self._monitor.leave(name)
 
     def agents(self) -> list[tuple[Agent, bool]]:
         """Every agent, and whether it is lost."""
         lost = self._monitor.lost()
         return [(agent, agent.name in lost) for agent in self._monitor.agents()]
+
+    # -- what was --------------------------------------------------------------------------------------------------------------------
+
+    def events(self, question: EventQuestion) -> list[CheckEvent]:
+        """See `ports.HealthStore`; blocks."""
+        return self._store.events(question)
+
+    def counts(self, check_id: str, since_ms: int, until_ms: int) -> list[tuple[str, str, str, int]]:
+        """See `ports.HealthStore`; blocks."""
+        return self._store.counts(check_id, since_ms, until_ms)
+
+    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
+        """See `ports.HealthStore`; blocks."""
+        return self._store.uptimes(check_ids, since_day)
 
     # -- loops ----------------------------------------------------------------------------------------------------------------------
 
@@ -142,7 +177,7 @@ class HealthService:
     async def _lead(self) -> None:
         """Returns when the lease could not be prolonged."""
         memory = await asyncio.to_thread(self._store.load)
-        self._monitor = self._new_monitor()
+        self._monitor, self._told = self._new_monitor(), {}
         self._monitor.load(memory)
         self.leads = True
         self._place_own_agent()
@@ -177,6 +212,11 @@ class HealthService:
 
     def _report(self, check: HealthCheck, at_ms: int, result: ProbeResult) -> None:
         self._monitor.take(LOCAL, [Report(check.id, at_ms, result)])
+
+
+def _dated(found: ProbeReport, now_ms: int) -> Report:
+    facts = {name: getattr(found, name) for name in ProbeResult.__struct_fields__}
+    return Report(found.check_id, now_ms - found.age_ms, ProbeResult(**{**facts, "reason": str(found.reason)}))
 
 
 async def _every_second(do: Callable[[], None]) -> None:

@@ -1,9 +1,12 @@
 """What one probe of an address brought back, and every reason that a probe can fail for."""
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+
+from greenroom.model.health_check import HealthCheck
 
 
 class Reason(StrEnum):
@@ -30,6 +33,9 @@ class Reason(StrEnum):
 
 TIMEOUTS = frozenset({Reason.HTTP_TIMEOUT, Reason.TCP_TIMEOUT})
 """The only reasons after which a probe tries again."""
+
+
+Span = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
 
 
 class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,12 +68,47 @@ class Report(NamedTuple):
     result: ProbeResult
 
 
-class ProbeReport(msgspec.Struct, frozen=True):
+REPORTS_MAX = 5_000
+"""Results in one report of an agent: half of the checks of an installation, about 1 MB."""
+
+AGENT_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+
+class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A result on its way from an agent. Ages travel between machines, clocks do not."""
 
-    check_id: str
-    age_ms: int  # how long ago the probe began, when the report was sent
-    result: ProbeResult
+    check_id: Annotated[str, msgspec.Meta(max_length=64)]
+    age_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]  # how long ago the probe began, when the report was sent
+    reason: Annotated[str, msgspec.Meta(max_length=64)] = ""  # one of Reason, or empty
+    code: Annotated[int, msgspec.Meta(ge=0, le=999)] = 0
+    address: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    tcp_ms: Span = 0.0
+    tls_ms: Span = 0.0
+    ttfb_ms: Span = 0.0
+    rtt_ms: Span = 0.0
+    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+
+
+class AgentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an agent sends now and then.
+
+    `session` is another one after every start; `number` grows with every batch, and one that comes again is known by it. `checks` is the
+    revision of the checks that the agent has.
+    """
+
+    region: str
+    session: Annotated[str, msgspec.Meta(min_length=8, max_length=64)]
+    number: Annotated[int, msgspec.Meta(ge=1)]
+    checks: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    reports: Annotated[list[ProbeReport], msgspec.Meta(max_length=REPORTS_MAX)] = []
+
+
+class AgentOrders(msgspec.Struct, frozen=True):
+    """What an agent is told: when to report again, and the checks it is to probe, or None when it has them already."""
+
+    report_every_s: float
+    revision: str
+    checks: Sequence[HealthCheck] | None
 
 
 class CheckEvent(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import check_value, plain_type, spec, specs
 
-SCOPES = ("read", "edit", "analytics")
-"""What a token may do: look at everything but analytics, change it (which includes looking), ask for analytics."""
+SCOPES = ("read", "edit", "analytics", "probe")
+"""What a token may do: look at everything but analytics, change it (which includes looking), ask for analytics, report as a probe agent."""
 
 TOKEN_PREFIX = "grt_"  # noqa: S105  # says to people and secret scanners what it is
 SECRET_CHARACTERS = 43

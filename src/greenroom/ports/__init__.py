@@ -191,6 +191,9 @@ class HealthStore(Protocol):
     def events(self, question: EventQuestion) -> list[CheckEvent]:
         """Newest first."""
 
+    def counts(self, check_id: str, since_ms: int, until_ms: int) -> list[tuple[str, str, str, int]]:
+        """(region, scope, reason or empty, number of events) of one check."""
+
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
         """By check and day, oldest first."""
 

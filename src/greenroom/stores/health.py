@@ -170,6 +170,14 @@ class SqlHealthStore:
         with transaction(self._engine, writes=False) as connection:
             return [_event(row._mapping) for row in connection.execute(wanted)]
 
+    def counts(self, check_id: str, since_ms: int, until_ms: int) -> list[tuple[str, str, str, int]]:
+        """See `ports.HealthStore`."""
+        self._prepare()
+        of = (events.c.region, events.c.scope, events.c.reason)
+        wanted = select(*of, func.count()).where(events.c.check_id == check_id, events.c.at_ms >= since_ms, events.c.at_ms < until_ms)
+        with transaction(self._engine, writes=False) as connection:
+            return [tuple(row) for row in connection.execute(wanted.group_by(*of).order_by(*of))]
+
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
         """See `ports.HealthStore`."""
         self._prepare()

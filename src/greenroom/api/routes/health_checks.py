@@ -8,27 +8,61 @@ from starlette.responses import Response
 from greenroom.api.dependencies import Document, Editor, Paged, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
-from greenroom.api.routing import Depends, Router
-from greenroom.control import health_checks
-from greenroom.control.health_view import HealthView
+from greenroom.api.routing import Depends, Query, Router
+from greenroom.control import health_checks, health_history
+from greenroom.control.health_view import HealthStates, HealthView, NoStates
+from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.control.zones import zone_of
 
 PREFIXES = {"": "/zones/{zone_id}/healthchecks", "smart shield ": "/zones/{zone_id}/smart_shield/healthchecks"}
 """What stands before the tag -> where the same calls are."""
 
 
+def health_states(request: Request) -> HealthStates:
+    """What is known of the checks."""
+    found: HealthStates | None = request.app.state.health
+    return found or NoStates()
+
+
 def health_view(request: Request) -> HealthView:
-    """The health checks at work."""
-    found: HealthView = request.app.state.health
+    """The health checks at work. Raises Refused where none run."""
+    found: HealthView | None = request.app.state.health
+    if found is None:
+        raise Refused(ApiFault(Code.UNAVAILABLE, "no health checks run in this process"))
     return found
 
 
-WithHealth = Annotated[HealthView, Depends(health_view)]
+WithHealth = Annotated[HealthStates, Depends(health_states)]
+RunningHealth = Annotated[HealthView, Depends(health_view)]
+Region = Annotated[str, Query(pattern="^[A-Za-z]{0,10}$", description="Only events of this region; `Global`: all regions together.")]
+Time = Annotated[str | None, Query(max_length=40, description="ISO 8601 with a zone; the last 24 hours when nothing is said.")]
+Count = Annotated[int, Query(ge=1, le=1_000, description="Events at most.")]
+
+
+def _add_previews(router: Router) -> None:
+    """The calls that try a check; `preview` stands where an id would, so they come first."""
+
+    @router.post("/preview", **told("HealthCheck", body="HealthCheckCreate", may="edit"))
+    async def create_preview(config_service: WithConfig, health: RunningHealth, document: Document, zone_id: str) -> Response:
+        """Try a health check without saving it; it runs for ten minutes."""
+        config_service.look(lambda known: zone_of(known, zone_id))
+        return answered(health_checks.preview(health, zone_id, document))
+
+    @router.get("/preview/{preview_id}", **told("HealthCheck", may="read"))
+    async def get_preview(health: RunningHealth, zone_id: str, preview_id: str) -> Response:
+        """Get a health check that is being tried."""
+        return answered(health_checks.show_preview(health, zone_id, preview_id))
+
+    @router.delete("/preview/{preview_id}", **told("Id", may="edit", change=True))
+    async def delete_preview(health: RunningHealth, zone_id: str, preview_id: str) -> Response:
+        """End the trial of a health check."""
+        return answered(health_checks.end_preview(health, zone_id, preview_id))
 
 
 def routes_of(tag: str, prefix: str) -> Router:
     """The calls below one prefix."""
     router = Router(tags=[f"{tag}health checks"], prefix=prefix)
+    _add_previews(router)
 
     @router.get("", **told("[HealthCheck]", info="Page", may="read"))
     def list_health_checks(config_service: WithConfig, health: WithHealth, page: Paged, zone_id: str) -> Response:
@@ -73,4 +107,35 @@ def routes_of(tag: str, prefix: str) -> Router:
     return router
 
 
-routers = tuple(routes_of(tag, prefix) for tag, prefix in PREFIXES.items())
+history = Router(tags=["history of health checks"], prefix="/zones/{zone_id}/healthchecks/{healthcheck_id}")
+
+
+@history.get("/events", **told("[CheckEvent]", may="analytics"))
+def list_events(
+    config_service: WithConfig,
+    health: RunningHealth,
+    zone_id: str,
+    healthcheck_id: str,
+    since: Time = None,
+    until: Time = None,
+    region: Region = "",
+    only_changes: Annotated[bool, Query(description="Only events that changed the status.")] = False,
+    limit: Count = 100,
+) -> Response:
+    """List what the probes of a health check found, newest first."""
+    check = config_service.look(lambda known: health_checks.check_of(known, zone_id, healthcheck_id)).record
+    begin, end = health_history.span(since, until, config_service.clock.now_ms())
+    return answered(health_history.events(health, check, begin, end, region, only_changes, limit))
+
+
+@history.get("/figures", **told("CheckFigures", may="analytics"))
+def get_figures(
+    config_service: WithConfig, health: RunningHealth, zone_id: str, healthcheck_id: str, since: Time = None, until: Time = None
+) -> Response:
+    """Get uptime, failures by reason and latency of a health check."""
+    check = config_service.look(lambda known: health_checks.check_of(known, zone_id, healthcheck_id)).record
+    begin, end = health_history.span(since, until, config_service.clock.now_ms())
+    return answered(health_history.figures(health, check, begin, end))
+
+
+routers = (history, *(routes_of(tag, prefix) for tag, prefix in PREFIXES.items()))

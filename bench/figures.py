@@ -71,17 +71,17 @@ FIGURES: list[tuple[str, str, Bar, str, str]] = [
     ("over_active", "Too many active at once", lambda _: 0, "{:,.0f}", "visitors beyond `total_active_users`"),
     ("over_minute", "Too many within a minute", lambda _: 0, "{:,.0f}", "admissions in the worst 60 seconds beyond `new_users_per_minute`"),
     ("unused", "Capacity unused while visitors waited", unused_bar, "{:.2%}", "of the narrower limit"),
-    ("queued_early", "Queued although there was room", early_bar, "{:.3%}", "of all arrivals: both limits had room and nobody waited"),
-    ("overtaking_p50_s", "Overtaken, median", median_bar, "{:.1f} s", "somebody who came so much later entered first"),
+    ("queued_early", "Queued although there was room", early_bar, "{:.3%}", "of all arrivals: both limits had room and no visitor waited"),
+    ("overtaking_p50_s", "Overtaken, median", median_bar, "{:.1f} s", "a visitor who arrived so much later entered first"),
     ("overtaking_p99_s", "Overtaken, 99 of 100", overtaking_bar, "{:.1f} s", "the same"),
     (
         "error_joining",
         "Wait estimate when joining",
         joining_bar,
         "{:.1%}",
-        "mean error of the median that was told, as a part of the mean wait",
+        "mean error of the estimated median, relative to the mean wait",
     ),
-    ("error_polls", "Wait estimate later on", polls_bar, "{:.1%}", "the same at tries"),
+    ("error_polls", "Wait estimate later on", polls_bar, "{:.1%}", "the same at refreshes"),
     ("calls_per_admission", "Calls across the world", lambda _: 0.05, "{:.4f}", "that a visitor waited for, per admission"),
     ("messages_per_center_s", "Background messages", lambda _: 4.5, "{:.2f}", "per data center and second"),
     ("latency_mean_ms", "Delay of a new visitor, mean", lambda _: 10.0, "{:.1f} ms", "with a ledger that takes 1 to 10 ms"),
@@ -155,7 +155,7 @@ def cell(value: float | None, bar: float | None, form: str, ours: bool) -> str:
 def tables(reports: dict[tuple[str, str], SimulationReport]) -> tuple[str, list[str]]:
     parts, missed = [], []
     for key, title, bar_of, form, note in FIGURES:
-        head = "| trace | bar | " + " | ".join(ALGORITHMS) + " |"
+        head = "| trace | target | " + " | ".join(ALGORITHMS) + " |"
         lines = [f"### {title}\n", f"{note[0].upper()}{note[1:]}.\n", head, "|---" * (2 + len(ALGORITHMS)) + "|"]
         for name in NAMES:
             bar = bar_of(name)
@@ -190,16 +190,16 @@ TEMPLATE = """<!-- Written by bench/figures.py: change the bench, not the page. 
 
 # Figures of admission
 
-How close to the limits, how orderly and how honest: measured on our own traces in virtual time, on the very code that runs in the
-gateway. Beside ours are the three ways of dividing slots that Cloudflare has published, on the same visitors: *even split* (each
-worker an even part), *utilisation* (worker count times utilisation to the power of a curve factor) and *counters* (one counter
-for each data center, and Anywhere slots). What the articles leave open was decided in their favour, and said in
+Utilisation, order and accuracy of estimates, measured with our own traces in virtual time and with the code that runs in the gateway.
+The page compares greenroom with the three methods of dividing slots that Cloudflare has published, for the same visitors: *even split*
+(each worker an equal part), *utilisation* (worker count times utilisation to the power of a curve factor) and *counters* (one counter
+for each data center, and Anywhere slots). Where the articles leave details open, we chose in their favour, as described in
 `src/greenroom/simulator/published.py`.
 
-All with seed {seed}; one run is `greenroom simulate --trace steady --seed 1 --compare`, this page is `bench/figures.py`. A bar is
-what we ask of ours; **bold** is where ours misses it. Laws of conservation that broke in these runs: {laws}.
+All with seed {seed}; one run is `greenroom simulate --trace steady --seed 1 --compare`, this page is `bench/figures.py`. A target
+is for greenroom; **bold** marks a missed target. Conservation laws violated in these runs: {laws}.
 
-## What does not hold
+## Missed targets
 
 {misses}
 
@@ -208,14 +208,14 @@ what we ask of ours; **bold** is where ours misses it. Laws of conservation that
 {body}
 ### Fairness of random rooms, and memory
 
-| figure | bar | ours |
+| figure | target | greenroom |
 |---|---|---|
 {rest}
 
 ## The traces
 
 20 data centers 5 to 75 ms from the coordinator, `total_active_users` 2,000, `new_users_per_minute` 1,200, sessions and visits of
-a minute, unless it says otherwise.
+a minute, unless stated otherwise.
 
 | trace | what happens |
 |---|---|
@@ -223,17 +223,17 @@ a minute, unless it says otherwise.
 
 ## Pictures
 
-The published check of fairness: 10,000 visitors over 30 minutes, each a minute inside. Fifo: people enter in the order in which
-they came. Random: the time of arrival makes no difference. (The published trial let everybody join at once; here they come over
-the 30 minutes, so nobody can wait less than nothing.)
+The published check of fairness: 10,000 visitors over 30 minutes, each a minute inside. Fifo: visitors enter in the order of
+arrival. Random: the time of arrival makes no difference. (In the published trial all visitors joined at once; here they arrive over
+the 30 minutes, so no wait can be negative.)
 
 ![Waits by time of arrival in a fifo room](../pictures/heatmap-fifo.svg)
 
 ![Waits by time of arrival in a random room](../pictures/heatmap-random.svg)
 
-The flash sale: 100,000 visitors within a minute, 20,000 inside, 12,000 a minute.
+The flash sale: 100,000 visitors within a minute, 20,000 active, 12,000 a minute.
 
-![A flash sale: inside, waiting, told and true](../pictures/flash-sale.svg)
+![A flash sale: active, waiting, estimated and actual waits](../pictures/flash-sale.svg)
 """
 
 

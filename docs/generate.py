@@ -216,7 +216,7 @@ def alerts() -> str:
         "paired has a start and an end with the same `alert_correlation_id`. How to use them: [Get notified](../howto/get-notified.md).\n",
     ]
     for row in ALERTS.values():
-        paired = "Paired: it starts and ends." if row.paired else "It stands for itself."
+        paired = "Paired: it starts and ends." if row.paired else "It has no end: every alert is one event."
         parts.append(f"\n## `{row.type}`\n\n{row.description} {paired}\n\n> {example(row, 0).text}\n")
         if row.filters:
             parts.append("\n" + table(("filter", "takes"), ((f"`{name}`", described.help) for name, described in row.filters.items())))

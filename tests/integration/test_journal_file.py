@@ -205,7 +205,7 @@ def test_a_journal_removed_while_in_use_is_noticed_and_written_anew(tmp_path: Pa
     journal.append(b"one")
     path.unlink()
     journal.append(b"two")
-    with pytest.raises(StorageFailed, match="was removed while in use, and has been written anew"):
+    with pytest.raises(StorageFailed, match="was removed while in use and has been written again"):
         journal.sync()
     journal.sync()
     journal.append(b"three")
@@ -227,7 +227,7 @@ def test_a_journal_removed_with_its_folder_takes_nothing_until_the_folder_is_bac
     path.write_bytes(header())
     with pytest.raises(StorageFailed, match="was replaced by another file"):
         journal.append(b"two")
-    with pytest.raises(StorageFailed, match="written anew"):
+    with pytest.raises(StorageFailed, match="written again"):
         journal.sync()
     journal.append(b"two")
     journal.close()

@@ -21,8 +21,8 @@ def ledger_problems(ledger: Ledger) -> list[str]:
         f"freed units are {lease.freed}": lease.freed >= 0,
         f"the debt is {lease.debt}": lease.debt >= 0,
         "there is a debt and something to pay it with": not (lease.debt and (lease.permits or lease.freed)),
-        "somebody waits and has a session": not (line.slots.keys() & ledger.sessions.inside.keys()),
-        "somebody waits whose id is spent": not (line.slots.keys() & ledger.sessions.spent.keys()),
+        "a waiting visitor has a session": not (line.slots.keys() & ledger.sessions.inside.keys()),
+        "a waiting visitor has a spent id": not (line.slots.keys() & ledger.sessions.spent.keys()),
         "the line is out of order": _in_order(ledger),
         "the counts by second do not add up": sum(line.seconds.values()) == len(line),
     }

@@ -105,7 +105,7 @@ def _metrics() -> Iterator[Metric]:
     yield _gauge("estimatedWaitTime", "wait", "seconds", "median wait told to a visitor who joins the line")
     yield _sum("sessionsRevoked", "revoked", "sessions", "sessions ended by the application with Cf-Waiting-Room-Command", extension=False)
     yield from _times()
-    yield _sum("sessionsEnded", "origin_count", "sessions", "sessions that ended, whatever the reason")
+    yield _sum("sessionsEnded", "origin_count", "sessions", "sessions that ended, for any reason")
     yield _sum("usersWaited", "waited_count", "users", "visitors let in from the line")
     yield _sum("usersLeft", "gave_up", "users", "visitors who gave up their place or session themselves")
     yield _sum("usersAbandoned", "abandoned", "users", "places in line lost because the visitor stayed away")

@@ -8,7 +8,7 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.zone import ACCOUNT_ID
 
 AlertState = Literal["start", "end", "none"]
-"""Whether an incident begins, ends, or the alert stands for itself."""
+"""Whether an incident begins, ends, or the alert is a single event."""
 
 STATES: tuple[AlertState, ...] = ("start", "end", "none")
 

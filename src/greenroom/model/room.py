@@ -174,7 +174,9 @@ def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -
             if found:
                 problems.append(found)
         if attributes.samesite == "none" and attributes.secure == "never":
-            problems.append(Problem(f"{pointer}cookie_attributes.secure", "must not be never when samesite is none: browsers drop it"))
+            problems.append(
+                Problem(f"{pointer}cookie_attributes.secure", "must not be never with samesite none: browsers drop such a cookie")
+            )
     if values.get("additional_routes") and not values.get("cookie_suffix") and "cookie_suffix" not in wrong:
         problems.append(Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty"))
     return problems

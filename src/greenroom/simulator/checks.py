@@ -104,7 +104,7 @@ class Watch:
         if not able or ground_truth.entered != self._entered or scenario.faults or scenario.network.loss:
             self._stalled_ms, self._entered = now_ms, ground_truth.entered
         elif now_ms - self._stalled_ms > STALL_MS:
-            self.note("I5", f"nobody entered for {STALL_MS / 1000:.0f} s although there was room and {ground_truth.waiting} waited")
+            self.note("I5", f"no visitor entered for {STALL_MS / 1000:.0f} s although there was room and {ground_truth.waiting} waited")
             self._stalled_ms = now_ms
 
 

@@ -39,14 +39,14 @@ def wave(part: Sequence[float], second: float, from_s: float, until_s: float, hi
 
 
 def steady(streams: Streams) -> Scenario:
-    """A third more visitors than may enter for 15 minutes, fewer before and after."""
+    """A third more visitors than can enter for 15 minutes, fewer before and after."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     return Scenario("steady", room(), CENTERS, arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200)), 2100)
 
 
 def one_site_spike(streams: Streams) -> Scenario:
-    """A quiet world, and one data center with fifty times its traffic for two minutes, again and again somewhere else."""
+    """Low traffic, and one data center with fifty times its traffic for two minutes, repeatedly in another place."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
 
@@ -60,7 +60,7 @@ def one_site_spike(streams: Streams) -> Scenario:
 
 
 def global_spike(streams: Streams) -> Scenario:
-    """Everybody everywhere at once: six times what may enter, for two minutes, out of a quiet world."""
+    """Six times as many visitors as can enter, everywhere at once for two minutes, after low traffic."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 1500, lambda second: wave(part, second, 300, 420, 6.0, 0.4))
@@ -68,7 +68,7 @@ def global_spike(streams: Streams) -> Scenario:
 
 
 def moving_spike(streams: Streams) -> Scenario:
-    """The crowd wanders: every two minutes it is at other data centers, and always more than may enter."""
+    """The crowd moves to other data centers every two minutes and is always larger than can enter."""
     draw = streams("trace")
 
     def rates(second: float) -> list[float]:
@@ -82,7 +82,7 @@ def moving_spike(streams: Streams) -> Scenario:
 
 
 def flash_sale(streams: Streams) -> Scenario:
-    """A hundred thousand people within a minute."""
+    """A hundred thousand visitors within a minute."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 60, lambda _: level(part, 100_000 / 60))
@@ -90,7 +90,7 @@ def flash_sale(streams: Streams) -> Scenario:
 
 
 def heavy_tail(streams: Streams) -> Scenario:
-    """Most data centers see nearly nobody, most visits are short, and some last very long."""
+    """Most data centers have almost no visitors, most visits are short, and some are very long."""
     draw = streams("trace")
     part = shares(draw, CENTERS, 1.6)
     found = arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200))
@@ -98,7 +98,7 @@ def heavy_tail(streams: Streams) -> Scenario:
 
 
 def day_curve(streams: Streams) -> Scenario:
-    """A day in an hour: a noon above the limits, nights far below, and each data center has its own time of day."""
+    """A day in an hour: the noon is above the limits, the night far below, and each data center has its own time of day."""
     draw = streams("trace")
     part = shares(draw, CENTERS, 0.4)
 
@@ -127,7 +127,7 @@ def partition(streams: Streams) -> Scenario:
 
 
 def spike_inside_a_partition(streams: Streams) -> Scenario:
-    """While a quarter is cut off, the crowd comes to exactly those."""
+    """While a quarter of the data centers is cut off, the crowd arrives there."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     cut = tuple(range(0, CENTERS, 4))
@@ -144,7 +144,7 @@ def spike_inside_a_partition(streams: Streams) -> Scenario:
 
 
 def coordinator_down(streams: Streams) -> Scenario:
-    """Nobody reaches the coordinator for three minutes."""
+    """No data center reaches the coordinator for three minutes."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults = (Fault("coordinator down", 600, 780),)
@@ -152,7 +152,7 @@ def coordinator_down(streams: Streams) -> Scenario:
 
 
 def worker_churn(streams: Streams) -> Scenario:
-    """Workers die and are born every second, all the time."""
+    """Workers stop and start every second."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults = (Fault("churn", 0, 1800),)
@@ -160,7 +160,7 @@ def worker_churn(streams: Streams) -> Scenario:
 
 
 def random_fair(streams: Streams) -> Scenario:
-    """A random room: 4,000 people come within two minutes to a room for 1,000, and some of them try ten times as often as told."""
+    """A random room: 4,000 visitors arrive within two minutes at a room for 1,000, and some refresh ten times as often as told."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     habits = Behaviour(reloading=0.3)
@@ -169,7 +169,7 @@ def random_fair(streams: Streams) -> Scenario:
 
 
 def small_room(streams: Streams) -> Scenario:
-    """200 inside, 200 a minute, in four data centers, now and then a little too many visitors."""
+    """200 active visitors, 200 a minute, in four data centers, sometimes with slightly too many visitors."""
     draw = streams("trace")
     part = shares(draw, 4)
 

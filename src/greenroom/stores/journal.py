@@ -130,7 +130,7 @@ class FileJournal:
                     self._writable = False
             if removed:
                 self.compact(scan(file, HEADER_SIZE, end, []), end)
-                raise StorageFailed(f"{self.path}: was removed while in use, and has been written anew")
+                raise StorageFailed(f"{self.path}: was removed while in use and has been written again")
         except OSError as error:
             raise self._failed("cannot be flushed", error) from error
         finally:

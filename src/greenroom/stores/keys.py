@@ -255,7 +255,7 @@ def _read(path: Path) -> tuple[tuple[Key, ...], tuple[int, int, int]]:
     keys, reason = _parse(text)
     if reason:
         raise InvalidConfig(
-            [Problem(str(path), f"{reason}; restore it, or remove it to begin with new keys (every visitor then begins anew)")]
+            [Problem(str(path), f"{reason}; restore it, or remove it to begin with new keys (all visitors then start again)")]
         )
     return keys, stamp
 

@@ -235,7 +235,7 @@ class Ledger:
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
         """The newest operation let somebody in, but it could not be written down: it did not happen. The answer instead."""
         if self._last is None:
-            raise ValueError("the newest operation let nobody in")
+            raise ValueError("the last operation admitted no visitor")
         ticket_id, source, place = self._last
         self._last = None
         self.halted = True

@@ -15,7 +15,7 @@ from analytics_material import ALL_WANTED, oracle
 from graphql_rig import FIRST, MINUTES, OTHER_ZONE, ROOM, SECOND, ZONE, GraphqlRig, graphql_in
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
-from greenroom.analytics.question import AllOf, Condition, Question, Wanted
+from greenroom.analytics.question import AllOf, DimensionFilter, Question, Wanted
 from greenroom.api.graphql.endpoint import CALLS_MAX, CALLS_MS
 from greenroom.api.graphql.lenient import DEPTH_MAX, FRAGMENTS_MAX, SAME_NAME_MAX
 from greenroom.api.graphql.room_datasets import like
@@ -200,7 +200,7 @@ def test_times_are_filtered_by_every_operator(rig: GraphqlRig, name: str, op: st
         arguments = arguments.replace("2023-03-15T02:30:00Z", "2023-03-14T02:30:00Z")
     ops = {"": "eq", "_neq": "neq", "_gt": "gt", "_lt": "lt", "_geq": "geq", "_leq": "leq", "_in": "in", "_notin": "notin"}
     start = seconds("2023-03-14T02:30:00Z" if "03-14" in arguments else "2023-03-15T02:30:00Z")
-    condition = AllOf((Condition(name, ops[op], (seconds(value + "T00:00:00Z" if name == "date" else value),)),))
+    condition = AllOf((DimensionFilter(name, ops[op], (seconds(value + "T00:00:00Z" if name == "date" else value),)),))
     expected = oracle(rig.parts, Question(start, 1 << 32, ROOMS, filter=condition))
     found = rig.groups(arguments, "{ count }")
     assert [row["count"] for row in found] == [row["", "count"] for row in expected]

@@ -18,10 +18,10 @@ from greenroom.model.alert import Alert
 from greenroom.model.change import Put
 from greenroom.model.notification import AlertPolicy, PagerdutyService, Webhook
 from greenroom.notify import delivery, sender
-from greenroom.notify.delivery import Delivery, Outcome
+from greenroom.notify.delivery import Delivery, DeliveryOutcome
 from greenroom.notify.mail import MailServer
-from greenroom.notify.sender import Sender
-from greenroom.outbound import Guard, Limits, OutboundPolicy
+from greenroom.notify.sender import NotificationSender
+from greenroom.outbound import Guard, OutboundPolicy, RequestLimits
 from greenroom.stores.sql import SqlStore, default_url
 
 TYPE = "greenroom_rejecting"
@@ -47,7 +47,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries and waiting for a dead sender in tenths of the usual time."""
     monkeypatch.setattr("greenroom.alerting.retries.FIRST_MS", 100)
     monkeypatch.setattr(sender, "LOOK_S", 0.05)
-    monkeypatch.setattr(delivery, "LIMITS", Limits(total_s=1.0, connect_s=1.0, body_max=4_096))
+    monkeypatch.setattr(delivery, "LIMITS", RequestLimits(total_s=1.0, connect_s=1.0, body_max=4_096))
 
 
 def now_ms() -> int:
@@ -70,9 +70,9 @@ def hook(url: str, id: str = "w1", **changed) -> Webhook:
     return Webhook(**{"id": id, "name": "Team", "url": url, "secret": "s3cret", **changed})
 
 
-def made(store: SqlStore, policy: OutboundPolicy = HERE, mail: MailServer | None = None, attempt=None) -> Sender:
+def made(store: SqlStore, policy: OutboundPolicy = HERE, mail: MailServer | None = None, attempt=None) -> NotificationSender:
     deliver = Delivery(Guard(policy), now_ms, mail)
-    return Sender(store.outbox, store.read, attempt or deliver.attempt, now_ms, lambda: 0.5)
+    return NotificationSender(store.outbox, store.read, attempt or deliver.attempt, now_ms, lambda: 0.5)
 
 
 def running(store: SqlStore, done, seconds: float = 15.0, **options) -> None:
@@ -196,7 +196,7 @@ def test_an_address_that_the_mail_server_refuses_for_good_is_given_up_and_holds_
 
 
 def test_mail_without_a_mail_server_waits_and_says_why(store: SqlStore, caplog) -> None:
-    async def story() -> Outcome:
+    async def story() -> DeliveryOutcome:
         due = Due(1, alert(1), "p1", "Shop", "", "email:a@example.com", 0, 0)
         return await Delivery(Guard(HERE), now_ms).attempt(due, store.read())
 

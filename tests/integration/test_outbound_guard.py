@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from greenroom.outbound import Guard, Limits, OutboundFailed, OutboundPolicy, OutboundRefused, Request, exchange
+from greenroom.outbound import Guard, OutboundFailed, OutboundPolicy, OutboundRefused, Request, RequestLimits, exchange
 
 HERE = OutboundPolicy(ports=(), allowed=("127.0.0.1",))
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -64,7 +64,7 @@ def redirect(where: str, status: int = 302) -> bytes:
 
 async def refusal(guard: Guard, url: str, **limits: float) -> str:
     with pytest.raises((OutboundRefused, OutboundFailed)) as caught:
-        await exchange(guard, Request("GET", url), Limits(**limits))
+        await exchange(guard, Request("GET", url), RequestLimits(**limits))
     return f"{caught.type.__name__}: {caught.value}"
 
 
@@ -99,7 +99,7 @@ def test_of_several_addresses_only_the_allowed_ones_are_tried() -> None:
         async with Receiver({"/": OK}) as server:
             guard = Guard(HERE, resolve)
             assert await guard.addresses("several.example", 80) == ["127.0.0.1"]
-            assert (await exchange(guard, Request("GET", f"http://several.example:{server.port}/"), Limits())).body == b"ok"
+            assert (await exchange(guard, Request("GET", f"http://several.example:{server.port}/"), RequestLimits())).body == b"ok"
             assert b"Host: several.example:" in server.heads[0]
 
     asyncio.run(story())
@@ -131,8 +131,8 @@ def test_redirects_are_followed_only_where_they_are_wanted_and_not_for_ever() ->
     async def story() -> None:
         async with Receiver({"/": redirect("/next"), "/next": OK, "/round": redirect("/round")}) as server:
             base = f"http://127.0.0.1:{server.port}"
-            assert (await exchange(Guard(HERE), Request("GET", f"{base}/"), Limits())).status == 302
-            followed = await exchange(Guard(HERE), Request("GET", f"{base}/"), Limits(redirects=1))
+            assert (await exchange(Guard(HERE), Request("GET", f"{base}/"), RequestLimits())).status == 302
+            followed = await exchange(Guard(HERE), Request("GET", f"{base}/"), RequestLimits(redirects=1))
             assert (followed.body, followed.url) == (b"ok", f"{base}/next")
             assert "more than 5 redirects" in await refusal(Guard(HERE), f"{base}/round", redirects=5)
             assert server.connections == 3 + 6
@@ -144,7 +144,7 @@ def test_headers_for_one_server_are_not_given_to_another() -> None:
     async def story() -> None:
         async with Receiver({"/": OK}) as other, Receiver({"/": redirect(f"http://127.0.0.1:{other.port}/", 307)}) as first:
             request = Request("POST", f"http://127.0.0.1:{first.port}/", (("cf-webhook-auth", "secret"), ("Content-Type", "a/b")), b"{}")
-            await exchange(Guard(HERE), request, Limits(redirects=1))
+            await exchange(Guard(HERE), request, RequestLimits(redirects=1))
             assert b"cf-webhook-auth" in first.heads[0]
             assert b"cf-webhook-auth" not in other.heads[0]
             assert b"Content-Type: a/b" in other.heads[0]
@@ -179,7 +179,7 @@ async def many_headers(_head: bytes, writer: asyncio.StreamWriter) -> None:
 def test_an_endless_body_is_read_up_to_the_limit() -> None:
     async def story() -> None:
         async with Receiver({"/": endless}) as server:
-            answer = await exchange(Guard(HERE), Request("GET", f"http://127.0.0.1:{server.port}/"), Limits(body_max=100_000))
+            answer = await exchange(Guard(HERE), Request("GET", f"http://127.0.0.1:{server.port}/"), RequestLimits(body_max=100_000))
             assert (len(answer.body), answer.truncated) == (100_000, True)
 
     asyncio.run(story())
@@ -202,7 +202,7 @@ def test_a_compressed_bomb_stays_as_small_as_it_was_sent() -> None:
 
     async def story() -> None:
         async with Receiver({"/": head + bomb}) as server:
-            answer = await exchange(Guard(HERE), Request("GET", f"http://127.0.0.1:{server.port}/"), Limits(body_max=1 << 20))
+            answer = await exchange(Guard(HERE), Request("GET", f"http://127.0.0.1:{server.port}/"), RequestLimits(body_max=1 << 20))
             assert answer.body == bomb
             assert b"Accept-Encoding: identity" in server.heads[0]
 

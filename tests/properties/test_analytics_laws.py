@@ -18,7 +18,7 @@ from analytics_material import ALL_WANTED, BEGIN_S, a_rollup, nearest_rank, orac
 
 from greenroom.analytics import histogram
 from greenroom.analytics.metrics import DIMENSIONS, column_problems
-from greenroom.analytics.question import AllOf, AnyOf, Condition, Known, Question, Wanted, pieces, span_of
+from greenroom.analytics.question import AllOf, AnyOf, DimensionFilter, Known, Question, Wanted, pieces, span_of
 from greenroom.analytics.rollup import PERCENTS, Part, Parts, merge, minute_row
 from greenroom.stores.analytics.duck import DuckEngine
 from greenroom.stores.analytics.keeper import Keeper
@@ -26,8 +26,8 @@ from greenroom.stores.analytics.keeper import Keeper
 times = st.lists(st.integers(0, histogram.HIGHEST_MS), min_size=1, max_size=60)
 
 
-def counted(values: list[int]) -> histogram.Counts:
-    counts: histogram.Counts = {}
+def counted(values: list[int]) -> histogram.HistogramCounts:
+    counts: histogram.HistogramCounts = {}
     for value in values:
         histogram.record(counts, value)
     return counts
@@ -96,10 +96,10 @@ def test_a_part_counts_once_however_often_and_in_whatever_order_it_comes(found: 
 
 
 def test_the_peak_of_a_room_is_a_sum_at_one_moment_and_never_of_two() -> None:
-    from greenroom.analytics.rollup import SLOTS, Rollup, Track
+    from greenroom.analytics.rollup import SLOTS, GaugeTrack, Rollup
 
-    early = Track((90,) + (10,) * (SLOTS - 1), (0,) * SLOTS)
-    late = Track((10,) * (SLOTS - 1) + (90,), (0,) * SLOTS)
+    early = GaugeTrack((90,) + (10,) * (SLOTS - 1), (0,) * SLOTS)
+    late = GaugeTrack((10,) * (SLOTS - 1) + (90,), (0,) * SLOTS)
     row = minute_row(merge([Rollup(tracks={"one": early}), Rollup(tracks={"two": late})]))
     assert row["active_max"] == 100
     assert row["active_min"] == 20
@@ -132,7 +132,7 @@ def test_pieces_cover_the_span_once_and_use_only_what_is_whole(start: int, lengt
 def test_a_span_is_what_its_conditions_say_minute_by_minute(op: str, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([name for name, found in DIMENSIONS.items() if found.bucket_s]))
     value = BEGIN_S + data.draw(st.integers(-4_000, 4_000) | st.integers(-70, 70).map(lambda minute: minute * 60))
-    span = span_of(Condition(name, op, (value,)))
+    span = span_of(DimensionFilter(name, op, (value,)))
     width = DIMENSIONS[name].bucket_s
     for t in (value // 60 * 60 + step * 60 for step in (*range(-3, 4), -1_500, 1_500, -61, 61, 60, -60)):
         begin = t - t % width
@@ -187,8 +187,10 @@ moments = st.integers(-120, HOURS * 60).map(lambda minute: BEGIN_S + minute * 60
 )
 bucketed = [name for name, found in DIMENSIONS.items() if found.bucket_s]
 conditions = st.builds(
-    Condition, st.sampled_from(bucketed), st.sampled_from(["eq", "neq", "gt", "geq", "lt", "leq", "in", "notin"]), st.tuples(moments)
-) | st.builds(Condition, st.just("waitingRoomId"), st.sampled_from(["in", "notin"]), st.sets(st.sampled_from((*ROOMS, "other"))).map(tuple))
+    DimensionFilter, st.sampled_from(bucketed), st.sampled_from(["eq", "neq", "gt", "geq", "lt", "leq", "in", "notin"]), st.tuples(moments)
+) | st.builds(
+    DimensionFilter, st.just("waitingRoomId"), st.sampled_from(["in", "notin"]), st.sets(st.sampled_from((*ROOMS, "other"))).map(tuple)
+)
 filters = st.recursive(
     conditions,
     lambda inner: st.builds(AllOf, st.lists(inner, max_size=3).map(tuple)) | st.builds(AnyOf, st.lists(inner, max_size=3).map(tuple)),

@@ -10,15 +10,15 @@ from typing import Any
 from hypothesis import strategies as st
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
-from greenroom.analytics.question import AllOf, Condition, Filter, Question
-from greenroom.analytics.rollup import OUTCOMES, PERCENTS, SLOTS, Limits, Part, Rollup, Track, longest, merge, together
+from greenroom.analytics.question import AllOf, DimensionFilter, Filter, Question
+from greenroom.analytics.rollup import OUTCOMES, PERCENTS, SLOTS, GaugeTrack, Part, Rollup, RoomLimits, longest, merge, together
 
 BEGIN_S = 1_893_456_000  # 2030-01-01, a whole day
 
 slots = st.lists(st.integers(-1, 500), min_size=SLOTS, max_size=SLOTS).map(tuple)
-tracks = st.builds(Track, slots, slots, slots)
+tracks = st.builds(GaugeTrack, slots, slots, slots)
 counts = st.dictionaries(st.integers(0, 9_000), st.integers(1, 5), max_size=8)
-limits = st.none() | st.builds(Limits, st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+limits = st.none() | st.builds(RoomLimits, st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
 outcomes = st.dictionaries(st.sampled_from(OUTCOMES), st.integers(0, 50), max_size=len(OUTCOMES))
 rollups = st.builds(
     Rollup,
@@ -35,7 +35,7 @@ rollups = st.builds(
 def a_rollup(rng: random.Random, busy: float = 0.6) -> Rollup:
     """A room in some minute: mostly looked at, often with visitors."""
     if rng.random() > busy:
-        return Rollup({}, {"here": Track((0,) * SLOTS, (0,) * SLOTS)}, Limits(1, 100, 50, 5))
+        return Rollup({}, {"here": GaugeTrack((0,) * SLOTS, (0,) * SLOTS)}, RoomLimits(1, 100, 50, 5))
     new = rng.randrange(40)
     active = tuple(rng.choice([-1, rng.randrange(300)]) for _ in range(SLOTS))
     waits = tuple(rng.choice([-1, rng.randrange(300)]) for _ in range(SLOTS))
@@ -43,8 +43,8 @@ def a_rollup(rng: random.Random, busy: float = 0.6) -> Rollup:
     origin = {rng.randrange(20_000): rng.randrange(1, 4) for _ in range(rng.randrange(6))}
     return Rollup(
         {"admitted": new, **{name: rng.randrange(9) for name in OUTCOMES[1:]}},
-        {"here": Track(active, tuple(rng.randrange(300) for _ in range(SLOTS)), waits)},
-        Limits(rng.randrange(3), rng.randrange(50, 400), rng.randrange(10, 90), rng.choice([1, 5, 30])),
+        {"here": GaugeTrack(active, tuple(rng.randrange(300) for _ in range(SLOTS)), waits)},
+        RoomLimits(rng.randrange(3), rng.randrange(50, 400), rng.randrange(10, 90), rng.choice([1, 5, 30])),
         waited,
         origin,
         incomplete=rng.random() < 0.02,
@@ -100,7 +100,7 @@ def _dimension(name: str, t: int, room: str) -> Any:
 def _matches(found: Filter | None, t: int, room: str) -> bool:
     if found is None:
         return True
-    if not isinstance(found, Condition):
+    if not isinstance(found, DimensionFilter):
         results = [_matches(part, t, room) for part in found.parts]
         return all(results) if isinstance(found, AllOf) or not results else any(results)
     width = DIMENSIONS[found.dimension].bucket_s

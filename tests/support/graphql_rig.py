@@ -22,7 +22,7 @@ from greenroom.model.change import Put
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
 from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper, Place
+from greenroom.stores.analytics.keeper import Keeper, RoomPlace
 from greenroom.stores.sql import SqlStore, default_url
 
 ZONE, OTHER_ZONE = "example-zone", "other-zone"
@@ -37,7 +37,7 @@ class GraphqlRig(ApiInProcess):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(SqlStore(default_url(folder)), StandingClock((FIRST + MINUTES) * 60_000))
-        places = {ROOM: Place(ZONE, "a"), SECOND: Place(ZONE, "b"), ELSEWHERE: Place(OTHER_ZONE, "c")}
+        places = {ROOM: RoomPlace(ZONE, "a"), SECOND: RoomPlace(ZONE, "b"), ELSEWHERE: RoomPlace(OTHER_ZONE, "c")}
         self.keeper = Keeper(DuckEngine(folder / "analytics.duckdb"), places.__getitem__)
         self.parts: list[Part] = parts_of(random.Random(3), range(FIRST, FIRST + MINUTES), list(places), ["one", "two"])
         self.keeper.write(self.parts, (FIRST + MINUTES) * 60)

@@ -11,7 +11,7 @@ from greenroom.core.health import condition, roster, votes
 from greenroom.core.health.condition import Condition, Turn
 from greenroom.core.health.roster import Agent
 from greenroom.core.health.schedule import next_due_ms
-from greenroom.core.health.votes import NO_VOTE, UNKNOWN, Verdict, Vote
+from greenroom.core.health.votes import NO_VOTE, UNKNOWN, HealthVerdict, Vote
 from greenroom.model.health_check import HealthCheck, effective
 
 REPORT_MS = 5_000
@@ -27,7 +27,7 @@ class Rules:
     """The rules under test; each may be replaced by a broken one."""
 
     counted: Callable[[Vote, Vote, HealthCheck], Vote] = votes.counted
-    judged: Callable[..., Verdict] = votes.judged
+    judged: Callable[..., HealthVerdict] = votes.judged
     advanced: Callable[..., tuple[Condition, Turn | None]] = condition.advanced
 
 
@@ -100,7 +100,7 @@ class World:
 
 def of_those_who_answered(
     check: HealthCheck, asked: Mapping[str, Sequence[str]], given: Any, lost: Collection[str], now_ms: int
-) -> Verdict:
+) -> HealthVerdict:
     """Broken: the majority of those who answered, instead of those who were asked."""
     there = {
         region: [agent for agent in agents if agent not in lost and agent in given and given[agent].says != UNKNOWN]
@@ -109,19 +109,23 @@ def of_those_who_answered(
     return votes.judged(check, {region: agents for region, agents in there.items() if agents}, given, lost, now_ms)
 
 
-def one_is_enough(check: HealthCheck, asked: Mapping[str, Sequence[str]], given: Any, lost: Collection[str], now_ms: int) -> Verdict:
+def one_is_enough(check: HealthCheck, asked: Mapping[str, Sequence[str]], given: Any, lost: Collection[str], now_ms: int) -> HealthVerdict:
     """Broken: a single vote condemns."""
     said = [given[agent].says for agents in asked.values() for agent in agents if agent in given and agent not in lost]
-    return Verdict(votes.UNHEALTHY if votes.UNHEALTHY in said else votes.HEALTHY if said else UNKNOWN, {})
+    return HealthVerdict(votes.UNHEALTHY if votes.UNHEALTHY in said else votes.HEALTHY if said else UNKNOWN, {})
 
 
-def silence_is_failure(check: HealthCheck, asked: Mapping[str, Sequence[str]], given: Any, lost: Collection[str], now_ms: int) -> Verdict:
+def silence_is_failure(
+    check: HealthCheck, asked: Mapping[str, Sequence[str]], given: Any, lost: Collection[str], now_ms: int
+) -> HealthVerdict:
     """Broken: an agent that is lost says unhealthy."""
     voted = {name: (Vote(says=votes.UNHEALTHY, at_ms=now_ms) if name in lost else vote) for name, vote in given.items()}
     return votes.judged(check, asked, voted, (), now_ms)
 
 
-def votes_never_age(check: HealthCheck, asked: Mapping[str, Sequence[str]], given: Any, lost: Collection[str], now_ms: int) -> Verdict:
+def votes_never_age(
+    check: HealthCheck, asked: Mapping[str, Sequence[str]], given: Any, lost: Collection[str], now_ms: int
+) -> HealthVerdict:
     """Broken: what an agent said last counts for ever."""
     return votes.judged(check, asked, {name: Vote(says=vote.says, at_ms=now_ms) for name, vote in given.items()}, (), now_ms)
 
@@ -136,6 +140,6 @@ def first_result_counts(vote: Vote, result: Vote, check: HealthCheck) -> Vote:
     return votes.counted(vote, result, HealthCheck(id=check.id, name="x", address="x"))
 
 
-def verdict_without_memory(state: Condition, check: HealthCheck, verdict: Verdict, now_ms: int) -> tuple[Condition, Turn | None]:
+def verdict_without_memory(state: Condition, check: HealthCheck, verdict: HealthVerdict, now_ms: int) -> tuple[Condition, Turn | None]:
     """Broken: being undecided for a moment is forgotten status, so the same status is announced again."""
     return condition.advanced(Condition() if verdict.status == UNKNOWN else state, check, verdict, now_ms)

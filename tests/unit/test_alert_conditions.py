@@ -7,7 +7,16 @@ from config_material import event, room
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.alerting.conditions import DAY_MS, Certificate, Condition, MinuteOfRequests, Picture, RoomPicture, conditions, speaks_for
+from greenroom.alerting.conditions import (
+    DAY_MS,
+    AlertCondition,
+    Certificate,
+    MinuteOfRequests,
+    Picture,
+    RoomPicture,
+    conditions,
+    speaks_for,
+)
 from greenroom.alerting.tracker import Tracker
 
 MINUTE = 60_000
@@ -179,7 +188,9 @@ def test_an_alert_that_stands_for_itself_is_told_once() -> None:
 @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=60))
 def test_starts_and_ends_always_alternate(course: list[tuple[int, bool]]) -> None:
     tracker, now_ms, told = Tracker(), 0, []
-    condition = Condition("greenroom_rejecting", "room:here:greenroom_rejecting:r1:", {**_DATA}, "r1", "shop", after_ms=(3_000, 10_000))
+    condition = AlertCondition(
+        "greenroom_rejecting", "room:here:greenroom_rejecting:r1:", {**_DATA}, "r1", "shop", after_ms=(3_000, 10_000)
+    )
     for seconds, holds in course:
         now_ms += seconds * 1000
         told += tracker.step([condition] if holds else [], lambda _incident: True, now_ms)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from greenroom.analytics import histogram
 from greenroom.analytics.recorder import MINUTES_KEPT, ClosedMinute, Recorder
-from greenroom.analytics.rollup import SLOTS, Limits, Part
+from greenroom.analytics.rollup import SLOTS, Part, RoomLimits
 
 BEGIN_MS = 1_893_456_000_000
 
@@ -45,10 +45,10 @@ def test_looks_stand_in_the_slot_of_their_time_and_the_highest_counts() -> None:
 
 def test_the_limits_at_the_end_of_a_minute_count_for_it() -> None:
     recorder = a_recorder()
-    recorder.limited("r", Limits(BEGIN_MS, 100, 10, 5))
-    recorder.limited("r", Limits(BEGIN_MS + 30_000, 200, 20, 5))
+    recorder.limited("r", RoomLimits(BEGIN_MS, 100, 10, 5))
+    recorder.limited("r", RoomLimits(BEGIN_MS + 30_000, 200, 20, 5))
     recorder.close(BEGIN_MS + 60_000)
-    assert parts(recorder.fetch())[0, "r"].rollup.limits == Limits(BEGIN_MS + 30_000, 200, 20, 5)
+    assert parts(recorder.fetch())[0, "r"].rollup.limits == RoomLimits(BEGIN_MS + 30_000, 200, 20, 5)
 
 
 def test_counts_and_stays_come_in_bulk() -> None:

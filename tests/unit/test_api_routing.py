@@ -12,13 +12,13 @@ from starlette.responses import PlainTextResponse, Response
 
 from greenroom.api.management import HANDLERS
 from greenroom.api.openapi import told
-from greenroom.api.routing import ApiRoute, Depends, Guard, Query, Router
+from greenroom.api.routing import ApiRoute, Depends, Query, RouteGuard, Router
 from greenroom.control.refusals import ApiFault, Code, Refused
 
 Line = Annotated[str, msgspec.Meta(pattern="^[^:]+:")]
 
 
-class Doorman(Guard):
+class Doorman(RouteGuard):
     """Lets everybody in who asks nicely, and notes what was called before."""
 
     def __init__(self, calls: list[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from greenroom.core import decide as order
-from greenroom.core.decide import RECEIPT_QUERY, Found, Question, decide, decide_among, rank
+from greenroom.core.decide import RECEIPT_QUERY, ArrivalQuestion, Found, decide, decide_among, rank
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule
 from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Ticket, make_key
@@ -67,65 +67,66 @@ BLIND = arrival("HEAD")
 
 
 def test_an_arrival_that_no_room_covers_is_asked_nothing() -> None:
-    assert decide(None, arrival(), NOW, lambda *_: pytest.fail("opened tickets")) == (Question.UNCOVERED, ())
+    assert decide(None, arrival(), NOW, lambda *_: pytest.fail("opened tickets")) == (ArrivalQuestion.UNCOVERED, ())
 
 
 def test_a_suspended_room_asks_nothing_and_looks_at_no_rule_and_no_ticket() -> None:
     room = covered(suspended=True, holding=RULE)
-    assert asked([INSIDE], room) == (Question.SUSPENDED, [], False)
+    assert asked([INSIDE], room) == (ArrivalQuestion.SUSPENDED, [], False)
     assert room.looked == 0
 
 
 def test_a_rule_that_holds_lets_by_before_any_ticket_is_opened() -> None:
-    assert asked([INSIDE], covered(holding=RULE)) == (Question.BYPASSED, [], False)
-    assert asked([INSIDE], covered())[0] is Question.VIEW
+    assert asked([INSIDE], covered(holding=RULE)) == (ArrivalQuestion.BYPASSED, [], False)
+    assert asked([INSIDE], covered())[0] is ArrivalQuestion.VIEW
 
 
 def test_a_newcomer_that_can_show_a_page_arrives() -> None:
-    assert asked([])[0] is Question.ARRIVE
+    assert asked([])[0] is ArrivalQuestion.ARRIVE
 
 
 def test_a_newcomer_that_cannot_show_a_page_gets_no_place_unless_the_room_holds_nobody() -> None:
-    assert asked([], sent=BLIND)[0] is Question.PLACELESS
-    assert asked([], covered(holds_nobody=True), sent=BLIND)[0] is Question.ARRIVE
-    assert asked([ticket()], sent=BLIND)[0] is Question.POLL, "a ticket proves that it has a place already"
+    assert asked([], sent=BLIND)[0] is ArrivalQuestion.PLACELESS
+    assert asked([], covered(holds_nobody=True), sent=BLIND)[0] is ArrivalQuestion.ARRIVE
+    assert asked([ticket()], sent=BLIND)[0] is ArrivalQuestion.POLL, "a ticket proves that it has a place already"
 
 
 def test_leaving_comes_before_a_session_or_a_place_is_looked_at() -> None:
     for tickets in ([], [INSIDE], [ticket()]):
-        assert asked(tickets, sent=LEAVES) == (Question.LEAVE, tickets, True)
-    assert asked([INSIDE], sent=arrival("POST", "greenroom=leave"))[0] is Question.LEAVE
+        assert asked(tickets, sent=LEAVES) == (ArrivalQuestion.LEAVE, tickets, True)
+    assert asked([INSIDE], sent=arrival("POST", "greenroom=leave"))[0] is ArrivalQuestion.LEAVE
     foreign = arrival("POST", "greenroom=leave", ((b"sec-fetch-site", b"cross-site"), (b"accept", b"text/html")))
-    assert asked([INSIDE], sent=foreign)[0] is Question.VIEW, "another site must not throw a visitor out"
-    assert asked([], sent=arrival("GET", "greenroom=leave"))[0] is Question.ARRIVE
+    assert asked([INSIDE], sent=foreign)[0] is ArrivalQuestion.VIEW, "another site must not throw a visitor out"
+    assert asked([], sent=arrival("GET", "greenroom=leave"))[0] is ArrivalQuestion.ARRIVE
 
 
 def test_a_receipt_is_saved_only_by_a_visitor_who_has_one() -> None:
     wants = arrival(query=RECEIPT_QUERY)
-    assert asked([INSIDE], covered(receipts=True), wants)[0] is Question.RECEIPT
-    assert asked([INSIDE], covered(receipts=False), wants)[0] is Question.VIEW
-    assert asked([INSIDE], covered(), wants)[0] is Question.VIEW
-    assert asked([], covered(receipts=True), wants)[0] is Question.ARRIVE
+    assert asked([INSIDE], covered(receipts=True), wants)[0] is ArrivalQuestion.RECEIPT
+    assert asked([INSIDE], covered(receipts=False), wants)[0] is ArrivalQuestion.VIEW
+    assert asked([INSIDE], covered(), wants)[0] is ArrivalQuestion.VIEW
+    assert asked([], covered(receipts=True), wants)[0] is ArrivalQuestion.ARRIVE
 
 
 def test_an_accepted_ticket_is_looked_up_and_when_it_is_gone_the_next_one_is_asked_about() -> None:
     question, found, _ = asked([ticket(), INSIDE])
-    assert (question, found) == (Question.VIEW, [INSIDE, ticket()])
+    assert (question, found) == (ArrivalQuestion.VIEW, [INSIDE, ticket()])
     rest = [(ticket(), b"")]
-    assert decide_among(covered(), arrival(), NOW, rest) == (Question.POLL, rest)
-    assert decide_among(covered(), arrival(), NOW, ())[0] is Question.ARRIVE
+    assert decide_among(covered(), arrival(), NOW, rest) == (ArrivalQuestion.POLL, rest)
+    assert decide_among(covered(), arrival(), NOW, ())[0] is ArrivalQuestion.ARRIVE
 
 
 @pytest.mark.parametrize(
-    ("age", "question"), [(20_000, Question.POLL), (19_900, Question.POLL), (19_899, Question.PEEK), (0, Question.PEEK)]
+    ("age", "question"),
+    [(20_000, ArrivalQuestion.POLL), (19_900, ArrivalQuestion.POLL), (19_899, ArrivalQuestion.PEEK), (0, ArrivalQuestion.PEEK)],
 )
 def test_a_waiting_ticket_is_an_attempt_only_when_its_interval_has_passed(age, question) -> None:
     assert asked([ticket(checked=NOW - age)])[0] is question
 
 
 def test_a_place_is_kept_five_minutes_after_the_last_check_in() -> None:
-    assert asked([ticket(checked=NOW - PLACE_KEPT_MS)])[0] is Question.POLL
-    assert asked([ticket(checked=NOW - PLACE_KEPT_MS - 1)])[0] is Question.ARRIVE
+    assert asked([ticket(checked=NOW - PLACE_KEPT_MS)])[0] is ArrivalQuestion.POLL
+    assert asked([ticket(checked=NOW - PLACE_KEPT_MS - 1)])[0] is ArrivalQuestion.ARRIVE
 
 
 def test_of_several_tickets_an_accepted_one_goes_first_then_the_earliest_place() -> None:
@@ -137,10 +138,10 @@ def test_of_several_tickets_an_accepted_one_goes_first_then_the_earliest_place()
 
 def test_the_documented_table_names_every_question_in_the_order_of_the_code() -> None:
     rows = [line.split("|")[2].strip() for line in (order.__doc__ or "").splitlines() if line.startswith("|")][2:]
-    named = [Question[name] for name in rows]
-    assert set(named) == set(Question)
-    assert [question for question in named if question < Question.VIEW] == sorted(
-        question for question in Question if question < Question.VIEW
+    named = [ArrivalQuestion[name] for name in rows]
+    assert set(named) == set(ArrivalQuestion)
+    assert [question for question in named if question < ArrivalQuestion.VIEW] == sorted(
+        question for question in ArrivalQuestion if question < ArrivalQuestion.VIEW
     )
 
 

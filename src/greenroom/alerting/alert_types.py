@@ -12,7 +12,7 @@ from greenroom.model.alert import TEXT_MAX, Alert, AlertState
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class PolicyFilter:
     """One way to narrow a policy. `read` gives the values of an alert; it passes when one of them is wanted.
 
     `bound`: the value is a number that the source compares with; it needs one value, and `default` counts where it is left out.
@@ -38,7 +38,7 @@ class AlertType:
     text: str
     end_text: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
-    filters: Mapping[str, Filter] = field(default_factory=dict)
+    filters: Mapping[str, PolicyFilter] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
     example_subject: str = "shop"
     severity: str = "error"
@@ -66,8 +66,8 @@ ROOMS = "Waiting Room"
 HEALTH = "Health Checks"
 SYSTEM = "greenroom"
 
-_ZONES = Filter("ids of zones", _zone)
-_BY_ROOM = {"waiting_room_id": Filter("ids or names of waiting rooms", _subject), "zones": _ZONES}
+_ZONES = PolicyFilter("ids of zones", _zone)
+_BY_ROOM = {"waiting_room_id": PolicyFilter("ids or names of waiting rooms", _subject), "zones": _ZONES}
 _ROOM_FIELDS = {
     "waiting_room_id": "id of the room",
     "waiting_room_name": "name of the room",
@@ -77,8 +77,8 @@ _ROOM_FIELDS = {
 _ROOM_EXAMPLE = {"waiting_room_id": "0" * 31 + "1", "waiting_room_name": "shop", "host": "shop.example.com", "path": "/"}
 
 
-def _bound(help: str, default: int, low: int, high: int) -> Filter:
-    return Filter(f"{help} ({low} to {high}, {default} when it is left out)", _field("limit"), (), True, str(default), low, high)
+def _bound(help: str, default: int, low: int, high: int) -> PolicyFilter:
+    return PolicyFilter(f"{help} ({low} to {high}, {default} when it is left out)", _field("limit"), (), True, str(default), low, high)
 
 
 def _room_type(type: str, display_name: str, description: str, text: str, end_text: str, **more: Any) -> AlertType:
@@ -140,8 +140,8 @@ _ROWS = (
             "zone_tag": "id of the zone",
         },
         filters={
-            "health_check_id": Filter("ids of health checks", _subject),
-            "status": Filter("Healthy or Unhealthy", _field("status"), ("Healthy", "Unhealthy")),
+            "health_check_id": PolicyFilter("ids of health checks", _subject),
+            "status": PolicyFilter("Healthy or Unhealthy", _field("status"), ("Healthy", "Unhealthy")),
             "zones": _ZONES,
         },
         example={
@@ -247,7 +247,7 @@ _ROWS = (
         "Data center {subject} has not reached the coordinator for {seconds} seconds.",
         "Data center {subject} reaches the coordinator again.",
         fields={"data_center": "name of the data center", "seconds": "for how long"},
-        filters={"data_center": Filter("names of data centers", _subject)},
+        filters={"data_center": PolicyFilter("names of data centers", _subject)},
         example={"data_center": "fra", "seconds": 4},
         example_subject="fra",
     ),

@@ -78,7 +78,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class AlertCondition:
     """Something that holds. `after_ms`: how long it must hold before it is told, and must be over before its end is told."""
 
     type: str
@@ -92,7 +92,7 @@ class Condition:
     """It stands for itself: there is no end."""
 
 
-def conditions(picture: Picture) -> Iterator[Condition]:
+def conditions(picture: Picture) -> Iterator[AlertCondition]:
     """Everything that holds in this picture."""
     for found in picture.rooms:
         if picture.speaks_for_rooms and not found.room.suspended:
@@ -113,7 +113,7 @@ def speaks_for(picture: Picture) -> Callable[[str], bool]:
     return lambda incident: incident.startswith(tuple(own))
 
 
-def _of_room(picture: Picture, found: RoomPicture) -> Iterator[Condition]:
+def _of_room(picture: Picture, found: RoomPicture) -> Iterator[AlertCondition]:
     now = effective(found.room, found.events, picture.now_ms)
     if found.waiting:
         figures = {"waiting": found.waiting, "active": found.active}
@@ -129,7 +129,7 @@ def _of_room(picture: Picture, found: RoomPicture) -> Iterator[Condition]:
         yield from _of_event(picture, found, event)
 
 
-def _of_event(picture: Picture, found: RoomPicture, event: Event) -> Iterator[Condition]:
+def _of_event(picture: Picture, found: RoomPicture, event: Event) -> Iterator[AlertCondition]:
     if event.suspended:
         return
     name = f"{found.room.id}:{event.id}:{event.event_start_ms}"
@@ -142,47 +142,47 @@ def _of_event(picture: Picture, found: RoomPicture, event: Event) -> Iterator[Co
     }
     subject = (found.room.id, found.room.name, found.zone_id)
     if event.event_start_ms <= picture.now_ms < event.event_end_ms:
-        yield Condition("greenroom_event", f"event:{name}", data, *subject)
+        yield AlertCondition("greenroom_event", f"event:{name}", data, *subject)
     for limit in picture.limits.get("greenroom_event_soon", ()):
         if event.event_start_ms - limit * 60_000 <= picture.now_ms < event.event_start_ms:
-            yield Condition("greenroom_event_soon", f"event-soon:{limit}:{name}", {**data, "limit": limit}, *subject, alone=True)
+            yield AlertCondition("greenroom_event_soon", f"event-soon:{limit}:{name}", {**data, "limit": limit}, *subject, alone=True)
 
 
-def _of_process(picture: Picture) -> Iterator[Condition]:
+def _of_process(picture: Picture) -> Iterator[AlertCondition]:
     if picture.cut_off_s is not None:
         data = {"data_center": picture.data_center, "seconds": int(picture.cut_off_s)}
         name = picture.data_center
-        yield Condition("greenroom_data_center_cut_off", f"center:{name}:", data, name, name, after_ms=(0, 5_000))
+        yield AlertCondition("greenroom_data_center_cut_off", f"center:{name}:", data, name, name, after_ms=(0, 5_000))
     for limit in picture.limits.get("greenroom_origin_errors", ()):
         if picture.requests >= REQUESTS_LEAST and picture.failed * 100 > limit * picture.requests:
             percent = round(picture.failed * 100 / picture.requests)
             data = {"percent": percent, "requests": picture.requests, "limit": limit}
             incident = f"origin:{picture.process}:{limit}:"
-            yield Condition("greenroom_origin_errors", incident, data, picture.process, picture.process, after_ms=(0, 60_000))
+            yield AlertCondition("greenroom_origin_errors", incident, data, picture.process, picture.process, after_ms=(0, 60_000))
     for source, problems in picture.config_problems.items():
         if problems:
             data = {"source": source, "problems": "; ".join(problems)[:1_000]}
-            yield Condition("greenroom_config_refused", f"config-{source}:{picture.process}:", data, source, source)
+            yield AlertCondition("greenroom_config_refused", f"config-{source}:{picture.process}:", data, source, source)
     if picture.certificate:
         yield from _of_certificate(picture, picture.certificate)
 
 
-def _of_certificate(picture: Picture, found: Certificate) -> Iterator[Condition]:
+def _of_certificate(picture: Picture, found: Certificate) -> Iterator[AlertCondition]:
     left_ms = found.not_after_ms - picture.now_ms
     names = ", ".join(found.names)[:150] or "this server"
     for limit in picture.limits.get("greenroom_certificate_expiring", ()):
         if left_ms < limit * DAY_MS:
             data = {"names": names, "not_after": _time(found.not_after_ms), "days": max(0, left_ms // DAY_MS), "limit": limit}
             incident = f"certificate:{found.name}:{limit}:{found.fingerprint[:32]}"
-            yield Condition("greenroom_certificate_expiring", incident, data, found.name, names)
+            yield AlertCondition("greenroom_certificate_expiring", incident, data, found.name, names)
 
 
 def _room_condition(
     picture: Picture, found: RoomPicture, type: str, data: Mapping[str, Any], *, more: str = "", after_ms: tuple[int, int]
-) -> Condition:
+) -> AlertCondition:
     room = found.room
     incident = f"room:{picture.data_center}:{type}:{room.id}:{more}"
-    return Condition(type, incident, {**_room_data(room), **data}, room.id, room.name, found.zone_id, after_ms)
+    return AlertCondition(type, incident, {**_room_data(room), **data}, room.id, room.name, found.zone_id, after_ms)
 
 
 def _room_data(room: Room) -> dict[str, Any]:

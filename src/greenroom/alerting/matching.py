@@ -55,7 +55,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyVerdict:
     """What one policy does with one alert."""
 
     policy: AlertPolicy
@@ -67,7 +67,7 @@ class Verdict:
 
 def verdicts(
     alert: Alert, policies: Iterable[AlertPolicy], silences: Sequence[Silence], told: Callable[[AlertPolicy], Told], now_ms: int
-) -> Iterator[Verdict]:
+) -> Iterator[PolicyVerdict]:
     """What every policy that wants this alert does with it."""
     for policy in policies:
         if wants(policy, alert):
@@ -76,16 +76,16 @@ def verdicts(
                 yield found
 
 
-def _verdict(alert: Alert, policy: AlertPolicy, silent: bool, told: Told, now_ms: int) -> Verdict | None:
+def _verdict(alert: Alert, policy: AlertPolicy, silent: bool, told: Told, now_ms: int) -> PolicyVerdict | None:
     if alert.state == "end":
         if told.postponed:
-            return Verdict(policy, "cancel")
-        return None if silent or told.start == "silenced" else Verdict(policy, "send", now_ms, destinations(policy))
+            return PolicyVerdict(policy, "cancel")
+        return None if silent or told.start == "silenced" else PolicyVerdict(policy, "send", now_ms, destinations(policy))
     if silent:
-        return Verdict(policy, "silence")
+        return PolicyVerdict(policy, "silence")
     if told.last_start_ms is None or not policy.interval_ms:
-        return Verdict(policy, "send", now_ms, destinations(policy))
-    return Verdict(policy, "send", max(now_ms, told.last_start_ms + policy.interval_ms), destinations(policy))
+        return PolicyVerdict(policy, "send", now_ms, destinations(policy))
+    return PolicyVerdict(policy, "send", max(now_ms, told.last_start_ms + policy.interval_ms), destinations(policy))
 
 
 def wants(policy: AlertPolicy, alert: Alert) -> bool:

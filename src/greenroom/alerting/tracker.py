@@ -5,7 +5,7 @@ long enough. Pure; what was open before a restart is taken over, so that a resta
 from collections.abc import Callable, Iterable
 
 from greenroom.alerting.alert_types import make
-from greenroom.alerting.conditions import SOURCES, Condition
+from greenroom.alerting.conditions import SOURCES, AlertCondition
 from greenroom.model.alert import Alert
 
 REMEMBERED_MAX = 10_000
@@ -41,7 +41,7 @@ class Tracker:
                 self.open[_incident(alert)] = other
         return left
 
-    def step(self, found: Iterable[Condition], speaks_for: Callable[[str], bool], now_ms: int) -> list[Alert]:
+    def step(self, found: Iterable[AlertCondition], speaks_for: Callable[[str], bool], now_ms: int) -> list[Alert]:
         """What is to be told now. Conditions that do not hold any more end only where this process `speaks_for` them."""
         holding = {condition.incident: condition for condition in found}
         alerts = [alert for condition in holding.values() for alert in self._held(condition, now_ms)]
@@ -54,7 +54,7 @@ class Tracker:
                 self._clear.pop(incident, None)
         return alerts
 
-    def _held(self, condition: Condition, now_ms: int) -> list[Alert]:
+    def _held(self, condition: AlertCondition, now_ms: int) -> list[Alert]:
         incident = condition.incident
         if condition.alone:
             return self._alone(condition, now_ms)
@@ -67,7 +67,7 @@ class Tracker:
         self.open[incident] = alert
         return [alert]
 
-    def _alone(self, condition: Condition, now_ms: int) -> list[Alert]:
+    def _alone(self, condition: AlertCondition, now_ms: int) -> list[Alert]:
         if condition.incident in self._told:
             return []
         self._told[condition.incident] = None
@@ -103,7 +103,7 @@ def _incident(alert: Alert) -> str:
     return alert.correlation_id.rpartition(":")[0] + ":"
 
 
-def _alert(condition: Condition, state: str, now_ms: int, correlation_id: str) -> Alert:
+def _alert(condition: AlertCondition, state: str, now_ms: int, correlation_id: str) -> Alert:
     return make(
         condition.type,
         "none" if state == "none" else "start",

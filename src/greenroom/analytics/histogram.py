@@ -18,7 +18,7 @@ import msgspec
 HIGHEST_MS = (1 << 32) - 1
 """About 49 days; longer times count as this. A cookie cannot be that old."""
 
-Counts = dict[int, int]
+HistogramCounts = dict[int, int]
 """Bucket number -> how many values are in it."""
 
 _FINE_BITS = 11  # below 2**11 every value has its own bucket
@@ -58,13 +58,13 @@ def highest_of(bucket: int) -> int:
     return lowest_of(bucket) + (1 << shift) - 1
 
 
-def record(counts: Counts, value_ms: int) -> None:
+def record(counts: HistogramCounts, value_ms: int) -> None:
     """One more value."""
     bucket = bucket_of(value_ms)
     counts[bucket] = counts.get(bucket, 0) + 1
 
 
-def add(into: Counts, other: Mapping[int, int]) -> None:
+def add(into: HistogramCounts, other: Mapping[int, int]) -> None:
     """Adds the values of another histogram to this one."""
     if not into:
         into.update(other)
@@ -106,14 +106,14 @@ def packed(counts: Mapping[int, int]) -> bytes:
     return _pack(dict(sorted(counts.items()))) if counts else b""
 
 
-def unpacked(data: bytes) -> Counts:
+def unpacked(data: bytes) -> HistogramCounts:
     """What `packed` made. Raises ValueError (msgspec.DecodeError) for anything else."""
     return _unpack(data) if data else {}
 
 
-def merged(parts: Iterable[bytes]) -> Counts:
+def merged(parts: Iterable[bytes]) -> HistogramCounts:
     """The sum of packed histograms."""
-    counts: Counts = {}
+    counts: HistogramCounts = {}
     for part in parts:
         if part:
             add(counts, _unpack(part))

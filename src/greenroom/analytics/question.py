@@ -33,11 +33,11 @@ OPERATORS: dict[str, Callable[[int, int], bool]] = {
 """How numbers are compared; `in` and `notin` take several."""
 
 
-class Refused(ValueError):
+class QuestionRefused(ValueError):
     """A question that cannot be answered; the text says why, for the person who asked."""
 
 
-class Condition(NamedTuple):
+class DimensionFilter(NamedTuple):
     """A dimension compared with values: Unix seconds for times, room ids for the room. `op`: one of OPERATORS, `in` or `notin`.
 
     For the room only `in` and `notin`: which ids a pattern means is worked out by the caller, who knows the rooms.
@@ -60,7 +60,7 @@ class AnyOf(NamedTuple):
     parts: "tuple[Filter, ...]"
 
 
-Filter = Condition | AllOf | AnyOf
+Filter = DimensionFilter | AllOf | AnyOf
 
 
 class Wanted(NamedTuple):
@@ -97,12 +97,12 @@ class Question(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         """Raises Refused."""
         if not 1 <= self.limit <= ROWS_MAX:
-            raise Refused(f"limit must be from 1 to {ROWS_MAX}, not {self.limit}")
+            raise QuestionRefused(f"limit must be from 1 to {ROWS_MAX}, not {self.limit}")
         if self.start_s < 0:
-            raise Refused("the time range begins before 1970")
+            raise QuestionRefused("the time range begins before 1970")
         for name in self.dimensions:
             if name not in DIMENSIONS:
-                raise Refused(f"unknown dimension {name}")
+                raise QuestionRefused(f"unknown dimension {name}")
         for aggregate, name in self.metrics:
             _check_metric(aggregate, name, self.raw)
         for order in self.order:
@@ -123,47 +123,47 @@ class Question(msgspec.Struct, frozen=True):
 def _check_metric(aggregate: str, name: str, raw: bool) -> None:
     metric = METRICS.get(name)
     if metric is None:
-        raise Refused(f"unknown metric {name}")
+        raise QuestionRefused(f"unknown metric {name}")
     if raw:
         if aggregate or metric.raw is None:
-            raise Refused(f"{name} has no {aggregate or 'value'} in raw rows")
+            raise QuestionRefused(f"{name} has no {aggregate or 'value'} in raw rows")
     elif aggregate not in metric.aggregates:
-        raise Refused(f"{name} has no {aggregate or 'value of its own'}; it has {', '.join(metric.aggregates)}")
+        raise QuestionRefused(f"{name} has no {aggregate or 'value of its own'}; it has {', '.join(metric.aggregates)}")
 
 
 def _check_order(order: Order, question: Question) -> None:
     if order.aggregate:
         _check_metric(order.aggregate, order.name, question.raw)
         if order.aggregate == "percentile":
-            raise Refused("rows cannot be ordered by a percentile of merged histograms; order by avgWeighted")
+            raise QuestionRefused("rows cannot be ordered by a percentile of merged histograms; order by avgWeighted")
     elif question.raw:
         if order.name not in DIMENSIONS:
             _check_metric("", order.name, raw=True)
     elif order.name not in DIMENSIONS and order.name != "count":
-        raise Refused(f"rows cannot be ordered by {order.name}")
+        raise QuestionRefused(f"rows cannot be ordered by {order.name}")
 
 
 def _check_filter(found: Filter) -> None:
     conditions = list(conditions_of(found))
     if len(conditions) > CONDITIONS_MAX:
-        raise Refused(f"a filter has at most {CONDITIONS_MAX} conditions, not {len(conditions)}")
+        raise QuestionRefused(f"a filter has at most {CONDITIONS_MAX} conditions, not {len(conditions)}")
     for condition in conditions:
         if condition.dimension not in DIMENSIONS:
-            raise Refused(f"unknown dimension {condition.dimension}")
+            raise QuestionRefused(f"unknown dimension {condition.dimension}")
         if condition.op not in OPERATORS and condition.op not in ("in", "notin"):
-            raise Refused(f"unknown operator {condition.op}")
+            raise QuestionRefused(f"unknown operator {condition.op}")
         if condition.dimension == ROOM and condition.op not in ("in", "notin"):
-            raise Refused("rooms are filtered by `in` or `notin`")
+            raise QuestionRefused("rooms are filtered by `in` or `notin`")
         if len(condition.values) > VALUES_MAX and condition.dimension != ROOM:
-            raise Refused(f"a condition has at most {VALUES_MAX} values, not {len(condition.values)}")
+            raise QuestionRefused(f"a condition has at most {VALUES_MAX} values, not {len(condition.values)}")
         kind = str if condition.dimension == ROOM else int
         if any(type(value) is not kind for value in condition.values):
-            raise Refused(f"{condition.dimension} is compared with {kind.__name__} values")
+            raise QuestionRefused(f"{condition.dimension} is compared with {kind.__name__} values")
 
 
-def conditions_of(found: Filter) -> Iterator[Condition]:
+def conditions_of(found: Filter) -> Iterator[DimensionFilter]:
     """Every condition in a filter."""
-    if isinstance(found, Condition):
+    if isinstance(found, DimensionFilter):
         yield found
     else:
         for part in found.parts:
@@ -196,7 +196,7 @@ def span_of(found: Filter | None) -> Span:
     """
     start_s, end_s, rest = 0, FOREVER_S, list[Filter]()
     for part in found.parts if isinstance(found, AllOf) else (found,) if found is not None else ():
-        bounds = _bounds(part) if isinstance(part, Condition) else None
+        bounds = _bounds(part) if isinstance(part, DimensionFilter) else None
         if bounds is None:
             rest.append(part)
         else:
@@ -204,7 +204,7 @@ def span_of(found: Filter | None) -> Span:
     return Span(start_s, end_s, AllOf(tuple(rest)) if rest else None)
 
 
-def _bounds(condition: Condition) -> tuple[int, int] | None:
+def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
     """[start, end) that a comparison of times means for the begin of minutes; None when it is not one range."""
     width = DIMENSIONS[condition.dimension].bucket_s if condition.dimension in DIMENSIONS else 0
     if not width or condition.op not in ("eq", "gt", "geq", "lt", "leq") or len(condition.values) != 1:
@@ -252,7 +252,7 @@ def pieces(start_s: int, end_s: int, finest_s: int, known: Known) -> list[Piece]
     oldest = {"minutes": known.minutes_from_s, "hours": known.hours_from_s, "days": 0}
     for piece in cut:
         if piece.start_s < oldest[piece.table]:
-            raise Refused(
+            raise QuestionRefused(
                 f"cannot answer from {piece.table} before Unix time {oldest[piece.table]}: older ones are not kept; "
                 "ask for whole hours or days, or a later time range"
             )
@@ -280,7 +280,7 @@ Row = Mapping[tuple[str, str], "int | float | str | None"]
 """One row of an answer: (aggregate, metric) -> value; dimensions under ("", name), the number of minutes under ("", "count")."""
 
 
-class Answer(NamedTuple):
+class AnalyticsAnswer(NamedTuple):
     """Rows in the order asked for. `incomplete` minutes had a killed process in them; `generated` ones were made up."""
 
     rows: Sequence[Row]

@@ -7,8 +7,8 @@ minute is ever told twice by one process. What is not fetched in time is dropped
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from greenroom.analytics.histogram import Counts, record
-from greenroom.analytics.rollup import MINUTE_MS, SLOT_MS, SLOTS, Limits, Part, Rollup, Track
+from greenroom.analytics.histogram import HistogramCounts, record
+from greenroom.analytics.rollup import MINUTE_MS, SLOT_MS, SLOTS, GaugeTrack, Part, Rollup, RoomLimits
 
 MINUTES_KEPT = 60
 """Closed minutes that wait to be fetched. A store that is away for longer loses the oldest: about 1 MB a minute with 1,000 busy rooms."""
@@ -23,9 +23,9 @@ class RoomMinute:
 
     def __init__(self) -> None:
         self.outcomes: dict[str, int] = {}
-        self.waited: Counts = {}
-        self.origin: Counts = {}
-        self.limits: Limits | None = None
+        self.waited: HistogramCounts = {}
+        self.origin: HistogramCounts = {}
+        self.limits: RoomLimits | None = None
         self.active = [-1] * SLOTS
         self.queued = [-1] * SLOTS
         self.wait_s = [-1] * SLOTS
@@ -33,7 +33,7 @@ class RoomMinute:
     def rollup(self, data_center: str) -> Rollup:
         """As a message."""
         looked = any(value != -1 for value in self.active)
-        tracks = {data_center: Track(tuple(self.active), tuple(self.queued), tuple(self.wait_s))} if looked else {}
+        tracks = {data_center: GaugeTrack(tuple(self.active), tuple(self.queued), tuple(self.wait_s))} if looked else {}
         return Rollup(self.outcomes, tracks, self.limits, self.waited, self.origin)
 
 
@@ -101,7 +101,7 @@ class Recorder:
         if wait_s is not None:
             room.wait_s[slot] = max(room.wait_s[slot], wait_s)
 
-    def limited(self, room_id: str, limits: Limits) -> None:
+    def limited(self, room_id: str, limits: RoomLimits) -> None:
         """The limits that are in force; those of the end of a minute count for it."""
         self._room(room_id, limits.at_ms).limits = limits
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from greenroom.analytics import histogram
-from greenroom.analytics.histogram import Counts
+from greenroom.analytics.histogram import HistogramCounts
 
 MINUTE_MS = 60_000
 SLOT_MS = 5_000
@@ -27,7 +27,7 @@ _NOT_LOOKED = -1
 _NO_SLOTS = (_NOT_LOOKED,) * SLOTS
 
 
-class Track(msgspec.Struct, frozen=True):
+class GaugeTrack(msgspec.Struct, frozen=True):
     """Gauges of one data center, one number for each slot of the minute; -1 where nobody looked, or nothing was known."""
 
     active: tuple[int, ...] = _NO_SLOTS
@@ -35,7 +35,7 @@ class Track(msgspec.Struct, frozen=True):
     wait_s: tuple[int, ...] = _NO_SLOTS
 
 
-class Limits(msgspec.Struct, frozen=True, order=True):
+class RoomLimits(msgspec.Struct, frozen=True, order=True):
     """The limits in force at a moment, the room's own or those of its event; of two, the later one holds."""
 
     at_ms: int
@@ -48,10 +48,10 @@ class Rollup(msgspec.Struct, frozen=True):
     """One room and minute. `incomplete`: a process was killed in it; `generated`: made up for trying things out."""
 
     outcomes: dict[str, int] = {}
-    tracks: dict[str, Track] = {}
-    limits: Limits | None = None
-    waited: Counts = {}
-    origin: Counts = {}
+    tracks: dict[str, GaugeTrack] = {}
+    limits: RoomLimits | None = None
+    waited: HistogramCounts = {}
+    origin: HistogramCounts = {}
     incomplete: bool = False
     generated: bool = False
 
@@ -73,10 +73,10 @@ class Part(msgspec.Struct, frozen=True):
 def merge(parts: Iterable[Rollup]) -> Rollup:
     """Everything in these records as one."""
     outcomes: dict[str, int] = {}
-    tracks: dict[str, Track] = {}
-    waited: Counts = {}
-    origin: Counts = {}
-    limits: Limits | None = None
+    tracks: dict[str, GaugeTrack] = {}
+    waited: HistogramCounts = {}
+    origin: HistogramCounts = {}
+    limits: RoomLimits | None = None
     incomplete = generated = False
     for part in parts:
         for name, count in part.outcomes.items():
@@ -92,9 +92,9 @@ def merge(parts: Iterable[Rollup]) -> Rollup:
     return Rollup(outcomes, tracks, limits, waited, origin, incomplete, generated)
 
 
-def _both(one: Track, other: Track) -> Track:
+def _both(one: GaugeTrack, other: GaugeTrack) -> GaugeTrack:
     """Two looks at the same data center: two processes may have looked in the same slot, and the higher number counts."""
-    return Track(
+    return GaugeTrack(
         tuple(map(max, one.active, other.active)), tuple(map(max, one.queued, other.queued)), tuple(map(max, one.wait_s, other.wait_s))
     )
 
@@ -130,7 +130,7 @@ def minute_row(rollup: Rollup) -> dict[str, int | bytes]:
     active = Spread.of(together([track.active for track in tracks]))
     queued = Spread.of(together([track.queued for track in tracks]))
     wait = Spread.of(longest([track.wait_s for track in tracks]))
-    limits = rollup.limits or Limits(0, 0, 0, 0)
+    limits = rollup.limits or RoomLimits(0, 0, 0, 0)
     row: dict[str, int | bytes] = {
         **_spread("active", active),
         **_spread("queued", queued),

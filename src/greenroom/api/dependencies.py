@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 
 from greenroom.api.access_log import CALLER
-from greenroom.api.routing import ApiRoute, Depends, Guard, Query
+from greenroom.api.routing import ApiRoute, Depends, Query, RouteGuard
 from greenroom.control.authenticator import Authenticator, Caller, Credentials
 from greenroom.control.config_service import ConfigService
 from greenroom.control.refusals import ApiFault, Code, Refused
@@ -35,7 +35,7 @@ def desk_of(request: Request) -> ConfigService:
 WithConfig = Annotated[ConfigService, Depends(desk_of)]
 
 
-class May(Guard):
+class May(RouteGuard):
     """The caller, if the token allows this (`read`, `edit` or `analytics`) in the zone of the path.
 
     The account of the path must be the one there is. Without a zone in the path it concerns the whole account, and a token

@@ -8,7 +8,7 @@
 
 A parameter is the `Request`, a name in the path, `Annotated[..., Query(...)]`, or `Annotated[..., Depends(function)]`, whose function
 has parameters of the same kinds. What fits none of these raises TypeError when the module is imported, as does a call without exactly
-one `Guard`. One order for every call: the guard, the query string (every wrong value at once), the body, then the function.
+one `RouteGuard`. One order for every call: the guard, the query string (every wrong value at once), the body, then the function.
 
 Functions run in a thread, because the configuration store blocks; those written with `async def` run in the event loop, and so do
 their dependencies. `openapi.document` reads the same records, so the document cannot say anything else than what is checked.
@@ -38,7 +38,7 @@ VALUE_SHOWN_MAX = 80
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 
 
-class Guard(ABC):
+class RouteGuard(ABC):
     """A dependency that refuses callers who may not. It is asked in a thread, before anything else of the request is read."""
 
     @abstractmethod
@@ -204,7 +204,7 @@ class ApiRoute(Route):
         function: Function,
         *,
         tags: Sequence[str] = (),
-        guard: Guard | None = None,
+        guard: RouteGuard | None = None,
         responses: dict[str, Any] | None = None,
         body: dict[str, Any] | None = None,
     ) -> None:
@@ -214,10 +214,10 @@ class ApiRoute(Route):
         self.function, self.tags, self.responses, self.body = function, tuple(tags), responses or {}, body
         self._call = _Call(function, self.param_convertors)
         calls = [*self._call.inner()]
-        guards = {call.function for call in calls if isinstance(call.function, Guard)} | ({guard} if guard else set())
+        guards = {call.function for call in calls if isinstance(call.function, RouteGuard)} | ({guard} if guard else set())
         if len(guards) != 1:
             raise TypeError(f"{method} {path} must have exactly one guard, not {len(guards)}")
-        self.guard: Guard = guards.pop()
+        self.guard: RouteGuard = guards.pop()
         self.queries = tuple(dict.fromkeys(self._call.queries()))
         self._reads: list[Callable[[Request], Awaitable[Any]]] = [*dict.fromkeys(call.function for call in calls if call.waits)]
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from greenroom.cli.show import complain, say
-from greenroom.cli.tokens import REFUSED, DataOption, StoreOption, desk_or_exit
+from greenroom.cli.tokens import REFUSED, ExistingDataOption, ExistingStoreOption, desk_or_exit
 
 FILE_MAX = 256 * 1024 * 1024
 """Larger than any configuration; a mistyped path to something huge is refused instead of read."""
@@ -21,8 +21,8 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="TOML or JSON
 
 def export(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of TOML.")] = False,
-    data: DataOption = None,
-    store: StoreOption = None,
+    data: ExistingDataOption = None,
+    store: ExistingStoreOption = None,
 ) -> None:
     """Write the zones, rooms, events, rules and lists of the store to standard output, without secrets."""
     from greenroom.control.export_import import exported
@@ -33,7 +33,7 @@ def export(
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else toml_text(document))
 
 
-def import_(file: FileArgument, data: DataOption = None, store: StoreOption = None) -> None:
+def import_(file: FileArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
     """Import an exported configuration into an empty store. An existing configuration is never changed: use `greenroom apply`."""
     _make_true(_read(file), data, store, only_into_empty=True)
 
@@ -41,8 +41,8 @@ def import_(file: FileArgument, data: DataOption = None, store: StoreOption = No
 def apply(
     file: FileArgument,
     check: Annotated[bool, typer.Option("--check", help="Show what would change, and change nothing.")] = False,
-    data: DataOption = None,
-    store: StoreOption = None,
+    data: ExistingDataOption = None,
+    store: ExistingStoreOption = None,
 ) -> None:
     """Apply a configuration file to the store: create, change and delete entries until the store matches the file."""
     _make_true(_read(file), data, store, only_check=check)
@@ -51,8 +51,8 @@ def apply(
 def audit(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1_000, help="Number of changes to show, newest first.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with the values before and after.")] = False,
-    data: DataOption = None,
-    store: StoreOption = None,
+    data: ExistingDataOption = None,
+    store: ExistingStoreOption = None,
 ) -> None:
     """Show who changed what, newest change first."""
     with desk_or_exit(data, store) as config_service:

@@ -16,10 +16,10 @@ tokens = typer.Typer(name="token", help="Manage tokens for the management API.",
 
 REFUSED, CANNOT_START = 1, 2
 
-DataOption = Annotated[
+ExistingDataOption = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Data directory of greenroom (default: as for `greenroom serve`).")
 ]
-StoreOption = Annotated[
+ExistingStoreOption = Annotated[
     str | None,
     typer.Option("--store", metavar="URL", envvar="GREENROOM_STORE", help="Configuration store, when it is not in the data directory."),
 ]
@@ -37,8 +37,8 @@ def create(
     ] = None,
     email: Annotated[str, typer.Option(metavar="ADDRESS", help="E-mail address that requests must send in X-Auth-Email.")] = "",
     days: Annotated[int | None, typer.Option(metavar="N", min=1, max=36_500, help="Days until the token expires (default: never).")] = None,
-    data: DataOption = None,
-    store: StoreOption = None,
+    data: ExistingDataOption = None,
+    store: ExistingStoreOption = None,
 ) -> None:
     """Create a token and print it once; only its hash is stored."""
     from greenroom.control.tokens import create as plan
@@ -50,7 +50,7 @@ def create(
 
 
 @tokens.command("list")
-def show(data: DataOption = None, store: StoreOption = None) -> None:
+def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
     """List tokens, without their secrets."""
     from greenroom.control.tokens import every
 
@@ -65,8 +65,8 @@ def show(data: DataOption = None, store: StoreOption = None) -> None:
 @tokens.command("revoke")
 def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of the token.", show_default=False)],
-    data: DataOption = None,
-    store: StoreOption = None,
+    data: ExistingDataOption = None,
+    store: ExistingStoreOption = None,
 ) -> None:
     """Revoke a token. Its next request is refused."""
     from greenroom.control.tokens import revoke as plan

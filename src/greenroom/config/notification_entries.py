@@ -7,21 +7,21 @@ from typing import Any
 from greenroom.config.toml_lines import step
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.notify.mail import MailServer
-from greenroom.notify.settings import Notifications, Outbound, Sending
+from greenroom.notify.settings import NotificationSettings, Outbound, Sending
 from greenroom.outbound import OutboundPolicy
 
 PASSWORD_MAX = 1_000
 """Characters; a file that holds more on its first line is not the one that was meant."""
 
 
-def read_sending(notifications: Notifications | None, outbound: Outbound | None, folder: Path, problems: list[Problem]) -> Sending:
+def read_sending(notifications: NotificationSettings | None, outbound: Outbound | None, folder: Path, problems: list[Problem]) -> Sending:
     """Both sections as one record; what is wrong is added to `problems`."""
-    section = notifications or Notifications()
+    section = notifications or NotificationSettings()
     files = (folder / section.smtp_password_file,) if section.smtp_password_file else ()
     return Sending(section.webhook_test, _mail_server(section, files, problems), _outbound(outbound, problems), files)
 
 
-def _mail_server(section: Notifications, files: Sequence[Path], problems: list[Problem]) -> MailServer | None:
+def _mail_server(section: NotificationSettings, files: Sequence[Path], problems: list[Problem]) -> MailServer | None:
     pointer = step("notifications", "smtp_password_file")
     password = ""
     for path in files:

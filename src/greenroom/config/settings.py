@@ -15,7 +15,7 @@ from greenroom.model.health_check import REGIONS, HealthCheck
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.zone import Zone
-from greenroom.notify.settings import Notifications, Outbound, Sending
+from greenroom.notify.settings import NotificationSettings, Outbound, Sending
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000
@@ -135,7 +135,7 @@ SECTIONS: dict[str, type] = {
     "limits": Limits,
     "log": Log,
     "health": Health,
-    "notifications": Notifications,
+    "notifications": NotificationSettings,
     "outbound": Outbound,
 }
 """Tables of the file that are one record each."""

@@ -34,7 +34,7 @@ from greenroom.model.health_check import (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CheckPart:
     """`http_config` or `tcp_config`: an object inside a check, or null."""
 
     record: type
@@ -108,7 +108,7 @@ def _as_json(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class DefaultNumber:
     """A number in which 0 means the default, as published."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
@@ -165,11 +165,11 @@ _ZEROS = ("interval", "timeout", "retries", "consecutive_fails", "consecutive_su
 HEALTH_CHECK = ApiSchema.of(
     HealthCheck,
     shapes={
-        "http_config": Part(HttpCheck),
-        "tcp_config": Part(TcpCheck),
+        "http_config": CheckPart(HttpCheck),
+        "tcp_config": CheckPart(TcpCheck),
         "check_regions": Regions(),
         "type": Kind(),
-        **dict.fromkeys(_ZEROS, Number()),
+        **dict.fromkeys(_ZEROS, DefaultNumber()),
     },
     more=(
         computed("created_on", "when it was made", Shown(_TIME)),

@@ -195,7 +195,7 @@ def _checked(known: Configuration, document: Any, origin_problems: OriginProblem
     return Zone(id=zone_id, **values)
 
 
-Filter = Callable[[Entry[Zone]], bool]
+ZoneFilter = Callable[[Entry[Zone]], bool]
 
 _OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "equal": lambda name, wanted: name == wanted,
@@ -207,7 +207,7 @@ _OPERATORS: dict[str, Callable[[str, str], bool]] = {
 """Words before a colon in the `name` filter; names are lower case, so with or without `_case_sensitive` differs only in what is wanted."""
 
 
-def name_filter(text: str) -> Filter:
+def name_filter(text: str) -> ZoneFilter:
     """`example.com`, or `starts_with:exa` and the like."""
     word, colon, wanted = text.partition(":")
     sensitive = word.endswith("_case_sensitive")
@@ -228,7 +228,7 @@ def never(_entry: Entry[Zone]) -> bool:
     return False
 
 
-def selected(known: Configuration, filters: Sequence[Filter], every: bool, descending: bool) -> list[Entry[Zone]]:
+def selected(known: Configuration, filters: Sequence[ZoneFilter], every: bool, descending: bool) -> list[Entry[Zone]]:
     """Zones that all (`every`) or any of the filters let through, by name."""
     chosen = [entry for entry in known.zones.values() if not filters or (all if every else any)(let(entry) for let in filters)]
     return sorted(chosen, key=lambda entry: entry.record.name, reverse=descending)

@@ -41,7 +41,7 @@ Found = Sequence[tuple[Ticket, bytes]]
 """Genuine tickets, each with its spelling in the cookie (empty: not spelled like that any more)."""
 
 
-class Question(IntEnum):
+class ArrivalQuestion(IntEnum):
     """The one thing to ask. See the table above."""
 
     UNCOVERED = 0
@@ -57,16 +57,16 @@ class Question(IntEnum):
 
 
 # The members under short names: looking them up in the class for every request costs five times as much.
-UNCOVERED: Final = Question.UNCOVERED
-SUSPENDED: Final = Question.SUSPENDED
-BYPASSED: Final = Question.BYPASSED
-PLACELESS: Final = Question.PLACELESS
-RECEIPT: Final = Question.RECEIPT
-LEAVE: Final = Question.LEAVE
-ARRIVE: Final = Question.ARRIVE
-VIEW: Final = Question.VIEW
-PEEK: Final = Question.PEEK
-POLL: Final = Question.POLL
+UNCOVERED: Final = ArrivalQuestion.UNCOVERED
+SUSPENDED: Final = ArrivalQuestion.SUSPENDED
+BYPASSED: Final = ArrivalQuestion.BYPASSED
+PLACELESS: Final = ArrivalQuestion.PLACELESS
+RECEIPT: Final = ArrivalQuestion.RECEIPT
+LEAVE: Final = ArrivalQuestion.LEAVE
+ARRIVE: Final = ArrivalQuestion.ARRIVE
+VIEW: Final = ArrivalQuestion.VIEW
+PEEK: Final = ArrivalQuestion.PEEK
+POLL: Final = ArrivalQuestion.POLL
 
 
 class Receipts(Protocol):
@@ -99,7 +99,7 @@ class Covered(Protocol):
 C = TypeVar("C", bound=Covered)
 
 
-def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[C, Arrival, int], Found]) -> tuple[Question, Found]:
+def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[C, Arrival, int], Found]) -> tuple[ArrivalQuestion, Found]:
     """What to ask, and the ranked tickets to ask it about (the first one). `tickets` opens those that the arrival brings, when needed."""
     if covered is None:
         return UNCOVERED, ()
@@ -111,7 +111,7 @@ def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[
     return decide_among(covered, arrival, now_ms, rank(found, now_ms) if found else found)
 
 
-def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found) -> tuple[Question, Found]:
+def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found) -> tuple[ArrivalQuestion, Found]:
     """The part of the order that depends on tickets: these, already ranked. Ask again with the rest when the first one is gone."""
     if not found and not (covered.holds_nobody or may_take_place(arrival, covered.room.json_response_enabled)):
         return PLACELESS, found

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from greenroom.core.cookie_scope import cookie_scope
-from greenroom.core.decide import Question, decide
+from greenroom.core.decide import ArrivalQuestion, decide
 from greenroom.core.routing import RouteTable, route_prefix
 from greenroom.core.rules import ListMembership, Lookups, RequestFacts, compile_rule
 from greenroom.core.schedule import Effective, Phase, effective
@@ -207,18 +207,22 @@ class _Covered(msgspec.Struct, frozen=True):
 def _verdict(arrival: Arrival, now: Effective, holding: Rule | None, now_ms: int, ledgers: Seats | None) -> tuple[str, str, str]:
     """(result, word, reason) for a visitor without a ticket: `decide` says what is asked, here are the words for it."""
     question, _ = decide(_Covered(now, holding), arrival, now_ms, lambda *_: ())
-    if question is Question.ARRIVE:
+    if question is ArrivalQuestion.ARRIVE:
         return _arrives(now, ledgers)
-    if question is Question.BYPASSED and holding is not None:
+    if question is ArrivalQuestion.BYPASSED and holding is not None:
         said = holding.description or holding.expression
         return "origin", "bypassed", f"A bypass rule holds ({said}): no cookie, not counted."
     return _WORDS[question]
 
 
 _WORDS = {
-    Question.SUSPENDED: ("origin", "suspended", "The room is suspended: all visitors go to the origin and nothing is recorded."),
-    Question.PLACELESS: ("waiting", "placeless", "This request can show neither a page nor JSON, so it is held without a place in line."),
-    Question.LEAVE: ("waiting", "leaves", "This request gives up a place in line: it is answered with a farewell."),
+    ArrivalQuestion.SUSPENDED: ("origin", "suspended", "The room is suspended: all visitors go to the origin and nothing is recorded."),
+    ArrivalQuestion.PLACELESS: (
+        "waiting",
+        "placeless",
+        "This request can show neither a page nor JSON, so it is held without a place in line.",
+    ),
+    ArrivalQuestion.LEAVE: ("waiting", "leaves", "This request gives up a place in line: it is answered with a farewell."),
 }
 """Questions that only a ticket leads to (VIEW, POLL, PEEK, RECEIPT) cannot come up here, nor can UNCOVERED."""
 

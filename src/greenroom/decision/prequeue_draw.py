@@ -10,7 +10,7 @@ from greenroom.model.visit import Ticket, make_key
 from greenroom.ports import DrawStore, LedgerPort
 
 
-class Told(msgspec.Struct, frozen=True):
+class DrawStanding(msgspec.Struct, frozen=True):
     """What one visitor is told of a draw. `place` and `size` are 0 before it was held, and for whoever did not take part."""
 
     receipt: str = ""
@@ -20,7 +20,7 @@ class Told(msgspec.Struct, frozen=True):
     size: int = 0
 
 
-NOT_TOLD = Told()
+NOT_TOLD = DrawStanding()
 
 
 class ReceiptFile(msgspec.Struct, frozen=True):
@@ -90,14 +90,14 @@ class PrequeueDraw:
             return ticket
         return Ticket(ticket.id, key, 0, ticket.checked_ms, ticket.refresh_ms)
 
-    def told(self, ticket_id: bytes) -> Told:
+    def told(self, ticket_id: bytes) -> DrawStanding:
         """What its bearer may know; nothing after the draw for whoever did not take part."""
         if self.drawn is None:
-            return Told(receipt(self.draw_id, ticket_id), self.commitment)
+            return DrawStanding(receipt(self.draw_id, ticket_id), self.commitment)
         place = self.drawn.place(ticket_id)
         if not place:
             return NOT_TOLD
-        return Told(receipt(self.draw_id, ticket_id), self.commitment, self.drawn.seed, place, self.drawn.size)
+        return DrawStanding(receipt(self.draw_id, ticket_id), self.commitment, self.drawn.seed, place, self.drawn.size)
 
     def has_receipt(self, ticket_id: bytes) -> bool:
         """Whether this visitor has a receipt that can be saved."""

@@ -22,8 +22,8 @@ from greenroom.core.decide import (
     SUSPENDED,
     UNCOVERED,
     VIEW,
+    ArrivalQuestion,
     Found,
-    Question,
     decide,
     decide_among,
 )
@@ -58,7 +58,7 @@ PASS = Forward()
 """On to the origin without a ticket."""
 
 _PASSING = (Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED)
-"""What was decided when `Question` is UNCOVERED (0), SUSPENDED (1) or BYPASSED (2)."""
+"""What was decided when `ArrivalQuestion` is UNCOVERED (0), SUSPENDED (1) or BYPASSED (2)."""
 
 Done = Callable[[Verdict], None]
 
@@ -137,7 +137,7 @@ class DecisionService:
         counting = [(draw.standing(ticket), ticket, value) for ticket, value in found]
         return [(counts, value if counts is ticket else b"") for counts, ticket, value in counting]
 
-    def _ask(self, compiled: CompiledRoom, arrival: Arrival, question: Question, found: Found, now_ms: int, done: Done) -> None:
+    def _ask(self, compiled: CompiledRoom, arrival: Arrival, question: ArrivalQuestion, found: Found, now_ms: int, done: Done) -> None:
         """Carries out what `decide` named. Raises what the ledger raises; `receive` holds the visitor then."""
         if question is VIEW or question is POLL or question is PEEK or question is ARRIVE:
             self._ask_ledger(compiled, arrival, question, found, now_ms, done)
@@ -158,7 +158,9 @@ class DecisionService:
         else:
             assert_never(question)
 
-    def _ask_ledger(self, compiled: CompiledRoom, arrival: Arrival, question: Question, found: Found, now_ms: int, done: Done) -> None:
+    def _ask_ledger(
+        self, compiled: CompiledRoom, arrival: Arrival, question: ArrivalQuestion, found: Found, now_ms: int, done: Done
+    ) -> None:
         presented, spelled = found[0] if found else (None, None)
         ticket = presented if presented is not None else self._new_ticket(now_ms)
 
@@ -237,7 +239,7 @@ class DecisionService:
         self,
         compiled: CompiledRoom,
         arrival: Arrival,
-        question: Question,
+        question: ArrivalQuestion,
         ticket: Ticket,
         presented: Ticket | None,
         spelled: bytes | None,

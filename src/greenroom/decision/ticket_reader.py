@@ -15,7 +15,7 @@ HEADERS_REMEMBERED = 4_096
 HEADER_REMEMBERED_MAX = 2_048
 """Longer ones are read anew each time, so that what strangers can make us remember stays below 12 MB."""
 
-Found = tuple[tuple[Ticket, bytes], ...]
+FoundTickets = tuple[tuple[Ticket, bytes], ...]
 """Tickets and how each one is spelled in its cookie, in the order sent."""
 
 
@@ -26,10 +26,10 @@ class TicketReader:
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
-        self._known: dict[tuple[bytes, bytes, bytes], Found] = {}
+        self._known: dict[tuple[bytes, bytes, bytes], FoundTickets] = {}
         self._known_with: object = None
 
-    def find(self, arrival: Arrival, cookie_name: bytes, room_id: bytes, now_ms: int) -> Found:
+    def find(self, arrival: Arrival, cookie_name: bytes, room_id: bytes, now_ms: int) -> FoundTickets:
         """Every real ticket for this room among the cookies."""
         if arrival.facts is None:  # some header came twice
             return self._read(arrival.headers, cookie_name, room_id, now_ms)[0]
@@ -48,7 +48,7 @@ class TicketReader:
                 self._known[key] = found
         return found
 
-    def _read(self, headers: Headers, cookie_name: bytes, room_id: bytes, now_ms: int) -> tuple[Found, bool]:
+    def _read(self, headers: Headers, cookie_name: bytes, room_id: bytes, now_ms: int) -> tuple[FoundTickets, bool]:
         """The tickets, and whether every candidate was one."""
         values = ticket_values(headers, cookie_name)
         opened = [(self._sealer.open(value, room_id, now_ms), value) for value in values]

@@ -14,7 +14,7 @@ import structlog
 from greenroom.core.health.condition import Condition, Turn, advanced, suspended
 from greenroom.core.health.memory import HealthMemory
 from greenroom.core.health.roster import LOCAL, Agent, asked, lost_agents, remembered
-from greenroom.core.health.votes import HEALTHY, NO_VOTE, UNHEALTHY, UNKNOWN, Verdict, Vote, counted, judged
+from greenroom.core.health.votes import HEALTHY, NO_VOTE, UNHEALTHY, UNKNOWN, HealthVerdict, Vote, counted, judged
 from greenroom.health.alerts import Placed, status_alert
 from greenroom.health.outcome import Pending
 from greenroom.model.health_check import HealthCheck
@@ -42,7 +42,7 @@ class HealthMonitor:
         self._placed: dict[str, Placed] = {}
         self._conditions: dict[str, Condition] = {}
         self._votes: dict[str, dict[str, Vote]] = {}
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, HealthVerdict] = {}
         self._overall_ms: dict[str, int] = {}
         self._roster: dict[str, Agent] = {}
         self._lost: frozenset[str] = frozenset()

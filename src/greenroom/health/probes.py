@@ -20,7 +20,7 @@ from greenroom.health.reasons import lacking, reason_of
 from greenroom.health.tls import TlsContexts, is_address
 from greenroom.model.health_check import BODY_READ, HealthCheck, HttpCheck
 from greenroom.model.probe import TIMEOUTS, ProbeResult, Reason
-from greenroom.outbound import Guard, OutboundRefused, Target, read_target
+from greenroom.outbound import Guard, OutboundRefused, OutboundTarget, read_target
 
 REDIRECTS_MAX = 5
 """Redirects that are followed; a browser gives up after twenty, a health check should lead to its page."""
@@ -110,7 +110,7 @@ async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) ->
 async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
     """The answer to one request, or to the last one of a chain of redirects: (code, reason or empty)."""
     config = check.http_config or HttpCheck()
-    target = Target(check.type.lower(), check.address.lower(), check.port, config.path)
+    target = OutboundTarget(check.type.lower(), check.address.lower(), check.port, config.path)
     for _ in range(REDIRECTS_MAX + 1):
         status, headers, body = await _asked(check, config, equipment, course, target)
         where = headers.get("location")
@@ -121,14 +121,14 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
     raise OutboundRefused(f"more than {REDIRECTS_MAX} redirects")
 
 
-def _following(check: HealthCheck, config: HttpCheck, before: Target, where: str) -> Target:
+def _following(check: HealthCheck, config: HttpCheck, before: OutboundTarget, where: str) -> OutboundTarget:
     """Where a redirect leads. The host of the Host header is the checked server itself: its public address may be someone else's."""
     found = read_target(urljoin(before.url, where))
     return replace(found, host=check.address.lower()) if found.host == _own_host(config) else found
 
 
 async def _asked(
-    check: HealthCheck, config: HttpCheck, equipment: Equipment, course: Course, target: Target
+    check: HealthCheck, config: HttpCheck, equipment: Equipment, course: Course, target: OutboundTarget
 ) -> tuple[int, Mapping[str, str], bytes]:
     same_host = target.host == check.address.lower() and (target.scheme == "https" or check.type == "HTTP")
     addresses = await equipment.guard.check(target)
@@ -152,7 +152,7 @@ async def _asked(
     return response.status, {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}, body
 
 
-def _names(config: HttpCheck, target: Target, *, same_host: bool) -> tuple[str, str]:
+def _names(config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> tuple[str, str]:
     """(name that TLS sends, name that the certificate must be for); a name is sent only when there is a Host header, as published."""
     host = _own_host(config) if same_host else target.host
     sent = "" if is_address(host) else host
@@ -167,7 +167,7 @@ def _own_host(config: HttpCheck) -> str:
     return authority.partition(":")[0]
 
 
-def _headers(check: HealthCheck, config: HttpCheck, target: Target, *, same_host: bool) -> list[tuple[str, str]]:
+def _headers(check: HealthCheck, config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> list[tuple[str, str]]:
     """Headers of the check are for its own host: they may hold secrets, and a redirect may lead anywhere."""
     own = {name: values for name, values in (config.header or {}).items() if same_host}
     given = {name.lower() for name in own}

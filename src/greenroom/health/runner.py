@@ -8,7 +8,7 @@ from typing import NamedTuple
 import structlog
 
 from greenroom.health.probes import CannotProbe
-from greenroom.health.timetable import Due, Timetable
+from greenroom.health.timetable import DueCheck, Timetable
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult
 
@@ -19,7 +19,7 @@ PROBES_AT_ONCE = 3_000
 log = structlog.get_logger(__name__)
 
 Probe = Callable[[HealthCheck], Awaitable[ProbeResult]]
-Report = Callable[[HealthCheck, int, ProbeResult], None]
+ReportProbe = Callable[[HealthCheck, int, ProbeResult], None]
 """(check, when the probe began, result)."""
 
 
@@ -37,7 +37,7 @@ class RunnerFigures(NamedTuple):
 class ProbeRunner:
     """Probes the checks of one agent. Lives in one event loop."""
 
-    def __init__(self, agent: str, probe: Probe, report: Report, now_ms: Callable[[], int], at_once: int = PROBES_AT_ONCE) -> None:
+    def __init__(self, agent: str, probe: Probe, report: ReportProbe, now_ms: Callable[[], int], at_once: int = PROBES_AT_ONCE) -> None:
         self._table = Timetable(agent)
         self._probe = probe
         self._report = report
@@ -88,7 +88,7 @@ class ProbeRunner:
             async with asyncio.timeout(wait_s):
                 await self._wake.wait()
 
-    async def _one(self, due: Due) -> None:
+    async def _one(self, due: DueCheck) -> None:
         began_ms = self._now_ms()
         self._note_delay(began_ms, began_ms - due.due_ms)
         try:

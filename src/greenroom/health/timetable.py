@@ -13,7 +13,7 @@ SOON_MAX = 100
 SOON_STEP_MS = 20
 
 
-class Due(NamedTuple):
+class DueCheck(NamedTuple):
     """A check whose time has come, and when that was."""
 
     check: HealthCheck
@@ -61,9 +61,9 @@ class Timetable:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def take(self, now_ms: int, most: int) -> list[Due]:
+    def take(self, now_ms: int, most: int) -> list[DueCheck]:
         """What is due by now, in order, at most so many; it counts as under way from here on."""
-        found: list[Due] = []
+        found: list[DueCheck] = []
         while len(found) < most and (due_ms := self.next_ms()) is not None and due_ms <= now_ms:
             _, key, generation = heapq.heappop(self._heap)
             check = self._checks[key]
@@ -72,7 +72,7 @@ class Timetable:
                 self.skipped += 1
                 continue
             self._running.add(key)
-            found.append(Due(check, due_ms))
+            found.append(DueCheck(check, due_ms))
         return found
 
     def ended(self, check_id: str) -> None:

@@ -137,7 +137,7 @@ def duration_ms(written: str) -> int | None:
     return sum(int(number) * units[unit] for number, unit in re.findall(r"([0-9]+)(ms|s|m|h)", written))
 
 
-Check = Callable[[Any], list[Problem]]
+FieldCheck = Callable[[Any], list[Problem]]
 
 
 def _each(name: str, values: Any, pattern: str, what: str) -> list[Problem]:
@@ -173,7 +173,7 @@ def _silence_problems(values: Mapping[str, Any]) -> list[Problem]:
     return []
 
 
-_CHECKS: Mapping[type, Mapping[str, Check]] = {
+_CHECKS: Mapping[type, Mapping[str, FieldCheck]] = {
     AlertPolicy: {
         "alert_interval": _interval_problems,
         "emails": lambda values: _each("emails", values["emails"], EMAIL, "an e-mail address"),

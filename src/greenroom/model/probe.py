@@ -35,7 +35,7 @@ TIMEOUTS = frozenset({Reason.HTTP_TIMEOUT, Reason.TCP_TIMEOUT})
 """The only reasons after which a probe tries again."""
 
 
-Span = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
 
 
 class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,10 +82,10 @@ class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     reason: Annotated[str, msgspec.Meta(max_length=64)] = ""  # one of Reason, or empty
     code: Annotated[int, msgspec.Meta(ge=0, le=999)] = 0
     address: Annotated[str, msgspec.Meta(max_length=64)] = ""
-    tcp_ms: Span = 0.0
-    tls_ms: Span = 0.0
-    ttfb_ms: Span = 0.0
-    rtt_ms: Span = 0.0
+    tcp_ms: Milliseconds = 0.0
+    tls_ms: Milliseconds = 0.0
+    ttfb_ms: Milliseconds = 0.0
+    rtt_ms: Milliseconds = 0.0
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
 
 

@@ -11,14 +11,14 @@ from greenroom.alerting.outbox import Due
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import Webhook
 from greenroom.notify.mail import MailRefused, MailServer, send, written
-from greenroom.outbound import Answer, Guard, Limits, OutboundFailed, OutboundRefused, Request, exchange
+from greenroom.outbound import Guard, OutboundAnswer, OutboundFailed, OutboundRefused, Request, RequestLimits, exchange
 
-LIMITS = Limits(total_s=15.0, connect_s=5.0, body_max=4_096)
+LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
 """Receivers answer in a few words; no redirects, because a secret was meant for the address that was written down."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryOutcome:
     """What became of one attempt. `problem` empty: it was delivered."""
 
     problem: str = ""
@@ -38,7 +38,7 @@ class Delivery:
         self.pagerduty_url = PAGERDUTY_URL
         self._now_ms = now_ms
 
-    async def attempt(self, due: Due, known: Configuration) -> Outcome:
+    async def attempt(self, due: Due, known: Configuration) -> DeliveryOutcome:
         """Tries once to deliver a message of the outbox."""
         destination = Destination.of(due.destination)
         message = Message(due.alert, due.policy_id, due.policy_name)
@@ -47,38 +47,38 @@ class Delivery:
         if destination.mechanism == "pagerduty":
             service = known.pagerduty_services.get(destination.id)
             if service is None:
-                return Outcome("the PagerDuty service no longer exists", permanent=True)
+                return DeliveryOutcome("the PagerDuty service no longer exists", permanent=True)
             return await self._post(CHANNELS["pagerduty"], message, self.pagerduty_url, service.record.routing_key)
         webhook = known.webhooks.get(destination.id)
         if webhook is None:
-            return Outcome("the webhook no longer exists", permanent=True)
+            return DeliveryOutcome("the webhook no longer exists", permanent=True)
         return await self.call(webhook.record, Message(due.alert, due.policy_id, due.policy_name, webhook.record.name))
 
-    async def call(self, webhook: Webhook, message: Message) -> Outcome:
+    async def call(self, webhook: Webhook, message: Message) -> DeliveryOutcome:
         """Calls a webhook; `Message(None, …)` is the test."""
         channel = CHANNELS.get(webhook.channel, CHANNELS[GENERIC])
         return await self._post(channel, message, webhook.url, webhook.secret)
 
-    async def _mail(self, message: Message, recipient: str) -> Outcome:
+    async def _mail(self, message: Message, recipient: str) -> DeliveryOutcome:
         server = self.mail_server
         if server is None:
-            return Outcome("no mail server is set (smtp_host in [notifications])")
+            return DeliveryOutcome("no mail server is set (smtp_host in [notifications])")
         try:
             await send(server, written(message, server, recipient))
         except MailRefused as refused:
-            return Outcome(str(refused), refused.permanent)
-        return Outcome()
+            return DeliveryOutcome(str(refused), refused.permanent)
+        return DeliveryOutcome()
 
-    async def _post(self, channel: Channel, message: Message, url: str, secret: str) -> Outcome:
+    async def _post(self, channel: Channel, message: Message, url: str, secret: str) -> DeliveryOutcome:
         post = channel.write(message, url, secret, self._now_ms())
         try:
             answer = await exchange(self.guard, Request("POST", post.url, post.headers, post.body), LIMITS)
         except (OutboundRefused, OutboundFailed) as error:
-            return Outcome(str(error))
-        return Outcome(channel.problem(answer.status, answer.body), retry_after_ms=_retry_after_ms(answer))
+            return DeliveryOutcome(str(error))
+        return DeliveryOutcome(channel.problem(answer.status, answer.body), retry_after_ms=_retry_after_ms(answer))
 
 
-def _retry_after_ms(answer: Answer) -> int:
+def _retry_after_ms(answer: OutboundAnswer) -> int:
     """Only the form in seconds; the other one is a date, which nobody sends to programs."""
     written_s = answer.headers.get("retry-after", "")
     return int(written_s) * 1000 if written_s.isdecimal() and len(written_s) < 7 else 0

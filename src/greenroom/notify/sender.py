@@ -19,7 +19,7 @@ from greenroom.alerting.outbox import Due
 from greenroom.alerting.retries import next_try_ms
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
-from greenroom.notify.delivery import Outcome
+from greenroom.notify.delivery import DeliveryOutcome
 
 LOOK_S = 0.5
 """How often a process looks for messages that another one put there, or whose time has come."""
@@ -37,7 +37,7 @@ FORGET_S = 600.0
 log = structlog.get_logger(__name__)
 
 
-class Outbox(Protocol):
+class SenderOutbox(Protocol):
     """What the sender needs of the outbox (`stores.sql.outbox`). All methods block and raise StorageFailed."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]: ...  # noqa: D102  # described where they are made
@@ -50,15 +50,15 @@ class Outbox(Protocol):
     def forget(self, now_ms: int) -> None: ...  # noqa: D102
 
 
-Attempt = Callable[[Due, Configuration], Awaitable[Outcome]]
+Attempt = Callable[[Due, Configuration], Awaitable[DeliveryOutcome]]
 
 
-class Sender:
+class NotificationSender:
     """Runs in every process; delivers in one of them."""
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: SenderOutbox,
         read: Callable[[], Configuration],
         attempt: Attempt,
         now_ms: Callable[[], int],
@@ -160,7 +160,7 @@ class Sender:
             self._busy.pop(due.destination, None)
             self._wake.set()
 
-    async def _write_down(self, due: Due, outcome: Outcome) -> None:
+    async def _write_down(self, due: Due, outcome: DeliveryOutcome) -> None:
         now_ms = self._now_ms()
         facts = {"alert_type": due.alert.type, "correlation_id": due.alert.correlation_id, "destination": due.destination}
         again_ms = None

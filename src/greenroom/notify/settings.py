@@ -12,7 +12,7 @@ WEBHOOK_TESTS = ("required", "reported", "off")
 
 
 @dataclass(frozen=True, slots=True)
-class Notifications:
+class NotificationSettings:
     """`[notifications]` of the configuration file."""
 
     smtp_host: str = spec("mail server for e-mail; empty: no e-mail can be sent", "", example="smtp.example.com", high=253)

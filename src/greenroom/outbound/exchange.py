@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import httpcore
 
 from greenroom.outbound.guard import Guard, GuardedBackend, reason_of, tls_context
-from greenroom.outbound.policy import OutboundFailed, Target, read_target
+from greenroom.outbound.policy import OutboundFailed, OutboundTarget, read_target
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -26,7 +26,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """How long and how much. `total_s` is for everything together: names, connections, redirects and the whole body."""
 
     total_s: float = 10.0
@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OutboundAnswer:
     """What came back. The body is as it came: never decompressed, so a compressed bomb stays as small as it was sent."""
 
     status: int
@@ -50,7 +50,7 @@ class Answer:
 USER_AGENT = "greenroom"
 
 
-async def exchange(guard: Guard, request: Request, limits: Limits, tls: ssl.SSLContext | None = None) -> Answer:
+async def exchange(guard: Guard, request: Request, limits: RequestLimits, tls: ssl.SSLContext | None = None) -> OutboundAnswer:
     """Sends the request and follows as many redirects as the limits allow, each one judged like the first.
 
     Raises OutboundRefused when the settings do not allow it, OutboundFailed when there is no usable answer.
@@ -72,7 +72,7 @@ async def exchange(guard: Guard, request: Request, limits: Limits, tls: ssl.SSLC
     raise OutboundFailed(f"more than {limits.redirects} redirects")
 
 
-async def _once(guard: Guard, request: Request, target: Target, limits: Limits, tls: ssl.SSLContext) -> Answer:
+async def _once(guard: Guard, request: Request, target: OutboundTarget, limits: RequestLimits, tls: ssl.SSLContext) -> OutboundAnswer:
     fixed = [("Host", target.authority), ("User-Agent", USER_AGENT), ("Accept-Encoding", "identity"), ("Connection", "close")]
     if request.body or request.method not in ("GET", "HEAD"):
         fixed.append(("Content-Length", str(len(request.body))))
@@ -86,7 +86,7 @@ async def _once(guard: Guard, request: Request, target: Target, limits: Limits, 
     ):
         body, truncated = await _bounded(response, limits.body_max)
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-    return Answer(response.status, headers, body, target.url, truncated)
+    return OutboundAnswer(response.status, headers, body, target.url, truncated)
 
 
 async def _bounded(response: httpcore.Response, most: int) -> tuple[bytes, bool]:
@@ -98,7 +98,7 @@ async def _bounded(response: httpcore.Response, most: int) -> tuple[bytes, bool]
     return body, False
 
 
-def _redirected(request: Request, status: int, before: Target, after: Target) -> Request:
+def _redirected(request: Request, status: int, before: OutboundTarget, after: OutboundTarget) -> Request:
     """As browsers do it. What the first server was given in headers is not for another one."""
     headers = request.headers
     if (before.scheme, before.host, before.port) != (after.scheme, after.host, after.port):

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpcore
 
-from greenroom.outbound.policy import OutboundFailed, OutboundPolicy, OutboundRefused, Target, host_problem, read_address
+from greenroom.outbound.policy import OutboundFailed, OutboundPolicy, OutboundRefused, OutboundTarget, host_problem, read_address
 
 ADDRESSES_MAX = 8
 """Addresses of a name that are tried, in the order of the resolver."""
@@ -60,7 +60,7 @@ class Guard:
             raise OutboundRefused(f"{host}: {reasons[0]}")
         return list(dict.fromkeys(allowed))
 
-    async def check(self, target: Target) -> list[str]:
+    async def check(self, target: OutboundTarget) -> list[str]:
         """As `addresses`, for a whole target: scheme and port are judged too."""
         reason = self.policy.target_problem(target)
         if reason:

@@ -18,7 +18,7 @@ URL_MAX = 2_048
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-Address = IPv4Address | IPv6Address
+IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 
@@ -62,7 +62,7 @@ class OutboundPolicy:
         if problems:
             raise InvalidConfig(problems)
 
-    def address_problem(self, address: Address) -> str:
+    def address_problem(self, address: IpAddress) -> str:
         """Why nothing may be sent to this address; empty when it may."""
         found = unwrapped(address)
         if any(each in network for network in _networks(self.denied) for each in (address, found)):
@@ -71,7 +71,7 @@ class OutboundPolicy:
             return ""
         return f"{found} is not a public address, and the settings do not allow it"
 
-    def target_problem(self, target: "Target") -> str:
+    def target_problem(self, target: "OutboundTarget") -> str:
         """Why this target is refused whatever its name resolves to; empty when that depends on the addresses."""
         if target.scheme not in self.schemes:
             return f"the scheme must be {' or '.join(self.schemes)}, not {target.scheme}"
@@ -81,7 +81,7 @@ class OutboundPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OutboundTarget:
     """Where a URL leads: `host` as it was written in lower case, without the brackets of IPv6; `path` with its query."""
 
     scheme: str
@@ -90,7 +90,7 @@ class Target:
     path: str
 
     @property
-    def address(self) -> Address | None:
+    def address(self) -> IpAddress | None:
         """The address, when the host is one."""
         return read_address(self.host)
 
@@ -106,7 +106,7 @@ class Target:
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-def read_target(url: str) -> Target:
+def read_target(url: str) -> OutboundTarget:
     """The parts of a URL. Raises OutboundRefused for everything that two programs could read in two ways."""
     if not isinstance(url, str) or not 1 <= len(url) <= URL_MAX:
         raise OutboundRefused(f"a URL must have 1 to {URL_MAX} characters")
@@ -124,7 +124,7 @@ def read_target(url: str) -> Target:
     if port == 0 or re.search(r":$", parts.netloc):
         raise OutboundRefused("the port of a URL must be 1 to 65535")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(scheme, _read_host(parts), port or DEFAULT_PORTS[scheme], path)
+    return OutboundTarget(scheme, _read_host(parts), port or DEFAULT_PORTS[scheme], path)
 
 
 def _read_host(parts: SplitResult) -> str:
@@ -147,7 +147,7 @@ def host_problem(host: str, *, bracketed: bool = False) -> str:
     return ""
 
 
-def read_address(text: str) -> Address | None:
+def read_address(text: str) -> IpAddress | None:
     """An address in its one usual form; None for everything else, zone indices (`%eth0`) included."""
     if "%" in text:
         return None
@@ -157,7 +157,7 @@ def read_address(text: str) -> Address | None:
         return None
 
 
-def unwrapped(address: Address) -> Address:
+def unwrapped(address: IpAddress) -> IpAddress:
     """The address that packets would reach: the IPv4 address inside an IPv6 one, where there is one."""
     if isinstance(address, IPv4Address):
         return address
@@ -167,7 +167,7 @@ def unwrapped(address: Address) -> Address:
     return address
 
 
-def is_public(address: Address) -> bool:
+def is_public(address: IpAddress) -> bool:
     """Whether it is an address of the public Internet; `unwrapped` first."""
     if isinstance(address, IPv6Address):
         return address in _GLOBAL_UNICAST and address.is_global and not any(address in network for network in _NOT_PUBLIC_6)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.analytics.question import Answer, Question
+from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.core.draw import Draw
 from greenroom.core.health.memory import EventQuestion, HealthBatch, HealthMemory, Uptime
 from greenroom.errors import StorageFailed
@@ -23,6 +23,10 @@ class Clock(Protocol):
         """Whole milliseconds."""
 
 
+Then = Callable[[Outcome], None]
+"""Takes the answer of a ledger."""
+
+
 class LedgerPort(Protocol):
     """One room's ledger in one data center (docs/explanation/admission.md).
 
@@ -31,22 +35,22 @@ class LedgerPort(Protocol):
     without an estimate: never an admission, never an exception.
     """
 
-    def arrive(self, ticket_id: bytes, key: int, then: Callable[[Outcome], None]) -> None:
+    def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:
         """A newcomer without a ticket: ADMITTED, or WAITING outside the line (position 0) until the ticket comes back."""
 
-    def poll(self, ticket_id: bytes, key: int, then: Callable[[Outcome], None]) -> None:
+    def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
         """A waiting ticket came back in time: takes its place by `key` if it is unknown here; ADMITTED, ACTIVE or WAITING.
 
         GONE when this ticket id has already had its session (a replayed old cookie).
         """
 
-    def peek(self, ticket_id: bytes, key: int, then: Callable[[Outcome], None]) -> None:
+    def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
         """A waiting ticket came back too early: as `poll`, but no attempt, nothing changes. ACTIVE if it was let in meanwhile."""
 
-    def view(self, ticket_id: bytes, then: Callable[[Outcome], None]) -> None:
+    def view(self, ticket_id: bytes, then: Then) -> None:
         """An accepted ticket: ACTIVE (renewed when the room renews and the last renewal is older than q) or GONE."""
 
-    def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Callable[[Outcome], None]) -> None:
+    def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:
         """An accepted ticket that `view` does not know: its session may be in the data center `home` (or here, before the ledger was lost).
 
         `renewed_ms` is the last renewal that the ticket knows. ACTIVE on trust, until the session has followed; ADMITTED when a permit
@@ -118,7 +122,7 @@ class SlowAnswer(Exception):
 class AnalyticsStore(Protocol):
     """What happened in every room, minute by minute (docs/explanation/analytics.md). Blocks: call it in a thread, also in several."""
 
-    def answer(self, question: Question, timeout_s: float | None = None) -> Answer:
+    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""
 
     def rooms_of(self, zone_id: str) -> Collection[str]:

@@ -25,7 +25,7 @@ class LeaseTerm(msgspec.Struct, frozen=True):
     number: int
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class Submission(msgspec.Struct, frozen=True):
     """What became of a report: the term that has just begun for the candidate who submitted it, or None, and who is the leader."""
 
     term: LeaseTerm | None
@@ -55,7 +55,7 @@ class LeaderLease(Protocol):
     Every method raises StorageFailed when the store cannot be reached or refuses.
     """
 
-    async def submit(self, data_center: str, report: bytes, candidate: str) -> Delivery:
+    async def submit(self, data_center: str, report: bytes, candidate: str) -> Submission:
         """Leaves a report in the place of an older one (an empty one: nothing), and makes `candidate` the leader when there is none.
 
         An empty candidate does not want to lead.

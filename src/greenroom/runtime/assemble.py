@@ -22,10 +22,9 @@ from greenroom.lookups.confirmed_names import ConfirmedNames
 from greenroom.lookups.places import open_database
 from greenroom.model.room import Room
 from greenroom.ports import Clock
+from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.entropy import Entropy
 from greenroom.stores.keys import KeyRing
-
-OnError = Callable[[BaseException], None]
 
 
 def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:

@@ -19,10 +19,11 @@ from greenroom.demo.console import console_routes
 from greenroom.demo.crowd import DemoCrowd
 from greenroom.demo.shop import Shop
 from greenroom.errors import InvalidConfig, Problem
+from greenroom.runtime.callbacks import Say
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import set_up_logs
-from greenroom.runtime.process import Process, Say
+from greenroom.runtime.process import Process
 from greenroom.runtime.serve import run_in_loop
 
 ROOM = {

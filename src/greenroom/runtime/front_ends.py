@@ -13,6 +13,7 @@ from greenroom.gateway.server import Gateway
 from greenroom.gateway.tls import server_context
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
+from greenroom.runtime.callbacks import OnError
 
 Progress = Callable[[int], None]
 
@@ -39,7 +40,7 @@ MakeFrontEnd = Callable[[Config, DecisionService], FrontEnd]
 class GatewayFrontEnd:
     """The built-in gateway on the public listener, with its TLS and its access log."""
 
-    def __init__(self, config: Config, decision: DecisionService, listener: socket.socket, on_error: assemble.OnError) -> None:
+    def __init__(self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError) -> None:
         """Make it inside the event loop. Raises OSError when a certificate or the access log's file cannot be read or opened."""
         self._listener = listener
         self.tls: ssl.SSLContext | None = server_context(config.tls.cert, config.tls.key) if config.tls else None

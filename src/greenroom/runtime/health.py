@@ -32,7 +32,7 @@ class Layers(NamedTuple):
     stored: Configuration
 
 
-class Outbox(Protocol):
+class AlertOutbox(Protocol):
     """Where alerts are kept with their messages (`stores.sql.outbox`)."""
 
     def put(self, found: Sequence[Alert], now_ms: int) -> int:
@@ -42,7 +42,7 @@ class Outbox(Protocol):
 class OutboxSink:
     """See `ports.AlertSink`."""
 
-    def __init__(self, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, outbox: AlertOutbox, clock: Clock) -> None:
         self._outbox = outbox
         self._clock = clock
 
@@ -55,7 +55,7 @@ class ProcessHealth:
     """Make it inside the event loop. `close` it when `run` has ended."""
 
     def __init__(
-        self, layers: Callable[[], Layers], data: Path, outbox: Outbox, clock: Clock, listeners: Callable[[], Collection[Address]]
+        self, layers: Callable[[], Layers], data: Path, outbox: AlertOutbox, clock: Clock, listeners: Callable[[], Collection[Address]]
     ) -> None:
         """`layers` are asked for again and again; `listeners` are greenroom's own, which no check may be on."""
         file = layers().file

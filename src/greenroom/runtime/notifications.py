@@ -14,7 +14,7 @@ from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy, Webhook
 from greenroom.notify.delivery import Delivery
-from greenroom.notify.sender import Sender
+from greenroom.notify.sender import NotificationSender
 from greenroom.notify.watcher import Watcher
 from greenroom.outbound import Guard, read_target
 from greenroom.runtime.alert_picture import PictureTaker
@@ -47,7 +47,7 @@ class Notifications:
 
     async def run(self) -> None:
         """Sends, or waits to send while another process does; and raises the alerts that this process knows of."""
-        sender = Sender(self._store.outbox, self._store.read, self._delivery.attempt, self._now_ms, SystemRandom().random)
+        sender = NotificationSender(self._store.outbox, self._store.read, self._delivery.attempt, self._now_ms, SystemRandom().random)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sender.run())
             tasks.create_task(Watcher(self._look, self._store.outbox, self._now_ms).run())

@@ -11,7 +11,7 @@ import gc
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -39,6 +39,7 @@ from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
 from greenroom.ports import DrawStore
 from greenroom.runtime import assemble
+from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.explain import explained
@@ -70,7 +71,6 @@ BREATH_S = 0.002
 """For visitors, between the rules of one room and those of the next, which take a fraction of a millisecond each."""
 
 log = structlog.get_logger(__name__)
-Say = Callable[[str], None]
 
 
 class Process:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from greenroom.config.settings import Config
-from greenroom.core.rules import Bypass as Question
-from greenroom.core.rules import ListMembership, Lookups, compile_bypass, compile_lists
+from greenroom.core.rules import BypassRules, ListMembership, Lookups, compile_bypass, compile_lists
 from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, Problem
@@ -20,12 +19,12 @@ from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.ports import DrawStore
+from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.ledger_store import OpenRoom
 
 SEARCH_ENGINES = (Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),)
 """The setting search_engine_crawler_bypass is a rule of every room it holds for."""
 
-OnError = Callable[[BaseException], None]
 
 _NAMED = re.compile(r"\$([a-z0-9_]+)")
 
@@ -141,7 +140,7 @@ def bypass(
     rules: Sequence[Rule], lists: Mapping[str, ListMembership], lookups: Lookups, failed: Callable[[Exception], None]
 ) -> Bypass | None:
     """What lets by in one room; None when no rule counts. A rule that fails is told to `failed`, and lets no visitor by."""
-    question: Question = compile_bypass(rules, lists, lambda _, error: failed(error))
+    question: BypassRules = compile_bypass(rules, lists, lambda _, error: failed(error))
     return (lambda arrival, now_ms: question(arrival, now_ms, lookups)) if any(rule.enabled for rule in rules) else None
 
 

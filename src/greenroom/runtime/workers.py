@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
 from greenroom.config.settings import Address, Config
+from greenroom.runtime.callbacks import Say
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import bind, bound
 
@@ -47,8 +48,6 @@ REDIS_OPTIONS = {
     "daemonize": "no",
 }
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-
-Say = Callable[[str], None]
 
 
 class PrivateRedis:

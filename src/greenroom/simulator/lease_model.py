@@ -17,7 +17,7 @@ from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import Scenario
-from greenroom.simulator.visitor import SimulatedVisitor, Then
+from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
 
 DISK_EVERY_MS = 20_000
 """How old a restored copy is at most."""
@@ -38,7 +38,7 @@ class Center:
         self.down = 0
         self.disk: LedgerMemory | None = None
         self.calling_until_ms = 0
-        self.behind: list[tuple[SimulatedVisitor, Then, int]] = []
+        self.behind: list[tuple[SimulatedVisitor, OutcomeHandler, int]] = []
 
 
 class LeaseModel:
@@ -75,7 +75,7 @@ class LeaseModel:
         """See `visitor.SystemUnderTest`."""
         return not self.centers[center].down
 
-    def arrive(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self._local_ms(center)
@@ -89,7 +89,7 @@ class LeaseModel:
         else:
             then(visitor, self._done(visitor, ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))
 
-    def poll(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         now_ms = self._local_ms(center)
@@ -100,12 +100,12 @@ class LeaseModel:
             self.after_poll(center, visitor, now_ms, outcome)
         then(visitor, self._done(visitor, outcome))
 
-    def peek(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         then(visitor, center.ledger.peek(visitor.id, visitor.key, self._local_ms(center), self._luck.getrandbits(64)))
 
-    def view(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self._local_ms(center)

@@ -21,7 +21,7 @@ from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, weighted
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import Scenario
-from greenroom.simulator.visitor import SimulatedVisitor, Then
+from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
 
 GENERATIONS = {"even split": 1, "utilisation": 2, "counters": 3}
 CURVE_FACTOR = 1.0
@@ -96,7 +96,7 @@ class Published:
         """See `visitor.SystemUnderTest`."""
         return not self.sites[center].down
 
-    def arrive(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         site, now_ms = self._site(visitor), self._agenda.now_ms
         visitor.key = make_key(now_ms, self._draw.getrandbits(22))
@@ -108,7 +108,7 @@ class Published:
         else:
             then(visitor, self._hold(visitor, site))
 
-    def poll(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         site = self._site(visitor)
         bucket = visitor.came_ms // MINUTE_MS
@@ -120,11 +120,11 @@ class Published:
         else:
             then(visitor, self._hold(visitor, site))
 
-    def peek(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         then(visitor, self._hold(visitor, self._site(visitor)))
 
-    def view(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """The cookie is proof enough, in any data center."""
         site, now_ms = self._site(visitor), self._agenda.now_ms
         expires_ms = now_ms + self._room.session_ms if not self._room.disable_session_renewal else visitor.promised_ms

@@ -45,7 +45,7 @@ class SimulatedVisitor:
         return (self.entered_ms - self.came_ms) / 1000
 
 
-class Then(Protocol):
+class OutcomeHandler(Protocol):
     """Hears the answer to one request: now, or after a call across the world."""
 
     def __call__(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
@@ -66,16 +66,16 @@ class SystemUnderTest(Protocol):
     def open(self, center: int) -> bool:
         """Whether visitors can reach this data center."""
 
-    def arrive(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """A newcomer at `visitor.center`; gives the visitor a key."""
 
-    def poll(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """Somebody waiting, in time."""
 
-    def peek(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """Somebody waiting, too early."""
 
-    def view(self, visitor: SimulatedVisitor, then: Then) -> None:
+    def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """Somebody who was let in asks for a page."""
 
     def leave(self, visitor: SimulatedVisitor) -> None:

@@ -18,7 +18,7 @@ WARM_MS = 5_000
 """Data centers greet the coordinator before the first visitor comes."""
 CHURN_MS = 2_000
 
-Progress = Callable[[float], None]
+OnProgress = Callable[[float], None]
 """Is told which part of the run is done."""
 
 
@@ -53,7 +53,7 @@ class World:
             return LeaseModel(self.scenario, self.agenda, self.links, streams)
         return Published(GENERATIONS[algorithm], self.scenario, self.agenda, self.links, streams)
 
-    def run(self, progress: Progress | None = None) -> None:
+    def run(self, progress: OnProgress | None = None) -> None:
         """To the end of the scenario, or of its crowd."""
         lasts_ms = int(self.scenario.lasts_s * 1000)
         step_ms = max(1_000, min(30_000, lasts_ms // 100))

@@ -17,7 +17,7 @@ from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import Clock, Journal
+from greenroom.ports import Clock, Journal, Then
 
 HERE = "here"
 """The name of the only data center."""
@@ -31,8 +31,6 @@ RETRY_MS = 1_000
 
 SNAPSHOT_RECORDS = 40_000
 """Records in one payload of a snapshot: just under a megabyte."""
-
-Then = Callable[[Outcome], None]
 
 
 class Gauges(msgspec.Struct, frozen=True):

@@ -45,7 +45,7 @@ class Tally:
             del self.order[bisect_left(self.order, second)]
 
 
-class Share:
+class LineShare:
     """What one data center has in the whole line: its waiters, and how many of each second have a permit."""
 
     __slots__ = ("covered", "waiters")
@@ -62,7 +62,7 @@ class WholeLine:
 
     def __init__(self) -> None:
         self._all = Tally()
-        self._shares: dict[str, Share] = {}
+        self._shares: dict[str, LineShare] = {}
 
     @property
     def seconds(self) -> dict[int, int]:
@@ -72,7 +72,7 @@ class WholeLine:
     def show(self, name: str, seconds: dict[int, int]) -> None:
         """A data center can be reached (again); these are its waiters."""
         self.hide(name)
-        share = self._shares[name] = Share()
+        share = self._shares[name] = LineShare()
         for second, count in sorted(seconds.items()):
             share.waiters.add(second, count)
             self._all.add(second, count)

@@ -25,7 +25,7 @@ PROBES_MAX = 2_000
 """Probes kept at once: half an hour of them; more would only cost memory."""
 
 
-class Probe:
+class PendingForecast:
     """One forecast, waiting for what comes of it."""
 
     __slots__ = ("judged", "made_ms", "second", "wait_s")
@@ -45,7 +45,7 @@ class Intervals:
 
     def __init__(self) -> None:
         self._widths = [list(FIRST) for _ in LEADS_S]
-        self._probes: list[tuple[int, int, Probe]] = []  # heap by second
+        self._probes: list[tuple[int, int, PendingForecast]] = []  # heap by second
         self._queue = 0
 
     @property
@@ -57,7 +57,7 @@ class Intervals:
         """Remembers a forecast for whoever came in this second."""
         if len(self._probes) < PROBES_MAX:
             self._queue += 1
-            heappush(self._probes, (second, self._queue, Probe(second, made_ms, wait_s)))
+            heappush(self._probes, (second, self._queue, PendingForecast(second, made_ms, wait_s)))
 
     def front_at(self, second: int, now_ms: int) -> None:
         """Whoever gets in now came in this second, so everybody who came in an earlier one is in or has given up."""
@@ -73,11 +73,11 @@ class Intervals:
         """The line is over, or follows other rules now: what was expected does not come."""
         self._probes.clear()
 
-    def open(self) -> Iterator[Probe]:
+    def open(self) -> Iterator[PendingForecast]:
         """Forecasts that have not come true yet."""
         return (probe for _, _, probe in self._probes)
 
-    def _judge(self, probe: Probe, now_ms: int, entered: bool) -> None:
+    def _judge(self, probe: PendingForecast, now_ms: int, entered: bool) -> None:
         took = log(((now_ms - probe.made_ms) / 1000 + OFFSET_S) / (probe.wait_s + OFFSET_S))
         widths = self._widths[lead(probe.wait_s)]
         for which in range(probe.judged, len(SHARES)):

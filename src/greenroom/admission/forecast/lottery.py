@@ -32,10 +32,12 @@ WIDEST = 0.3
 COHORTS_MAX = 400
 """An hour of them, one every ten seconds."""
 
-Table = tuple[tuple[float, ...], tuple[float, ...]]
+QuantileTable = tuple[tuple[float, ...], tuple[float, ...]]
 
 
-def hazards(drawn: Sequence[float], present: float, joining_per_s: tuple[float, float], giving_up_per_s: float, learnt: bool) -> Table:
+def hazards(
+    drawn: Sequence[float], present: float, joining_per_s: tuple[float, float], giving_up_per_s: float, learnt: bool
+) -> QuantileTable:
     """Added-up hazard and seconds, both ascending; `drawn`: let in during each step, those who have a permit now in the first.
 
     `joining_per_s`: lately, and on the whole.
@@ -80,7 +82,7 @@ class Cohort:
 
     __slots__ = ("count", "judged", "made_ms", "table")
 
-    def __init__(self, made_ms: int, count: int, table: Table) -> None:
+    def __init__(self, made_ms: int, count: int, table: QuantileTable) -> None:
         self.made_ms = made_ms
         self.count = count
         self.table = table
@@ -103,7 +105,7 @@ class LotteryForecast:
         p25, p50, p75, p95 = self._widths
         return ((p25, p50, p75, p95),)
 
-    def expect(self, made_ms: int, count: int, table: Table) -> None:
+    def expect(self, made_ms: int, count: int, table: QuantileTable) -> None:
         """Remembers a forecast for all who are present."""
         self._cohorts.append(Cohort(made_ms, count, table))
 
@@ -138,7 +140,7 @@ class LotteryForecast:
         self._cohorts.clear()
 
 
-def drift_of_draws(then: Cohort, table: Table, now_ms: int) -> str:
+def drift_of_draws(then: Cohort, table: QuantileTable, now_ms: int) -> str:
     """The median wait of those still there, as it should be by the forecast of then, and as it is by the one of now."""
     passed_s = (now_ms - then.made_ms) / 1000
     gone = between(then.table[1], then.table[0], passed_s)

@@ -20,7 +20,7 @@ class TransferCounts(Protocol):
     arrived: int
 
 
-Known = Callable[[str], TransferCounts | None]
+KnownDataCenters = Callable[[str], TransferCounts | None]
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class PendingTransfers:
 class SessionTransfers:
     """All moves of one room. Times are the coordinator's."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownDataCenters) -> None:
         self._known = known
         self._by_data_center: dict[str, PendingTransfers] = {}
         self._whereabouts: dict[bytes, tuple[str, int]] = {}

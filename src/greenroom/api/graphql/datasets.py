@@ -24,7 +24,7 @@ LISTED = frozenset({"_in", "_notin", "_hasall", "_hasany"})
 """Operators that take a list."""
 
 
-class Limits(NamedTuple):
+class DatasetLimits(NamedTuple):
     """What the `settings` node says; durations in seconds."""
 
     max_page_size: int = ROWS_MAX
@@ -48,7 +48,7 @@ class Dataset(NamedTuple):
     dimensions: Mapping[str, str] = {}
     aggregates: Mapping[str, Mapping[str, str]] = {}
     counted: bool = False
-    limits: Limits = Limits()
+    limits: DatasetLimits = DatasetLimits()
 
     def order_tokens(self) -> list[tuple[str, str]]:
         """(aggregate, name) of everything that rows may be ordered by; the aggregate is empty for fields, dimensions and the count."""

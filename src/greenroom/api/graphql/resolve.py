@@ -16,7 +16,7 @@ from graphql import (
 from graphql.execution import get_argument_values
 from graphql.type import GraphQLIncludeDirective, GraphQLSkipDirective
 
-from greenroom.analytics.question import Refused
+from greenroom.analytics.question import QuestionRefused
 from greenroom.api.graphql.datasets import (
     OPERATORS,
     Comparison,
@@ -30,7 +30,7 @@ from greenroom.api.graphql.datasets import (
 )
 from greenroom.api.graphql.schema import order_of, schema
 from greenroom.control.authenticator import Caller
-from greenroom.control.refusals import Refused as ApiRefused
+from greenroom.control.refusals import Refused
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
 from greenroom.model.zone import ACCOUNT_ID
@@ -120,7 +120,7 @@ def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
 def _require(caller: Caller, zone_id: str | None) -> None:
     try:
         caller.require("analytics", zone_id)
-    except ApiRefused as refused:
+    except Refused as refused:
         raise refusal(str(refused), "authz") from None
 
 
@@ -173,7 +173,7 @@ def _answered(context: Context, query: DatasetQuery) -> list[dict[str, Any]]:
         raise refusal(f"{query.dataset.name} is not recorded by this process")
     try:
         found = answer(query)
-    except Refused as error:
+    except QuestionRefused as error:
         raise refusal(str(error)) from None
     except TooLong:
         raise refusal("the query takes too long: try a reduced time period or wider buckets") from None

@@ -9,11 +9,11 @@ from greenroom.analytics.question import (
     FOREVER_S,
     AllOf,
     AnyOf,
-    Condition,
+    DimensionFilter,
     Filter,
     Order,
     Question,
-    Refused,
+    QuestionRefused,
     Row,
     Wanted,
     span_of,
@@ -23,10 +23,10 @@ from greenroom.api.graphql.datasets import (
     ROOM_MINUTES,
     Comparison,
     DatasetAnswer,
+    DatasetLimits,
     DatasetQuery,
     DatasetRows,
     Every,
-    Limits,
     Where,
 )
 from greenroom.api.graphql.resolve import TooLong
@@ -106,16 +106,16 @@ def _question(query: DatasetQuery, rooms: frozenset[str], raw: bool, now_s: int)
     return Question(start_s, end_s, rooms, tuple(named), tuple(metrics), found, order, query.limit, raw)
 
 
-def _bounds(found: Filter, limits: Limits, now_s: int) -> tuple[int, int]:
+def _bounds(found: Filter, limits: DatasetLimits, now_s: int) -> tuple[int, int]:
     """The time range. Without a begin it is as long as it may be; raises Refused when it is too old or too long."""
     start_s, end_s, _ = span_of(found)
     end_s = now_s + 60 if end_s == FOREVER_S else end_s
     if start_s == 0:
         start_s = max(end_s - limits.max_duration_s, now_s - limits.not_older_than_s)
     elif start_s < now_s - limits.not_older_than_s - 60:
-        raise Refused(f"cannot request data older than {limits.not_older_than_s}s")
+        raise QuestionRefused(f"cannot request data older than {limits.not_older_than_s}s")
     if end_s - start_s > limits.max_duration_s + 60:
-        raise Refused(f"query time range is too large: it cannot be wider than {limits.max_duration_s}s")
+        raise QuestionRefused(f"query time range is too large: it cannot be wider than {limits.max_duration_s}s")
     return start_s, max(start_s, end_s)
 
 
@@ -125,9 +125,9 @@ def _filter(where: Where, rooms: frozenset[str]) -> Filter:
         return AllOf(parts) if isinstance(where, Every) else AnyOf(parts)
     if where.field == ROOM:
         matches = TEXT_OPERATORS[where.op]
-        return Condition(ROOM, "in", tuple(sorted(room for room in rooms if matches(room, where.value))))
+        return DimensionFilter(ROOM, "in", tuple(sorted(room for room in rooms if matches(room, where.value))))
     values = where.value if isinstance(where.value, list) else [where.value]
-    return Condition(where.field, _OPS[where.op], tuple(values))
+    return DimensionFilter(where.field, _OPS[where.op], tuple(values))
 
 
 def _nested(row: Row, query: DatasetQuery) -> dict[str, Any]:

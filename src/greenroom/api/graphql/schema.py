@@ -14,11 +14,15 @@ SCALARS = ("string", "uint64", "int64", "float64", "Time", "Date")
 
 UINT64_MAX = (1 << 64) - 1
 
-Resolver = Callable[..., Any]
+FieldResolver = Callable[..., Any]
 
 
 def schema(
-    datasets: Iterable[Dataset], viewer: Resolver, zones: Resolver, accounts: Resolver, dataset: Callable[[Dataset], Resolver]
+    datasets: Iterable[Dataset],
+    viewer: FieldResolver,
+    zones: FieldResolver,
+    accounts: FieldResolver,
+    dataset: Callable[[Dataset], FieldResolver],
 ) -> GraphQLSchema:
     """The schema with its resolvers. `dataset` gives the resolver of one."""
     found = tuple(datasets)

@@ -23,7 +23,7 @@ def _catalogue(request: Request) -> Catalogue:
     return found
 
 
-Done = Annotated[Operations, Depends(_operations)]
+WithOperations = Annotated[Operations, Depends(_operations)]
 
 
 router = Router(tags=["lists"], prefix="/accounts/{account_id}/rules/lists")
@@ -42,7 +42,7 @@ def create_list(caller: Editor, config_service: WithConfig, document: Document) 
 
 
 @router.get("/bulk_operations/{operation_id}", **told("Operation", may="read"))
-def get_operation(done: Done, operation_id: str) -> Response:
+def get_operation(done: WithOperations, operation_id: str) -> Response:
     """Get the state of an operation on items."""
     return answered(done.get(operation_id))
 
@@ -83,19 +83,19 @@ def get_items(
 
 
 @router.post("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
-def add_items(caller: Editor, config_service: WithConfig, done: Done, items: JsonItems, list_id: str) -> Response:
+def add_items(caller: Editor, config_service: WithConfig, done: WithOperations, items: JsonItems, list_id: str) -> Response:
     """Add items to a list."""
     return answered(config_service.change(caller.author, list_items.add(list_id, items, done, whole=False)))
 
 
 @router.put("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
-def put_items(caller: Editor, config_service: WithConfig, done: Done, items: JsonItems, list_id: str) -> Response:
+def put_items(caller: Editor, config_service: WithConfig, done: WithOperations, items: JsonItems, list_id: str) -> Response:
     """Replace the items of a list."""
     return answered(config_service.change(caller.author, list_items.add(list_id, items, done, whole=True)))
 
 
 @router.delete("/{list_id}/items", **told("OperationId", body="ListItemDeletion"))
-def delete_items(caller: Editor, config_service: WithConfig, done: Done, items: JsonItems, list_id: str) -> Response:
+def delete_items(caller: Editor, config_service: WithConfig, done: WithOperations, items: JsonItems, list_id: str) -> Response:
     """Delete items of a list."""
     return answered(config_service.change(caller.author, list_items.remove(list_id, items, done)))
 

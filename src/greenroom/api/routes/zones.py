@@ -10,12 +10,12 @@ from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
 from greenroom.api.routing import Query, Router
 from greenroom.control import zones
-from greenroom.control.zones import ACCOUNT_NAME, Filter, OriginProblems
+from greenroom.control.zones import ACCOUNT_NAME, OriginProblems, ZoneFilter
 from greenroom.model.zone import ACCOUNT_ID
 
 router = Router(tags=["zones"])
 
-Text = Annotated[str | None, Query(max_length=300)]
+SearchText = Annotated[str | None, Query(max_length=300)]
 
 
 def _origins(request: Request) -> OriginProblems:
@@ -29,7 +29,7 @@ def list_zones(  # the published filters, each one a query parameter
     config_service: WithConfig,
     page: Paged,
     name: Annotated[
-        Text, Query(description="A name, or `starts_with:`, `ends_with:`, `contains:` or `not_equal:` followed by text.")
+        SearchText, Query(description="A name, or `starts_with:`, `ends_with:`, `contains:` or `not_equal:` followed by text.")
     ] = None,
     status: Annotated[Literal["initializing", "pending", "active", "moved"] | None, Query()] = None,
     account_id: Annotated[str | None, Query(alias="account.id", max_length=32)] = None,
@@ -45,7 +45,7 @@ def list_zones(  # the published filters, each one a query parameter
 ) -> Response:
     """List zones: only those that the token is valid for."""
     del order
-    filters: list[Filter] = [zones.name_filter(name)] if name else []
+    filters: list[ZoneFilter] = [zones.name_filter(name)] if name else []
     fixed = [(status, "active"), (account_id, ACCOUNT_ID), (account_name, ACCOUNT_NAME)]
     alike = [wanted == has for wanted, has in fixed if wanted is not None] + (["full" in type] if type else [])
     filters += [zones.always if same else zones.never for same in alike]

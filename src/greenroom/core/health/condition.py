@@ -9,7 +9,7 @@ import hashlib
 
 import msgspec
 
-from greenroom.core.health.votes import REPORT_SLACK_MS, SUSPENDED, UNHEALTHY, UNKNOWN, Verdict
+from greenroom.core.health.votes import REPORT_SLACK_MS, SUSPENDED, UNHEALTHY, UNKNOWN, HealthVerdict
 from greenroom.model.health_check import HealthCheck
 
 NO_FAILURES = "No failures"
@@ -44,7 +44,7 @@ def patience_ms(check: HealthCheck) -> int:
     return 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
 
 
-def advanced(condition: Condition, check: HealthCheck, verdict: Verdict, now_ms: int) -> tuple[Condition, Turn | None]:
+def advanced(condition: Condition, check: HealthCheck, verdict: HealthVerdict, now_ms: int) -> tuple[Condition, Turn | None]:
     """The condition after a verdict, and the change that it brought."""
     if check.suspended:
         return suspended(condition, now_ms)

@@ -60,7 +60,7 @@ def majority(opinions: Collection[str], asked: int) -> str:
     return HEALTHY if asked and 2 * (bad + missing) <= asked else UNKNOWN
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class HealthVerdict(msgspec.Struct, frozen=True):
     """What the votes come to now. `vote` is one that the verdict rests on; it holds the reason of a failure."""
 
     status: str
@@ -75,7 +75,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def judged(
     check: HealthCheck, asked: Mapping[str, Sequence[str]], votes: Mapping[str, Vote], lost: Collection[str], now_ms: int
-) -> Verdict:
+) -> HealthVerdict:
     """The verdict on a check. `asked` names the agents of each region (core.health.roster), `lost` those not heard of."""
     regions, reasons = {}, []
     for region, agents in asked.items():
@@ -84,7 +84,7 @@ def judged(
         if regions[region] == UNHEALTHY:
             reasons += [vote for vote in heard if vote.says == UNHEALTHY and not vote.ok]
     status = majority(list(regions.values()), len(regions))
-    return Verdict(status, regions, _commonest(reasons) if status == UNHEALTHY else NO_VOTE)
+    return HealthVerdict(status, regions, _commonest(reasons) if status == UNHEALTHY else NO_VOTE)
 
 
 def _commonest(votes: Sequence[Vote]) -> Vote:

@@ -19,8 +19,8 @@ __all__ = [
     "FUNCTIONS",
     "NOTHING_KNOWN",
     "NO_LISTS",
-    "Bypass",
-    "Condition",
+    "BypassRules",
+    "CompiledCondition",
     "ListMembership",
     "Lookups",
     "NothingKnown",
@@ -32,14 +32,14 @@ __all__ = [
     "rule_problems",
 ]
 
-Condition = Callable[[RequestFacts], bool | None]
+CompiledCondition = Callable[[RequestFacts], bool | None]
 """A compiled expression; None is a missing value and counts as false."""
 
-Bypass = Callable[[Arrival, int, Lookups], Rule | None]
+BypassRules = Callable[[Arrival, int, Lookups], Rule | None]
 """(arrival, now_ms, lookups) -> the first enabled rule that lets this arrival by, or None. Never raises."""
 
 
-def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> Condition:
+def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> CompiledCondition:
     """An expression as a function of the request's RequestFacts; raises InvalidConfig with every problem.
 
     The function may raise whatever goes wrong while it is evaluated; compile_bypass turns that into "no bypass".
@@ -63,12 +63,12 @@ def compile_bypass(
     rules: Sequence[Rule],
     lists: Mapping[str, ListMembership] = NO_LISTS,
     failed: Callable[[Rule, Exception], None] = lambda _rule, _error: None,
-) -> Bypass:
+) -> BypassRules:
     """All rules of one room as one question. Raises InvalidConfig with the problems of every rule, disabled ones included.
 
     A rule that fails while it is evaluated does not hold for that request; `failed` is told (it must not raise).
     """
-    conditions: list[tuple[Rule, Condition]] = []
+    conditions: list[tuple[Rule, CompiledCondition]] = []
     problems: list[Problem] = []
     for index, rule in enumerate(rules):
         try:

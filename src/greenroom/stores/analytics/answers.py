@@ -8,7 +8,7 @@ from typing import Any
 from greenroom.analytics import histogram
 from greenroom.analytics.columns import TIMES
 from greenroom.analytics.metrics import DIMENSIONS, METRICS, Share
-from greenroom.analytics.question import Answer, Known, Question, Refused, Row, Wanted, pieces, span_of
+from greenroom.analytics.question import AnalyticsAnswer, Known, Question, QuestionRefused, Row, Wanted, pieces, span_of
 from greenroom.analytics.rollup import PERCENTS
 from greenroom.ports import SlowAnswer
 from greenroom.stores.analytics.engine import Engine, Values
@@ -18,14 +18,14 @@ HISTOGRAMS_MAX = 50_000
 """Histograms merged for one answer, about a second; a question that needs more is asked to take wider buckets."""
 
 
-def answer(engine: Engine, question: Question, numbers: Mapping[str, int], known: Known, timeout_s: float | None) -> Answer:
+def answer(engine: Engine, question: Question, numbers: Mapping[str, int], known: Known, timeout_s: float | None) -> AnalyticsAnswer:
     """Raises Refused, SlowAnswer, StorageFailed."""
     span = span_of(question.filter)
     start_s, end_s = max(question.start_s, span.start_s), min(question.end_s, span.end_s)
     needed = pieces(start_s, end_s, question.finest_s, known)
     where = _where(question, span.rest, numbers)
     if not needed:
-        return Answer([])
+        return AnalyticsAnswer([])
     until = None if timeout_s is None else time.monotonic() + timeout_s
     ids = {number: room for room, number in numbers.items()}
     if question.raw:
@@ -34,7 +34,7 @@ def answer(engine: Engine, question: Question, numbers: Mapping[str, int], known
     grouped = Grouped(question)
     rows = engine.select(grouped.text(needed, where), timeout_s)
     wanted = [found for found in question.metrics if found.aggregate == "percentile"]
-    merged: dict[Values, dict[str, histogram.Counts]] = {}
+    merged: dict[Values, dict[str, histogram.HistogramCounts]] = {}
     if wanted and rows:
         names = [name for name in TIMES if any(_time_of(found) == name for found in wanted)]
         text = grouped.histograms_text(needed, where, names, HISTOGRAMS_MAX + 1)
@@ -58,10 +58,14 @@ def _left(until: float | None) -> float | None:
     return left
 
 
-def _merged(rows: Sequence[Values], keys: int, names: Sequence[str], until: float | None) -> dict[Values, dict[str, histogram.Counts]]:
+def _merged(
+    rows: Sequence[Values], keys: int, names: Sequence[str], until: float | None
+) -> dict[Values, dict[str, histogram.HistogramCounts]]:
     if len(rows) > HISTOGRAMS_MAX:
-        raise Refused("the percentiles of so many rooms and minutes cannot be merged at once: try a reduced time period or wider buckets")
-    sums: dict[Values, dict[str, histogram.Counts]] = {}
+        raise QuestionRefused(
+            "the percentiles of so many rooms and minutes cannot be merged at once: try a reduced time period or wider buckets"
+        )
+    sums: dict[Values, dict[str, histogram.HistogramCounts]] = {}
     for place, row in enumerate(rows):
         into = sums.setdefault(row[:keys], {name: {} for name in names})
         for name, data in zip(names, row[keys:], strict=True):
@@ -71,7 +75,7 @@ def _merged(rows: Sequence[Values], keys: int, names: Sequence[str], until: floa
     return sums
 
 
-def _grouped_rows(grouped: Grouped, rows: Sequence[Values], merged: Mapping[Values, Any], ids: Mapping[int, str]) -> Answer:
+def _grouped_rows(grouped: Grouped, rows: Sequence[Values], merged: Mapping[Values, Any], ids: Mapping[int, str]) -> AnalyticsAnswer:
     question, keys = grouped.question, len(grouped.question.dimensions)
     answers: list[Row] = []
     incomplete = generated = 0
@@ -89,10 +93,10 @@ def _grouped_rows(grouped: Grouped, rows: Sequence[Values], merged: Mapping[Valu
         answers.append(shown)
         incomplete += int(values["incomplete"])
         generated += int(values["generated"])
-    return Answer(answers, incomplete, generated)
+    return AnalyticsAnswer(answers, incomplete, generated)
 
 
-def _raw_rows(raw: Raw, rows: Sequence[Values], ids: Mapping[int, str]) -> Answer:
+def _raw_rows(raw: Raw, rows: Sequence[Values], ids: Mapping[int, str]) -> AnalyticsAnswer:
     answers: list[Row] = []
     incomplete = generated = 0
     for t, room, *rest in rows:
@@ -107,7 +111,7 @@ def _raw_rows(raw: Raw, rows: Sequence[Values], ids: Mapping[int, str]) -> Answe
         answers.append(shown)
         incomplete += int(values["incomplete"])
         generated += int(values["generated"])
-    return Answer(answers, incomplete, generated)
+    return AnalyticsAnswer(answers, incomplete, generated)
 
 
 def _dimension(name: str, value: int, ids: Mapping[int, str]) -> str:
@@ -131,7 +135,7 @@ def _time_of(found: Wanted) -> str:
     return METRICS[found.metric].aggregates["percentile"].column.rpartition("_p")[0]
 
 
-def _percentile(found: Wanted, merged: Mapping[str, histogram.Counts]) -> float:
+def _percentile(found: Wanted, merged: Mapping[str, histogram.HistogramCounts]) -> float:
     share = METRICS[found.metric].aggregates["percentile"]
     name, _, percent = share.column.rpartition("_p")
     place = PERCENTS.index(int(percent))

@@ -14,7 +14,7 @@ import msgspec
 from greenroom.analytics import histogram
 from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
 from greenroom.analytics.metrics import DAY_S, HOUR_S, MINUTE_S
-from greenroom.analytics.question import Answer, Known, Piece, Question
+from greenroom.analytics.question import AnalyticsAnswer, Known, Piece, Question
 from greenroom.analytics.rollup import Part, Rollup, merge, minute_row
 from greenroom.errors import StorageFailed
 from greenroom.stores.analytics.answers import answer
@@ -43,7 +43,7 @@ class Retention(msgspec.Struct, frozen=True):
     days_s: int = 0
 
 
-class Place(NamedTuple):
+class RoomPlace(NamedTuple):
     """Where a room belongs, as far as known: the id of its zone, and its name."""
 
     zone: str = ""
@@ -64,7 +64,7 @@ class Keeper:
     def __init__(
         self,
         engine: Engine,
-        place_of: Callable[[str], Place] = lambda _: Place(),
+        place_of: Callable[[str], RoomPlace] = lambda _: RoomPlace(),
         retention: Retention = Retention(),  # noqa: B008 - frozen
         breathe: Callable[[], None] = lambda: None,
     ) -> None:
@@ -79,10 +79,10 @@ class Keeper:
         engine.create()
         self._facts: dict[str, int] = {name: value for name, value in engine.select("SELECT name, value FROM facts")}  # noqa: C416
         self._numbers: dict[str, int] = {}
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, RoomPlace] = {}
         for number, room, zone, name in engine.select("SELECT number, id, zone, name FROM rooms"):
             self._numbers[room] = number
-            self._places[room] = Place(zone, name)
+            self._places[room] = RoomPlace(zone, name)
         self._bring_up_to_date()
 
     def _bring_up_to_date(self) -> None:
@@ -148,7 +148,7 @@ class Keeper:
             if room not in self._numbers:
                 self._numbers[room] = len(self._numbers) + 1
                 news.append(room)
-            elif place not in (self._places[room], Place()):
+            elif place not in (self._places[room], RoomPlace()):
                 changed.append(room)
             else:
                 continue
@@ -238,7 +238,7 @@ class Keeper:
     def _histograms(self, piece: Sequence[Piece], where: str) -> dict[int, tuple[bytes, ...]]:
         """The merged histograms of each room that has any."""
         filled = f"{where} AND ({' OR '.join(f'{name}_count > 0' for name in TIMES)})"
-        sums: dict[int, tuple[histogram.Counts, ...]] = {}
+        sums: dict[int, tuple[histogram.HistogramCounts, ...]] = {}
         for _, number, *packed in self._engine.read(pieces_text(piece, TIMES, filled)):
             into = sums.setdefault(number, tuple({} for _ in TIMES))
             for counts, data in zip(into, packed, strict=True):
@@ -284,7 +284,7 @@ class Keeper:
     # -- answering ----------------------------------------------------------------------------------------------------------------
 
     @property
-    def rooms(self) -> dict[str, Place]:
+    def rooms(self) -> dict[str, RoomPlace]:
         """Every room that there are rows of, and where it belongs."""
         return dict(self._places)
 
@@ -292,7 +292,7 @@ class Keeper:
         """See `ports.AnalyticsStore`."""
         return [room for room, place in self.rooms.items() if place.zone == zone_id]
 
-    def answer(self, question: Question, timeout_s: float | None = None) -> Answer:
+    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         """See `ports.AnalyticsStore`. Raises Refused, SlowAnswer, StorageFailed."""
         return answer(self._engine, question, dict(self._numbers), self.tables_state(), timeout_s)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from greenroom.analytics.columns import KEPT, TIMES
 from greenroom.analytics.metrics import DIMENSIONS, METRICS, ROOM, Share
-from greenroom.analytics.question import AllOf, Condition, Filter, Order, Piece, Question, Refused
+from greenroom.analytics.question import AllOf, DimensionFilter, Filter, Order, Piece, Question, QuestionRefused
 
 Numbers = Mapping[str, int]
 """Room id -> number in the tables."""
@@ -31,7 +31,7 @@ def rooms_condition(numbers: Iterable[int]) -> str:
 
 def condition(found: Filter, numbers: Numbers) -> str:
     """A filter. A room that is not known matches nothing."""
-    if isinstance(found, Condition):
+    if isinstance(found, DimensionFilter):
         return _comparison(found, numbers)
     parts = [f"({condition(part, numbers)})" for part in found.parts]
     if isinstance(found, AllOf):
@@ -39,7 +39,7 @@ def condition(found: Filter, numbers: Numbers) -> str:
     return " OR ".join(parts) or EVERYTHING
 
 
-def _comparison(found: Condition, numbers: Numbers) -> str:
+def _comparison(found: DimensionFilter, numbers: Numbers) -> str:
     if found.dimension == ROOM:
         text = rooms_condition(numbers[str(value)] for value in found.values if value in numbers)
         return text if found.op == "in" else f"NOT ({text})"
@@ -157,5 +157,5 @@ class Raw:
 def _raw(name: str) -> Share:
     share = METRICS[name].raw
     if share is None:
-        raise Refused(f"{name} has no value in raw rows")
+        raise QuestionRefused(f"{name} has no value in raw rows")
     return share

@@ -6,7 +6,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from greenroom.errors import StorageFailed
-from greenroom.ports.coordination import TERM_MS, Delivery, LeaseTerm, SavedState
+from greenroom.ports.coordination import TERM_MS, LeaseTerm, SavedState, Submission
 from greenroom.stores.redis.call import call_function, pop
 from greenroom.stores.redis.library import LEADER_LIBRARY
 from greenroom.stores.redis.link import Client
@@ -30,11 +30,11 @@ class RedisLeaderLease:
 
     # -- for a data center -------------------------------------------------------------------------------------------------------
 
-    async def submit(self, data_center: str, report: bytes, candidate: str) -> Delivery:
+    async def submit(self, data_center: str, report: bytes, candidate: str) -> Submission:
         """See `ports.coordination.LeaderLease`."""
         keys = (self._lease, self._reports, self._signal)
         number, now_ms, holder = await self._call("submit", keys, (data_center, report, candidate, TERM_MS))
-        return Delivery(LeaseTerm(candidate, number) if number else None, now_ms, holder.decode())
+        return Submission(LeaseTerm(candidate, number) if number else None, now_ms, holder.decode())
 
     async def next_answer(self, data_center: str, wait_s: float) -> bytes | None:
         """See `ports.coordination.LeaderLease`."""

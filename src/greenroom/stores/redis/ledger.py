@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import Clock
+from greenroom.ports import Clock, Then
 from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
 from greenroom.stores.redis.batcher import GATHERED_MAX, RequestBatcher
 from greenroom.stores.redis.library import Library
@@ -18,8 +18,6 @@ WORK = {ARRIVE: 4, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20}
 
 HELD_REFRESH_MS = 5_000
 """Whoever cannot be answered tries again about so much later: a crowd must not fall upon a Redis that has just come back."""
-
-Then = Callable[[Outcome], None]
 
 
 class Errands(Protocol):

@@ -2,12 +2,12 @@
 
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Identity, Index, Integer, Table, Text, UniqueConstraint
 
-from greenroom.stores.sql.tables import Number, metadata
+from greenroom.stores.sql.tables import AutoNumber, metadata
 
 alerts = Table(
     "alerts",
     metadata,
-    Column("number", Number, Identity(), primary_key=True),
+    Column("number", AutoNumber, Identity(), primary_key=True),
     Column("type", Text, nullable=False),
     Column("correlation_id", Text, nullable=False),
     Column("state", Text, nullable=False),
@@ -35,7 +35,7 @@ told = Table(
 outbox = Table(
     "outbox",
     metadata,
-    Column("number", Number, Identity(), primary_key=True),
+    Column("number", AutoNumber, Identity(), primary_key=True),
     Column("alert", BigInteger, nullable=False),
     Column("policy_id", Text, nullable=False),
     Column("policy_name", Text, nullable=False),
@@ -52,7 +52,7 @@ outbox = Table(
 history = Table(
     "history",
     metadata,
-    Column("number", Number, Identity(), primary_key=True),
+    Column("number", AutoNumber, Identity(), primary_key=True),
     Column("id", Text, nullable=False),
     Column("policy_id", Text, nullable=False),
     Column("name", Text, nullable=False),

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
 
-from greenroom.alerting.matching import Destination, Fate, Told, Verdict, destinations, verdicts
+from greenroom.alerting.matching import Destination, Fate, PolicyVerdict, Told, destinations, verdicts
 from greenroom.alerting.outbox import HISTORY_KEPT_MS, INCIDENTS_KEPT_MS, WAITING_MAX, Dispatch, Due, Incident
 from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
@@ -59,7 +59,7 @@ class SqlOutbox:
         """Makes messages for all destinations of one policy, whatever its filters, interval and silences say."""
         with self._transaction(writes=True) as connection:
             number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
-            _write_messages(connection, Verdict(policy, "send", now_ms, destinations(policy)), alert, number, now_ms)
+            _write_messages(connection, PolicyVerdict(policy, "send", now_ms, destinations(policy)), alert, number, now_ms)
         self.told()
 
     def told(self) -> None:
@@ -210,7 +210,7 @@ def keep(connection: Connection, configuration: Configuration, found: Sequence[A
     return new
 
 
-def _carry_out(connection: Connection, verdict: Verdict, alert: Alert, number: int, now_ms: int) -> None:
+def _carry_out(connection: Connection, verdict: PolicyVerdict, alert: Alert, number: int, now_ms: int) -> None:
     policy = verdict.policy
     if verdict.action == "cancel":
         started = select(alerts.c.number).where(
@@ -226,7 +226,7 @@ def _carry_out(connection: Connection, verdict: Verdict, alert: Alert, number: i
     _write_messages(connection, verdict, alert, number, now_ms)
 
 
-def _write_messages(connection: Connection, verdict: Verdict, alert: Alert, number: int, now_ms: int) -> None:
+def _write_messages(connection: Connection, verdict: PolicyVerdict, alert: Alert, number: int, now_ms: int) -> None:
     policy = verdict.policy
     for destination in verdict.destinations:
         waits = select(func.count()).select_from(outbox).where(outbox.c.destination == destination.key)

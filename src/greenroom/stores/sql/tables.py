@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, CheckConstraint, Column, Identity, Index, Int
 
 metadata = MetaData()
 
-Number = BigInteger().with_variant(Integer, "sqlite")
+AutoNumber = BigInteger().with_variant(Integer, "sqlite")
 """SQLite counts by itself in a plain INTEGER primary key only."""
 
 state = Table(
@@ -23,7 +23,7 @@ state = Table(
 entries = Table(
     "entries",
     metadata,
-    Column("number", Number, Identity(), primary_key=True),
+    Column("number", AutoNumber, Identity(), primary_key=True),
     Column("kind", Text, nullable=False),
     Column("id", Text, nullable=False),
     Column("parent", Text, nullable=False),
@@ -38,7 +38,7 @@ entries = Table(
 audit = Table(
     "audit",
     metadata,
-    Column("number", Number, Identity(), primary_key=True),
+    Column("number", AutoNumber, Identity(), primary_key=True),
     Column("revision", BigInteger, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
     Column("author", Text, nullable=False),

@@ -53,6 +53,7 @@ def full_room(id: str = "r1") -> Room:
         case_insensitive_paths=True,
         confirm_newcomers=True,
         refresh_max_seconds=30,
+        on_unhealthy_origin="hold",
     )
 
 

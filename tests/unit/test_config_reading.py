@@ -79,6 +79,7 @@ def test_every_field_of_a_room_can_be_written() -> None:
         "case_insensitive_paths": "true",
         "confirm_newcomers": "true",
         "refresh_max_seconds": "30",
+        "on_unhealthy_origin": '"hold"',
         "follow_accept_language": "true",
         "strong_sessions": "true",
     }

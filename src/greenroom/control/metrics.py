@@ -142,6 +142,42 @@ METRICS: tuple[MetricRow, ...] = (
     _room(
         "storage_failed", "1 while admissions are stopped because the ledger cannot be written", lambda room: room.figures.storage_failed
     ),
+    _room(
+        "origin_healthy",
+        "1 while the health checks on the origin find it healthy, 0 while unhealthy; absent when unknown",
+        lambda room: {"healthy": 1, "unhealthy": 0}.get(room.origin),
+    ),
+    _room(
+        "held_for_origin",
+        "1 while new visitors are held because the origin is unhealthy",
+        lambda room: room.now is not None and room.now.origin_down,
+    ),
+    MetricRow(
+        "greenroom_health_check_healthy",
+        GaugeMetricFamily,
+        "1 while a health check finds its origin healthy, 0 while unhealthy; absent when unknown or suspended",
+        ("check", "zone"),
+        lambda state: [((name, zone), says == "healthy") for name, zone, says in state.health.checks if says in ("healthy", "unhealthy")],
+    ),
+    _process("health_checks", "health checks of the installation", lambda state: len(state.health.checks)),
+    _process("health_leader", "1 while this process runs the health checks", lambda state: state.health.leads),
+    _process("health_agents", "probe agents that report to this process", lambda state: state.health.agents),
+    _process("health_agents_lost", "probe agents that have missed three reports", lambda state: state.health.lost),
+    _process("health_probes_total", "probes made by this process", lambda state: state.health.probes, CounterMetricFamily),
+    _process("health_probes_running", "probes of this process under way", lambda state: state.health.running),
+    _process(
+        "health_probes_skipped_total",
+        "probes left out because the one before had not ended",
+        lambda state: state.health.skipped,
+        CounterMetricFamily,
+    ),
+    _process(
+        "health_probes_impossible_total",
+        "probes that this machine could not make (no file descriptor, no memory)",
+        lambda state: state.health.impossible,
+        CounterMetricFamily,
+    ),
+    _process("health_probe_delay_seconds", "greatest delay of a probe in the last minute", lambda state: state.health.late_ms / 1000),
     MetricRow(
         "greenroom_room_requests_total",
         CounterMetricFamily,

@@ -51,6 +51,7 @@ class RoomState(msgspec.Struct, frozen=True):
     requests: Mapping[str, int]
     now: Effective | None = None
     draws: tuple[DrawState, ...] = ()
+    origin: str = ""  # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
 
 
 class ConfigState(msgspec.Struct, frozen=True):
@@ -131,6 +132,20 @@ class SyncState(msgspec.Struct, frozen=True):
     trips: "TripState | None" = None  # None: not to a Redis
 
 
+class HealthState(msgspec.Struct, frozen=True):
+    """The health checks as this process knows them. `checks`: (name, zone, status) of each; the rest is about this process alone."""
+
+    checks: tuple[tuple[str, str, str], ...] = ()
+    leads: bool = False
+    agents: int = 0
+    lost: int = 0
+    probes: int = 0
+    running: int = 0
+    skipped: int = 0
+    impossible: int = 0
+    late_ms: int = 0
+
+
 class ProcessState(msgspec.Struct, frozen=True):
     """The whole picture. `phase` is starting, serving or draining; times are Unix milliseconds."""
 
@@ -145,6 +160,7 @@ class ProcessState(msgspec.Struct, frozen=True):
     gateway: Iterable[tuple[str, int]]
     store: StoreState = StoreState()
     sync: SyncState | None = None
+    health: HealthState = HealthState()
 
     @property
     def ready(self) -> bool:

@@ -28,6 +28,7 @@ def status(state: ProcessState) -> dict[str, Any]:
         "config_store": _store(state.store),
         "sync": None if state.sync is None else msgspec.to_builtins(state.sync),
         "rooms": [_room(room) for room in state.rooms],
+        "health_checks": [{"name": name, "zone": zone, "status": says} for name, zone, says in state.health.checks],
         "gateway": dict(state.gateway),
     }
 
@@ -88,6 +89,8 @@ def _room(state: RoomState) -> dict[str, Any]:
         "estimated_wait_seconds": None if estimate is None else [round(s, 1) for s in (estimate.p25_s, estimate.p50_s, estimate.p75_s)],
         "journal_bytes": figures.journal_bytes,
         "storage_failed": figures.storage_failed,
+        "origin": state.origin or None,
+        "held_for_origin": bool(state.now and state.now.origin_down),
         "requests": dict(sorted(state.requests.items())),
         "event": _event(state),
         "draws": announced(state),

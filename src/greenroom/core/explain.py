@@ -40,6 +40,8 @@ class Seats(msgspec.Struct, frozen=True):
 
     active: int
     waiting: int
+    origin: str = ""  # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
+    held_for_origin: bool = False
 
 
 class RouteSeen(msgspec.Struct, frozen=True):
@@ -124,9 +126,9 @@ def explain(
     if plan is None:
         return told
     room = plan.room
-    now = effective(room, plan.events, now_ms)
-    rules, bypassing = _rules(plan.rules, RequestFacts(arrival, now_ms, lookups), lists) if not room.suspended else ((), None)
     known = ledgers.get(room.id)
+    now = msgspec.structs.replace(effective(room, plan.events, now_ms), origin_down=known is not None and known.held_for_origin)
+    rules, bypassing = _rules(plan.rules, RequestFacts(arrival, now_ms, lookups), lists) if not room.suspended else ((), None)
     result, word, reason = _verdict(arrival, now, bypassing, now_ms, known)
     return msgspec.structs.replace(
         told,
@@ -233,6 +235,12 @@ def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
     if now.phase is Phase.PREQUEUE:
         how = "places are drawn at the start" if now.event and now.event.shuffle_at_event_start else "the line keeps its order"
         return "waiting", "prequeue", f"The pre-queue is open: all new visitors are held until the start; {how}."
+    if now.origin_down and not now.turns_away:
+        return (
+            "waiting",
+            "origin",
+            "The origin is unhealthy, and on_unhealthy_origin holds all new visitors until it is well.",
+        )
     return _by_method(now.room, ledgers)
 
 

@@ -25,11 +25,13 @@ class Effective(msgspec.Struct, frozen=True):
     phase: Phase = Phase.IDLE
     event: Event | None = None
     until_ms: int | None = None
+    origin_down: bool = False  # its origin is unhealthy, and the room holds new visitors because of that
 
     @property
     def holds_nobody(self) -> bool:
         """Whether every request goes on, also one that could show no waiting page."""
-        return self.room.queueing_method == "passthrough" and not self.room.queue_all and self.phase is not Phase.PREQUEUE
+        passes = self.room.queueing_method == "passthrough" and not self.room.queue_all
+        return passes and not self.origin_down and self.phase is not Phase.PREQUEUE
 
     @property
     def turns_away(self) -> bool:
@@ -38,8 +40,9 @@ class Effective(msgspec.Struct, frozen=True):
 
     @property
     def ledger_room(self) -> Room:
-        """The room as the ledger is told: a pre-queue holds everybody, whatever the method, like queue_all."""
-        return replace(self.room, queue_all=True) if self.phase is Phase.PREQUEUE else self.room
+        """The room as the ledger is told: a pre-queue and an unhealthy origin hold like queue_all. A room that turns away goes on so."""
+        holds = self.phase is Phase.PREQUEUE or (self.origin_down and not self.turns_away)
+        return replace(self.room, queue_all=True) if holds else self.room
 
 
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:

@@ -70,7 +70,7 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> str:
-        """Why a visitor is held: storage, placeless, prequeue, queue_all, reject or limits; empty for every other decision."""
+        """Why a visitor is held: storage, placeless, prequeue, queue_all, reject, origin or limits; empty for every other decision."""
         if self.decided is Decided.PLACELESS:
             return "placeless"
         if self.decided is not Decided.HELD or self.effective is None:
@@ -81,7 +81,9 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
             return "prequeue"
         if self.effective.room.queue_all:
             return "queue_all"
-        return "reject" if self.effective.turns_away else "limits"
+        if self.effective.turns_away:
+            return "reject"
+        return "origin" if self.effective.origin_down else "limits"
 
 
 Observer = Callable[[DecisionEvent], None]

@@ -51,7 +51,7 @@ class CompiledRoom(msgspec.Struct, frozen=True):
 class RoomSchedule:
     """The stages of one room. `now` is the one that holds; read it through `at`."""
 
-    __slots__ = ("_drawing_now", "_later", "_on_error", "now", "until_ms")
+    __slots__ = ("_drawing_now", "_later", "_on_error", "_origin_down", "now", "until_ms")
 
     def __init__(self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]) -> None:
         """`course`: (from when, the room compiled for it), ascending, at least one; the ledger must be set to the first one."""
@@ -59,7 +59,23 @@ class RoomSchedule:
         self._later = list(course[1:])
         self._on_error = on_error
         self._drawing_now = False
+        self._origin_down = False
         self.until_ms = self._later[0][0] if self._later else NEVER_MS
+
+    def hold_for_origin(self, down: bool) -> bool:
+        """Holds new visitors while the origin is unhealthy, or no longer; whether that is a change. Settings and events go on beneath."""
+        if down is self._origin_down:
+            return False
+        self._origin_down = down
+        self.now = self._overlaid(self.now)
+        self.now.ledger.configure(self.now.effective.ledger_room)
+        return True
+
+    def _overlaid(self, stage: CompiledRoom) -> CompiledRoom:
+        if stage.effective.origin_down is self._origin_down:
+            return stage
+        effective = msgspec.structs.replace(stage.effective, origin_down=self._origin_down)
+        return msgspec.structs.replace(stage, effective=effective, holds_nobody=effective.holds_nobody, turns_away=effective.turns_away)
 
     @property
     def draws(self) -> list[PrequeueDraw]:
@@ -78,7 +94,7 @@ class RoomSchedule:
             if not self._drawn(stage, now_ms):
                 return self.now
             del self._later[:due]
-            self.now = stage
+            self.now = stage = self._overlaid(stage)
             stage.ledger.configure(stage.effective.ledger_room)
         self.until_ms = self._later[0][0] if self._later else NEVER_MS
         return self.now

@@ -259,6 +259,7 @@ class DecisionService:
             next_try_s,
             outcome.estimate,
             queue_all=room.queue_all,
+            origin_unhealthy=compiled.effective.origin_down,
             position=position,
             ahead=outcome.ahead,
             waiting=outcome.waiting,

@@ -95,6 +95,11 @@ class HealthService:
         return self.previews.monitor.regions(check_id) or (self._monitor.regions(check_id) if self.leads else {})
 
     @property
+    def placed(self) -> Mapping[str, Placed]:
+        """Every check with its zone."""
+        return self._placed
+
+    @property
     def figures(self) -> RunnerFigures:
         """How the probes of this process are doing."""
         return self._runner.figures

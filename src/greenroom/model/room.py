@@ -89,6 +89,12 @@ class Room:
         False,
         extension=True,
     )
+    on_unhealthy_origin: str = spec(
+        "while a health check finds the origin unhealthy: `ignore` it, or `hold` new visitors; places and sessions are kept",
+        "ignore",
+        choices=("ignore", "hold"),
+        extension=True,
+    )
     refresh_max_seconds: int = spec(
         "longest time between two refreshes of a waiting visitor; jitter of 10 % is added",
         20,

@@ -157,6 +157,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     joined_ms: int = 0  # when this visitor first came (arrival_ms_of the ticket's key); 0 = not said
     in_line: bool = False  # the ticket came back: the place is real
     storage_failed: bool = False  # admissions stopped because nothing can be written down
+    origin_unhealthy: bool = False  # admissions stopped because the origin is unhealthy
     event_active: bool = False
     event_prequeueing: bool = False
     event_start_ms: int = 0

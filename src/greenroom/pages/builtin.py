@@ -80,7 +80,7 @@ def view_of(held: Held) -> str:
         return "shuffle" if held.shuffle_at_event_start else "prequeue"
     if held.method == "reject":
         return "closed"
-    if held.storage_failed:
+    if held.storage_failed or held.origin_unhealthy:
         return "trouble"
     if not held.in_line:
         return "full" if held.queue_full else "placing"

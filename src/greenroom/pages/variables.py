@@ -87,7 +87,12 @@ def facts_of(held: Held) -> PageVariables:
 def usable_estimate(held: Held) -> Estimate | None:
     """The estimate, unless nothing is known: none given, queue_all, or not finite."""
     estimate = held.estimate
-    if estimate is None or held.queue_all or not math.isfinite(estimate.p25_s + estimate.p50_s + estimate.p75_s + estimate.most_s):
+    if (
+        estimate is None
+        or held.queue_all
+        or held.origin_unhealthy
+        or not math.isfinite(estimate.p25_s + estimate.p50_s + estimate.p75_s + estimate.most_s)
+    ):
         return None
     return estimate
 
@@ -227,6 +232,7 @@ EXTENSIONS: tuple[Variable, ...] = (
     _V("drawnPlace", "integer", lambda f: f.held.drawn_place, "the place drawn, 1 is first; 0 before the draw and when there is none"),
     _V("drawnOf", "integer", lambda f: f.held.drawn_size, "number of visitors in the draw"),
     _V("admissionsPaused", "boolean", lambda f: f.held.storage_failed, "admissions are stopped, because the ledger cannot be written"),
+    _V("originUnhealthy", "boolean", lambda f: f.held.origin_unhealthy, "admissions are stopped, because the origin is unhealthy"),
 )
 """Extensions of greenroom. In JSON they are in a sibling object `greenroom`; templates use `template_name`."""
 

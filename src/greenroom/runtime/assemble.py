@@ -1,10 +1,11 @@
 """Puts the parts together for one configuration. Wiring only: nothing in here decides anything."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 
 from greenroom.config.settings import Config
-from greenroom.control.state import DrawState
+from greenroom.control.state import DrawState, Figures, RoomState
+from greenroom.core.explain import Seats
 from greenroom.core.rules import Lookups
 from greenroom.core.schedule import Effective, effective
 from greenroom.decision.data_centers import DataCenters
@@ -41,6 +42,17 @@ def calendar_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tup
         when, held = draw.appointment, draw.drawn is not None
         draws.append(DrawState(draw.draw_id, when.event_id, draw.event, draw.commitment, when.prequeue_start_ms, when.event_start_ms, held))
     return schedule.now.effective, tuple(draws)
+
+
+def room_state(room: Room, figures: Figures, requests: Mapping[str, int], schedule: RoomSchedule | None, origin: str) -> RoomState:
+    """A room as the control listener shows it."""
+    now, draws = calendar_state(schedule)
+    return RoomState(room, figures, requests, now, draws, origin)
+
+
+def seats(state: RoomState) -> Seats:
+    """What an explanation says about how a room is doing."""
+    return Seats(state.figures.active, state.figures.waiting, state.origin, bool(state.now and state.now.origin_down))
 
 
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:

@@ -3,13 +3,19 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+import structlog
+
 from greenroom.config.layers import file_records
 from greenroom.config.settings import Address, Config
+from greenroom.control.state import HealthState
+from greenroom.core.health.condition import shown_status
+from greenroom.core.health.origin import HOLD, OriginChecks, OriginHold, held_after, origin_status
+from greenroom.decision.room_table import RoomTable
 from greenroom.health.alerts import Placed
 from greenroom.health.network import ProbeGuard, probe_policy, threaded_resolver
 from greenroom.health.probes import Equipment, probe
@@ -18,11 +24,16 @@ from greenroom.health.tls import TlsContexts
 from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
 from greenroom.model.health_check import HealthCheck
+from greenroom.model.room import Room
 from greenroom.ports import Clock
+from greenroom.runtime.assemble import origins
 from greenroom.stores.health import SqlHealthStore, default_url
 
 LOOK_S = 0.3
 """Between two looks at whether the configuration is another one."""
+
+
+log = structlog.get_logger(__name__)
 
 
 class Layers(NamedTuple):
@@ -30,6 +41,8 @@ class Layers(NamedTuple):
 
     file: Config
     stored: Configuration
+    config: Config
+    """Both as one."""
 
 
 class AlertOutbox(Protocol):
@@ -63,6 +76,9 @@ class ProcessHealth:
         self._store = SqlHealthStore(file.store if file.store.startswith("postgres") else default_url(data))
         self._guard = ProbeGuard(probe_policy(private=file.health.private_addresses), threaded_resolver(), lambda: own(tuple(listeners())))
         equipment = Equipment(self._guard, TlsContexts())
+        self._now_ms = clock.now_ms
+        self._speaking: dict[str, tuple[str, ...]] = {}
+        self._holds: dict[str, OriginHold] = {}
         self.service = HealthService(
             self._store, OutboxSink(outbox, clock), clock.now_ms, partial(probe, equipment=equipment), holder=holder(file, data)
         )
@@ -73,6 +89,52 @@ class ProcessHealth:
             tasks.create_task(self.service.run())
             tasks.create_task(self._follow())
 
+    def origin_of(self, room: Room) -> str:
+        """What the checks on the origin of a room say; empty when there are none."""
+        return origin_status(self._status(key) for key in self._speaking.get(room.id, ()))
+
+    def _status(self, check_id: str) -> str:
+        condition = self.service.condition(check_id)
+        return condition.status if condition else "unknown"
+
+    def hold_rooms(self, table: RoomTable) -> None:
+        """Rooms that want it hold new visitors while their origin is unhealthy."""
+        now_ms = self._now_ms()
+        for room_id, schedule in table.rooms.items():
+            room = schedule.now.room
+            wants = room.on_unhealthy_origin == HOLD
+            if not wants and room_id not in self._holds:
+                continue
+            hold = held_after(self._holds.get(room_id, OriginHold()), self.origin_of(room), now_ms) if wants else OriginHold()
+            self._holds[room_id] = hold
+            if schedule.hold_for_origin(hold.held):
+                log.warning("room_held_for_origin" if hold.held else "room_released_for_origin", room=room.name)
+
+    async def keep_holding(self, table: Callable[[], RoomTable]) -> None:
+        """Until cancelled."""
+        while True:
+            self.hold_rooms(table())
+            await asyncio.sleep(LOOK_S)
+
+    def state(self) -> HealthState:
+        """For the control listener."""
+        service, figures = self.service, self.service.figures
+        agents = service.agents()
+        return HealthState(
+            checks=tuple((found.check.name, found.zone_name, self._shown(found.check)) for found in service.placed.values()),
+            leads=service.leads,
+            agents=len(agents),
+            lost=sum(lost for _, lost in agents),
+            probes=figures.probes,
+            running=figures.running,
+            skipped=figures.skipped,
+            impossible=figures.failed,
+            late_ms=figures.late_ms,
+        )
+
+    def _shown(self, check: HealthCheck) -> str:
+        return shown_status(self.service.condition(check.id), check)
+
     def close(self) -> None:
         """Gives connections back."""
         self._store.close()
@@ -81,11 +143,13 @@ class ProcessHealth:
         known: Layers | None = None
         while True:
             layers = self._layers()
-            if known is None or layers.file is not known.file or layers.stored is not known.stored:
+            if known is None or layers.config is not known.config:
                 known = layers
                 health = layers.file.health
                 self._guard.policy = probe_policy(private=health.private_addresses)
-                self.service.configure(placed(layers), health.region if health.probe else None)
+                found = placed(layers)
+                self.service.configure(found, health.region if health.probe else None)
+                self._speaking = speaking(layers.config, (each.check for each in found.values()))
             await asyncio.sleep(LOOK_S)
 
 
@@ -95,6 +159,16 @@ def placed(layers: Layers) -> dict[str, Placed]:
     found = [(entry.record, entry.parent) for entry in layers.stored.health_checks.values()]
     found += [(record, parent) for record, parent in file_records(layers.file, layers.stored) if isinstance(record, HealthCheck)]
     return {check.id: Placed(check, zone_id, names.get(zone_id, "file")) for check, zone_id in found}
+
+
+def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[str, ...]]:
+    """The checks that speak for each room's origin, by the id of the room."""
+    known, origin_of = OriginChecks(checks), origins(config)
+    found = {}
+    for room in config.rooms:
+        origin = origin_of(room.host)
+        found[room.id] = known.of(room, (origin.host, origin.port) if origin else None)
+    return found
 
 
 @cache

@@ -27,8 +27,8 @@ from greenroom.config.source import ConfigSource, load_stamped
 from greenroom.control.decision_counts import DecisionCounts
 from greenroom.control.explain_request import ExplainRequest
 from greenroom.control.metrics import EXPORTED, Exposition, gateway_rows
-from greenroom.control.state import ProcessState, RoomState, StoreState
-from greenroom.core.explain import Explanation, Seats
+from greenroom.control.state import HealthState, ProcessState, StoreState
+from greenroom.core.explain import Explanation
 from greenroom.core.rules import Lookups
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
@@ -158,7 +158,7 @@ class Process:
         self._notifications = Notifications(store, self._file, self._clock.now_ms, lambda: (self.state(), self.config, self._stored))
         follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
-        layers = lambda: Layers(self._file, self._stored)  # noqa: E731
+        layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
         self._health = ProcessHealth(layers, data.path, store.outbox, self._clock, lambda: (self._listen, self._control))
         undo.callback(self._health.close)
         return LayeredStore(store, lambda: self._file, self._clock.now_ms)
@@ -166,8 +166,7 @@ class Process:
     def explain(self, asked: ExplainRequest) -> Explanation:
         """What would become of a request now. Call it inside the event loop."""
         now_ms = self._clock.now_ms()
-        ledgers = {room.room.id: room.figures for room in self.state().rooms}
-        seats = {room_id: Seats(figures.active, figures.waiting) for room_id, figures in ledgers.items()}
+        seats = {room.room.id: assemble.seats(room) for room in self.state().rooms}
         return explained(self.config, asked, self._lookups(), now_ms, seats)
 
     def _origin_problems(self, pointer: str, url: str) -> list[Problem]:
@@ -178,8 +177,9 @@ class Process:
         now_ms = self._clock.now_ms()
         ledgers = self._ledgers.open if self._ledgers else {}
         calendars = self._decision.table.rooms if self._decision else {}
+        origin_of = self._health.origin_of if self._health else lambda _: ""
         rooms = [
-            RoomState(room, ledgers[room.id].figures(now_ms), self._counts.of(room.id), *assemble.calendar_state(calendars.get(room.id)))
+            assemble.room_state(room, ledgers[room.id].figures(now_ms), self._counts.of(room.id), calendars.get(room.id), origin_of(room))
             for room in self.config.rooms
             if room.id in ledgers
         ]
@@ -196,6 +196,7 @@ class Process:
             gateway=tuple((name, value) for name, _, _, value in counts),
             store=self._follower.state if self._follower else StoreState(),
             sync=self._ledgers.sync_state() if self._ledgers else None,
+            health=self._health.state() if self._health else HealthState(),
         )
 
     def _exposition(self) -> Exposition:
@@ -381,6 +382,8 @@ class Process:
 
     def _settle(self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]) -> None:
         """The ledgers are set to what the table begins with, and a draw that came due while nobody was here is held."""
+        if self._health:
+            self._health.hold_rooms(table)
         ledgers.take_over([schedule.now.effective.ledger_room for schedule in table.rooms.values()], prepared)
         table.turn(self._clock.now_ms(), self._on_error)
 
@@ -399,8 +402,11 @@ class Process:
         await self.stopping.wait()
 
     async def _check_health(self) -> None:
-        if self._health is not None:
-            await self._health.run()
+        health, decision = self._health, self._decision
+        if health is not None and decision is not None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(health.run())
+                tasks.create_task(health.keep_holding(lambda: decision.table))
 
     async def _keep_time(self) -> None:
         if self._decision is not None:

@@ -74,6 +74,7 @@ FIGURES: list[tuple[str, str, Bar, str, str]] = [
     ("queued_early", "Queued although there was room", early_bar, "{:.3%}", "of all arrivals: both limits had room and no visitor waited"),
     ("overtaking_p50_s", "Overtaken, median", median_bar, "{:.1f} s", "a visitor who arrived so much later entered first"),
     ("overtaking_p99_s", "Overtaken, 99 of 100", overtaking_bar, "{:.1f} s", "the same"),
+    ("error_first", "Wait estimate on the first page", joining_bar, "{:.1%}", "before the ticket came back for the first time"),
     (
         "error_joining",
         "Wait estimate when joining",

@@ -19,6 +19,8 @@ from greenroom.admission.forecast.fluid import STEPS_MAX, WINDOW_STEPS, admissio
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
 from greenroom.admission.forecast.intervals import Intervals
 from greenroom.admission.forecast.lottery import LotteryForecast, hazards
+from greenroom.admission.forecast.newcomers import with_newcomers
+from greenroom.admission.forecast.track import Track
 from greenroom.admission.ledger.waits import not_before
 from greenroom.admission.messages.wait_table import (
     BELIEVED_S,
@@ -260,8 +262,9 @@ def test_intervals_become_as_wide_as_the_errors_are(sigma: float, bias: float, s
         low, middle, high, top = intervals.widths[1]
         for which, width in enumerate((low, middle, high, top)):
             inside[which] += log((took_s + OFFSET_S) / (wait_s + OFFSET_S)) <= width
-        intervals.expect(number, now_ms, wait_s)
-        intervals.front_at(number + 1, now_ms + int(took_s * 1_000))
+        intervals.expect(number, now_ms, wait_s, 1)
+        for share_ms in range(0, 400_000, 2_000):
+            intervals.judge(lambda _, in_ms=took_s * 1_000, at_ms=share_ms: int(at_ms < in_ms), 0.0, now_ms + share_ms)
     for which, share in enumerate(SHARES):
         bounded = which == 1 or abs(bias) > sigma / 2  # the median is not moved, and a quartile never crosses it
         assert bounded or inside[which] / trials == pytest.approx(share, abs=0.06)
@@ -270,13 +273,61 @@ def test_intervals_become_as_wide_as_the_errors_are(sigma: float, bias: float, s
 def test_a_line_that_stops_widens_its_intervals_before_anybody_got_in() -> None:
     intervals = Intervals()
     for number in range(20):
-        intervals.expect(number, START_MS, 60)
-    before = intervals.widths[0]
-    intervals.overdue(START_MS + 60_000)
-    assert intervals.widths[0][2] == before[2]
-    intervals.overdue(START_MS + 120_000)
-    assert intervals.widths[0][2] > before[2] + 0.1
-    assert intervals.widths[2] == intervals.widths[3] == before
+        intervals.expect(number, START_MS, 60, 5)
+    before = intervals.widths[1]
+    intervals.judge(lambda _: 5, 0.0, START_MS + 50_000)
+    assert intervals.widths[1] == before
+    intervals.judge(lambda _: 5, 0.0, START_MS + 120_000)
+    assert intervals.widths[1][2] > before[2] + 0.1
+    assert intervals.widths[0] == before
+    assert intervals.widths[2] == intervals.widths[3] == intervals.widths[1]  # nothing was learnt of longer waits yet
+
+
+def test_one_minute_says_at_most_half_more_or_half() -> None:
+    """A surge meets permits that were leased ahead of it: ten times what was forecast for one minute is no new pace."""
+    track = Track()
+    for minute, came in enumerate((100, 100, 1_000)):
+        track.expect(START_MS + minute * 60_000, minute * 100, 100.0)
+        track.check(START_MS + (minute + 1) * 60_000, minute * 100 + came)
+    assert 1 < track.scale < 1.1
+
+
+def test_strays_and_those_who_give_up_are_not_taken_for_let_in() -> None:
+    intervals = Intervals()
+    intervals.expect(1, START_MS, 60, 8.0)  # ten came, two of them are never seen again
+    before = intervals.widths[1]
+    intervals.judge(lambda _: 8, 0.0, START_MS + 60_000)
+    low, *_ = intervals.widths[1]
+    assert low > before[0]  # nobody was in by the 25th percentile: it moves towards the median
+    intervals.expect(2, START_MS, 60, 8.0)
+    intervals.judge(lambda _: 6, -log(6 / 8) / 60, START_MS + 60_000)
+    assert intervals.widths[1][0] > low
+
+
+def test_newcomers_who_are_not_in_the_reports_yet_are_counted_before_who_comes_now() -> None:
+    """Ten a second come elsewhere: of the last four seconds only a part is known, and more will come until the next table."""
+    newest = dict.fromkeys(range(90, 97), 10) | {97: 4, 98: 1}
+    ahead = [(89, 500), (95, 560), (98, 575)]
+    found = dict(with_newcomers(ahead, newest, 100))
+    assert found[96] == 570
+    assert [found[second] for second in (97, 98, 99, 100)] == [580, 590, 600, 610]
+    assert found[110] == 710
+    assert list(found) == sorted(found)
+
+
+def test_a_line_that_nobody_joins_any_more_gets_no_newcomers() -> None:
+    assert dict(with_newcomers([(10, 0), (20, 80)], {}, 100))[110] == 80
+
+
+@given(st.dictionaries(st.integers(1, 12), st.integers(0, 50), max_size=12), st.integers(0, 30))
+def test_newcomers_never_make_the_line_shorter(counts: dict[int, int], older: int) -> None:
+    ahead, total = [(-1, 0), (0, older)], older
+    for second in sorted(counts):
+        total += counts[second]
+        ahead.append((second, total))
+    found = with_newcomers(ahead, counts, 12)
+    assert all(after[0] > before[0] and after[1] >= before[1] for before, after in pairwise(found))
+    assert found[-1][1] >= total
 
 
 @given(st.integers(10, 10_000), st.floats(0.1, 20))

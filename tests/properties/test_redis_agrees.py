@@ -180,6 +180,7 @@ BREAKS = (
     ("BELIEVED, BELIEVED_MS = 15000, 120, 30, 5,", "BELIEVED, BELIEVED_MS = 15000, 120, 30, 4,"),
     ("if renewed_ms + SPENT_MS > now then return nil, true end", ""),
     ("if attempted_ms and attempted_ms < renewed_ms then", "if attempted_ms and attempted_ms <= renewed_ms - 1000 then"),
+    ("(counts[1] + counts[2] + counts[3]) * 5 / 6", "(counts[1] + counts[2] + counts[3]) * 6 / 6"),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle"),
 )
 

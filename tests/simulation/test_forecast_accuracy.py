@@ -66,6 +66,19 @@ def test_the_median_is_near_what_comes_of_it(name: str, joining: float, polls: f
     assert found.error_polls <= polls
 
 
+def test_the_first_page_counts_those_whose_tickets_have_not_come_back() -> None:
+    error = run("wave").error_first
+    assert error is not None
+    assert error <= 0.08
+
+
+def test_a_quarter_a_half_and_three_quarters_are_in_by_the_quartiles_that_are_told_later_on() -> None:
+    found = run("wave").coverage_polls
+    assert found is not None
+    for share, nominal in zip(found, (0.25, 0.5, 0.75), strict=True):
+        assert abs(share - nominal) <= 0.1
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_between_the_quartiles_is_where_half_of_the_waits_end_or_more(name: str) -> None:
     """Half is what is said. Behind a cut nobody knows, so a little less may do; much more would say nothing."""

@@ -111,6 +111,9 @@ class Crowd:
     def _note(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
         """What the visitor was told."""
         if not outcome.position:
+            told = outcome.estimate
+            if visitor.first_guess is None and told and visitor.tries == 1:
+                visitor.first_guess = (now_ms, told.p25_s, told.p50_s, told.p75_s)
             return
         visitor.ahead = outcome.ahead if visitor.ahead < 0 else visitor.ahead
         self.told += 1

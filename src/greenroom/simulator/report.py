@@ -7,6 +7,9 @@ from greenroom.simulator.scenario import START_MS
 from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
 
+QuartileShares = tuple[float, float, float]
+"""Part of the waits that ended by the 25th, 50th and 75th percentile that was told."""
+
 
 @dataclass(frozen=True, slots=True)
 class SimulationReport:
@@ -27,9 +30,13 @@ class SimulationReport:
     queued_early: float
     overtaking_p50_s: float
     overtaking_p99_s: float
+    error_first: float | None
     error_joining: float | None
     error_polls: float | None
     inside_quartiles: float | None
+    coverage_first: QuartileShares | None
+    coverage_joining: QuartileShares | None
+    coverage_polls: QuartileShares | None
     unknown: float | None
     latency_mean_ms: float
     latency_p99_ms: float
@@ -52,6 +59,7 @@ def report(world: World) -> SimulationReport:
     overtaken = sorted(visitor.overtaken_ms / 1000 for visitor in inside if visitor.overtaken_ms >= 0)
     latencies = sorted(visitor.latency_ms for visitor in crowd.visitors)
     joining = [(visitor, *visitor.guess) for visitor in inside if visitor.guess]
+    first = [(visitor, *visitor.first_guess) for visitor in inside if visitor.first_guess]
     polls = [guess for guess in crowd.guesses if guess[0].entered_ms]
     seconds = (world.agenda.now_ms - START_MS) / 1000
     return SimulationReport(
@@ -70,9 +78,13 @@ def report(world: World) -> SimulationReport:
         ground_truth.early / max(1, len(crowd.visitors)),
         quantile(overtaken, 0.5),
         quantile(overtaken, 0.99),
+        relative_error(first),
         relative_error(joining),
         relative_error(polls),
-        coverage(joining + polls),
+        inside_quartiles(joining + polls),
+        coverage(first),
+        coverage(joining),
+        coverage(polls),
         crowd.unknown / crowd.told if crowd.told else None,
         sum(latencies) / max(1, len(latencies)),
         quantile(latencies, 0.99),
@@ -94,7 +106,16 @@ def relative_error(guesses: Sequence[Guess]) -> float | None:
     return sum(abs(guess[3] - wait_s) for guess, wait_s in zip(guesses, actual, strict=True)) / sum(actual)
 
 
-def coverage(guesses: Sequence[Guess]) -> float | None:
+def coverage(guesses: Sequence[Guess]) -> QuartileShares | None:
+    """How many waits ended by each of the quartiles that were told; those told no interval are left out."""
+    waits = [((visitor.entered_ms - now_ms) / 1000, told) for visitor, now_ms, *told in guesses if told[2] > told[0]]
+    if not waits:
+        return None
+    p25, p50, p75 = (sum(wait_s <= told[which] for wait_s, told in waits) / len(waits) for which in range(3))
+    return p25, p50, p75
+
+
+def inside_quartiles(guesses: Sequence[Guess]) -> float | None:
     """How many waits ended between the quartiles that were told; half of them would be right."""
     inside = [p25 <= (visitor.entered_ms - now_ms) / 1000 <= p75 for visitor, now_ms, p25, _, p75 in guesses if p75 > p25]
     return sum(inside) / len(inside) if inside else None

@@ -89,6 +89,17 @@ def flash_sale(streams: Streams) -> Scenario:
     return Scenario("flash sale", room(20_000, 12_000), CENTERS, found, 900, Behaviour(patience_s=7200))
 
 
+def surge(streams: Streams) -> Scenario:
+    """A room that is nearly full, three times as many for three minutes, and then just as many as may enter: the line stays."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+
+    def rates(second: float) -> list[float]:
+        return level(part, PER_S * (3.0 if 600 <= second < 780 else 0.9 if second < 600 else 1.0))
+
+    return Scenario("surge", room(minutes=2), CENTERS, arrivals(draw, 1800, rates), 2400, Behaviour(visit_s=60, leaving=0.5))
+
+
 def heavy_tail(streams: Streams) -> Scenario:
     """Most data centers have almost no visitors, most visits are short, and some are very long."""
     draw = streams("trace")
@@ -197,6 +208,7 @@ TRACES: dict[str, Maker] = {
         global_spike,
         moving_spike,
         flash_sale,
+        surge,
         heavy_tail,
         day_curve,
         outage,

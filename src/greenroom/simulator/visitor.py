@@ -10,9 +10,9 @@ class SimulatedVisitor:
     """`id`, `key`, `home` and `checked_ms` are what the ticket carries; the rest is known to nobody but the simulation."""
 
     __slots__ = (
-        "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "entered_ms", "gives_up_ms", "guess", "home",
-        "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once", "overtaken_ms", "pauses", "promised_ms", "refresh_ms",
-        "reloads", "tries", "trusted", "uses", "waits",
+        "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "entered_ms", "first_guess", "gives_up_ms",
+        "guess", "home", "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once", "overtaken_ms", "pauses",
+        "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
     )  # fmt: skip
 
     def __init__(self, number: int, center: int, came_ms: int) -> None:
@@ -33,6 +33,7 @@ class SimulatedVisitor:
         self.active = self.uses = self.trusted = self.on_trust = False
         """`trusted`: the last page was served without a unit here; `on_trust`: active, and counted as such."""
         self.ahead = -1
+        self.first_guess: tuple[int, float, float, float] | None = None  # on the first page, before the place is real
         self.guess: tuple[int, float, float, float] | None = None  # when joining: moment, quartiles in seconds
         self.inside_until_ms = 0  # last page plus session duration: active until then
         self.promised_ms = 0  # the unit is held at least until then

@@ -252,9 +252,10 @@ class Coordinator:
     def _facts(self) -> ForecastInput:
         """All books together; people in data centers that are silent cannot be let in from here, so they are not in the line."""
         centers, seconds = self.data_centers.values(), self._uncovered_seconds()
+        lines = tuple([self.data_centers[name].seconds for name in self._contacts])
         ended = sum(center.returned_freed + center.settled for center in centers)
         sessions = sum(center.used + center.over for center in centers) - ended
-        return ForecastInput(max(0, sessions), self.sums.outstanding, max(0, self.pool), sum(seconds.values()), ended, seconds)
+        return ForecastInput(max(0, sessions), self.sums.outstanding, max(0, self.pool), sum(seconds.values()), ended, seconds, lines)
 
     def _uncovered_seconds(self) -> dict[int, int]:
         """Waiters without a permit in reachable data centers, by arrival second; random: everybody, because nobody is covered first."""

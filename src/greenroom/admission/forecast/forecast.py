@@ -26,11 +26,12 @@ from greenroom.admission.forecast.endings import Endings
 from greenroom.admission.forecast.fluid import STEP_S, STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
 from greenroom.admission.forecast.intervals import Intervals
 from greenroom.admission.forecast.lottery import LotteryForecast, drift_of_draws, hazards
+from greenroom.admission.forecast.newcomers import FULL_S, RATE_S, with_newcomers
 from greenroom.admission.forecast.patience import Patience
 from greenroom.admission.forecast.track import AFTER_MS, Track
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncUp
-from greenroom.admission.messages.wait_table import BELIEVED_S, TAIL_GROWTH, UNDECIDED_S, WaitTable, between, next_knot
+from greenroom.admission.messages.wait_table import BELIEVED_S, REPORT_AGE_S, TAIL_GROWTH, UNDECIDED_S, WaitTable, between, next_knot
 from greenroom.model.room import Room
 
 THINK_MS = 2_000
@@ -43,6 +44,7 @@ LATELY_MS, WHOLE_MS = 60_000, 600_000
 TAIL_STEPS = 120
 MARGIN = 1.5
 """Played forward until so many times those waiting are in: some join before the next forecast."""
+NEWEST_S = FULL_S + RATE_S
 AHEAD_FINER = 1.1
 """How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth more to wait."""
 PATIENT_S = 900.0
@@ -58,6 +60,11 @@ class ForecastInput(msgspec.Struct, frozen=True):
     waiting: int  # without a permit; random: everybody
     ended: int  # sessions, ever
     seconds: Mapping[int, int]  # the same by arrival second
+    in_line: tuple[Mapping[int, int], ...] = ()  # in each data center all who wait, with a permit or without, by arrival second
+
+    def standing(self, second: int) -> int:
+        """How many who came in this second have not been let in."""
+        return sum([counts.get(second, 0) for counts in self.in_line]) if self.in_line else self.seconds.get(second, 0)
 
 
 class Forecaster:
@@ -76,6 +83,7 @@ class Forecaster:
         self._admitted = 0
         self._waiting = 0
         self._random = False
+        self._newest: dict[int, int] = {}  # everybody who came in the last seconds and waits
         self._knots: list[tuple[int, int]] = []  # (arrival second, how many have come by its end and wait), from the first on
         self._probe_ms = 0
         self.due_ms = now_ms
@@ -120,7 +128,7 @@ class Forecaster:
         self._patience.count(max(0, up.joined - joined), up.lost - lost, max(0, up.strays - strays))
         self._heard[up.data_center] = up
         if before is not None and up.front_s != before.front_s:
-            self._intervals.front_at(up.front_s, now_ms)
+            self._intervals.front_at(up.front_s)
 
     # -- what follows from them -----------------------------------------------------------------------------------------------
 
@@ -147,8 +155,10 @@ class Forecaster:
     def _line_up(self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> WaitTable:
         """Fifo: people before somebody become a wait."""
         intervals, patience = self._intervals, self._patience
-        intervals.overdue(now_ms)
+        intervals.judge(facts.standing, patience.giving_up_per_s, now_ms)
         self._knots = knots_of(facts.seconds)
+        second = now_ms // 1000
+        self._newest = {then: facts.seconds[then] for then in range(second - NEWEST_S, second + 1) if then in facts.seconds}
         people, seconds = table(entered, self._track.scale, patience.giving_up_per_s, learnt)
         strays_per_s = patience.stray_share * patience.joining_per_s(int(UNDECIDED_S * 1000))
 
@@ -158,12 +168,13 @@ class Forecaster:
 
         if probing:
             self._change = self._drift_of_the_line(wait_s, now_ms)
-            ahead = 0
-            for share in PROBED:
-                second, before = next(knot for knot in self._knots if knot[1] >= share * facts.waiting)
-                expected_s = wait_s(second, before)
+            ahead, reported = 0, [knot for knot in self._knots if knot[0] <= second - FULL_S]
+            for share in PROBED if reported else ():
+                second, before = next(knot for knot in reported if knot[1] >= share * reported[-1][1])
+                expected_s = wait_s(second, before - facts.seconds.get(second, 0) / 2)
                 if expected_s is not None and before > ahead:
-                    intervals.expect(second, now_ms, expected_s)
+                    strays = patience.stray_share if now_ms - second * 1000 < UNDECIDED_S * 1000 else 0.0
+                    intervals.expect(second, now_ms, max(0.0, expected_s - REPORT_AGE_S), facts.standing(second) * (1 - strays))
                 ahead = before
         known = learnt or facts.ended < BELIEVED_ENDS
         return WaitTable(now_ms, people, seconds, intervals.widths, False, known, strays_per_s, self._change, now_ms - DRIFT_AFTER_MS)
@@ -202,7 +213,7 @@ class Forecaster:
         self._track.forget()
 
     def wait_table_for(self, mine: Mapping[int, int]) -> WaitTable | None:
-        """The newest sketch for a data center where these wait without a permit, by arrival second: with those before them elsewhere."""
+        """The newest table for a data center where these wait without a permit, by arrival second: with those before them elsewhere."""
         if self.wait_table is None or self._random:
             return self.wait_table
         ahead, count, own = [(second, count) for second, count in self._knots], 0, sorted(mine.items())
@@ -212,7 +223,8 @@ class Forecaster:
                 count += own[index][1]
                 index += 1
             ahead[place] = (second, max(0, everybody - count))
-        return msgspec.structs.replace(self.wait_table, ahead=tuple(ahead))
+        newest = {second: max(0, everybody - mine.get(second, 0)) for second, everybody in self._newest.items()}
+        return msgspec.structs.replace(self.wait_table, ahead=with_newcomers(ahead, newest, self.wait_table.made_ms // 1000))
 
     def _play(self, facts: ForecastInput, learnt: bool, now_ms: int) -> list[float]:
         """Admissions in each of the next steps, before scaling."""

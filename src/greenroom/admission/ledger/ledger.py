@@ -65,6 +65,7 @@ class Ledger:
         self._calling: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
         self._method = room.queueing_method
         self._swept = 0
+        self._unseen = 0  # newcomers whose tickets have not come back, about
         self._looked_ms = now_ms
         self._lookahead = self._pace = 0.0
         self._gap_ms = float(CALLED_REFRESH_MS)
@@ -91,7 +92,7 @@ class Ledger:
             source = self._newcomer_source(now_ms)
             if source:
                 return self._admit(ticket_id, source, now_ms, None)
-        return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms))
+        return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms), self._unseen)
 
     def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """A waiting ticket came back in time: the place is taken, and a try is made."""
@@ -231,6 +232,7 @@ class Ledger:
             self._pace += (self._entered * 1000 / passed_ms - self._pace) * passed_ms / (passed_ms + PACE_MS)
             self._entered, self._looked_ms = 0, now_ms
         self._lookahead = self._pace * self._gap_ms / 1000
+        self._unseen = self.line.unseen(self.line_ms(now_ms) // 1000)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
         """The newest operation let somebody in, but it could not be written down: it did not happen. The answer instead."""
@@ -242,7 +244,7 @@ class Ledger:
         self.sessions.forget(ticket_id)
         self.lease.unspend(source)
         if place is None:
-            return self._outside(now_ms, random_bits, len(self.line), self.line_ms(now_ms))
+            return self._outside(now_ms, random_bits, len(self.line), self.line_ms(now_ms), self._unseen)
         slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
         if place[1] != now_ms:
             self.waits.tempo.count(-1)
@@ -381,10 +383,10 @@ class Ledger:
         self.lease.free()
         self.log.append(pack(END, ticket_id, until_ms))
 
-    def _outside(self, now_ms: int, random_bits: int, ahead: int, arrival_ms: int) -> Outcome:
-        """Held without a place; the next try is soon, so the place gets real soon."""
+    def _outside(self, now_ms: int, random_bits: int, ahead: int, arrival_ms: int, unseen: int = 0) -> Outcome:
+        """Held without a place; the next try is soon, so the place gets real soon. `unseen` places before it will be real then."""
         refresh_ms = 0 if self._rejecting else soon(random_bits)
-        estimate = not_before(refresh_ms, self._estimate(ahead + 1, arrival_ms, now_ms))
+        estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
 
     def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int) -> Outcome:

@@ -17,9 +17,9 @@ from greenroom.model.visit import Estimate
 STALE_MS = 4_000
 """A table older than this is still used, said to be old, and believed less: a minute later its interval is twice as wide."""
 STALE_WIDENS_MS = 60_000
-OFFSET_S = 3.0
-"""Waits are compared as (wait + 3 s): with a try every two seconds the shortest are uncertain by that much."""
-LEADS_S = (30.0, 120.0, 480.0, 1_920.0)
+OFFSET_S = 20.0
+"""Waits are compared as (wait + 30 s): all are uncertain by two or three seconds, the long ones by a part of the wait as well."""
+LEADS_S = (15.0, 60.0, 240.0, 960.0)
 """Widths are learnt for waits of about this long, and read in between. Four times each: see WIDEST."""
 WIDEST = 1.2
 """The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by

@@ -140,6 +140,16 @@ class Line:
                 if ticket_id is not None:
                     yield ticket_id, key
 
+    def unseen(self, second: int) -> int:
+        """How many have come here lately and have not been seen again, if newcomers keep coming as three to five seconds ago.
+
+        `second` is the present one. Tickets come back within two seconds and a half, so of the second before last half are missing.
+        """
+        counts = self.seconds
+        before = counts.get(second - 5, 0) + counts.get(second - 4, 0) + counts.get(second - 3, 0)
+        since = counts.get(second - 2, 0) + counts.get(second - 1, 0) + counts.get(second, 0)
+        return max(0, before * 5 // 6 - since)
+
     def sweep(self, now_ms: int, patience_ms: int, limit: int) -> list[tuple[bytes, int]]:
         """Removes the ghosts among at most `limit` waiters looked at, those refresh + grace + patience late; their (id, slot)."""
         gone: list[tuple[bytes, int]] = []

@@ -22,9 +22,9 @@ QUESTION = Struct("<B12sdQ")
 VISIT_MORE = Struct("<dBB")
 """Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
 SETTINGS = Struct("<BBBBBIIII")
-_HEAD = Struct("<dddddd")
+_HEAD = Struct("<ddddddd")
 _ANSWER = Struct("<BBddIIId")
-_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF = 1, 2, 4, 8
+_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER = 1, 2, 4, 8, 16
 
 _SKETCHES = msgpack.Decoder(WaitTable)
 _STANDINGS = (Standing.GONE, *Standing)
@@ -66,7 +66,7 @@ class Reader:
 
     def read(self, reply: bytes, forecast: bytes) -> Iterator[tuple[Outcome, bool]]:
         """The outcomes of one call, each with whether asking for permits could help it."""
-        now_ms, permits, per_minute, line_ahead_ms, want, number = _HEAD.unpack_from(reply)
+        now_ms, permits, per_minute, line_ahead_ms, want, number, unseen = _HEAD.unpack_from(reply)
         self.now_ms, self.permits, self.want, self.line_ahead_ms = int(now_ms), int(permits), int(want), int(line_ahead_ms)
         self.per_minute = None if per_minute < 0 else per_minute
         if forecast:
@@ -77,7 +77,8 @@ class Reader:
             if standing == _HELD:
                 in_line = flags & _IN_LINE
                 attempted_ms = int(first)
-                estimate = None if flags & _UNTOLD else self._estimate(ahead + 1, waiting, int(second), wait_s, bool(flags & _CUT_OFF))
+                position = ahead + 1 + (int(unseen) if flags & _NEWCOMER else 0)
+                estimate = None if flags & _UNTOLD else self._estimate(position, waiting, int(second), wait_s, bool(flags & _CUT_OFF))
                 yield (
                     Outcome(
                         _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,

@@ -1,7 +1,7 @@
 -- What can be called, each with the name of the room's ledger as its only key.
 
 -- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half), number of the forecast known.
--- Answers `<dddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast), then one answer an
+-- Answers `<ddddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast, unseen newcomers), then one answer an
 -- operation; and the forecast, if another one is known.
 local function handle(keys, argv)
   local room, operations = keys[1], argv[2]
@@ -21,7 +21,8 @@ local function handle(keys, argv)
   end
   local forecast = ''
   if tonumber(argv[3]) ~= state.forecast and state.forecast > 0 then forecast = call('GET', k.forecast) or '' end
-  answers[1] = struct.pack('<dddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, borrows(), state.forecast)
+  answers[1] = struct.pack('<ddddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, borrows(), state.forecast,
+    state.unseen)
   close_ledger(room)
   return {table.concat(answers), forecast}
 end

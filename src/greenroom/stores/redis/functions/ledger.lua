@@ -37,6 +37,15 @@ local function lose_place(key, attempted_ms)
   if attempted_ms - arrival_ms(key) <= SOON_MS then state.strays = state.strays + 1 end
 end
 
+-- How many have come here lately and have not been seen again, if newcomers keep coming as three to five seconds ago.
+local function newcomers_unseen()
+  if state.waiting == 0 then return 0 end
+  local second = floor((now + state.line_ahead_ms) / 1000)
+  local counts = call('HMGET', k.seconds, second - 5, second - 4, second - 3, second - 2, second - 1, second)
+  for place = 1, 6 do counts[place] = tonumber(counts[place] or 0) end
+  return max(0, floor((counts[1] + counts[2] + counts[3]) * 5 / 6) - counts[4] - counts[5] - counts[6])
+end
+
 local function sweep(limit)
   if torn() then new_epoch() end
   dirty = true
@@ -53,6 +62,7 @@ local function sweep(limit)
     state.entered, state.measured_ms = 0, now
   end
   state.lookahead = state.pace * state.gap_ms / 1000
+  state.unseen = newcomers_unseen()
   state.swept = (more or ghosts) and -1 or floor(now / CELL_MS) -- what is left over is looked at by the next operation
 end
 
@@ -129,7 +139,7 @@ end
 -- Answers --------------------------------------------------------------------------------------------------------------------------
 
 local ADMITTED, ACTIVE, WAITING, GONE = 1, 2, 3, 4
-local IN_LINE, BORROWS, UNTOLD, CUT_OFF = 1, 2, 4, 8 -- flags
+local IN_LINE, BORROWS, UNTOLD, CUT_OFF, NEWCOMER = 1, 2, 4, 8, 16 -- flags
 local UNKNOWN = -1
 
 local function answer(standing, flags, first, second, refresh_ms, ahead, waiting, wait_s)
@@ -154,9 +164,9 @@ local function wait_of(position)
   return plain_wait_s(position)
 end
 
-local function outside(key, ahead, low, flags)
+local function outside(key, ahead, low, flags, unseen)
   local refresh_ms = s.rejecting and 0 or spread(CALLED_REFRESH_MS, 25, low)
-  return held(flags, now, key, refresh_ms, ahead, wait_of(ahead + 1))
+  return held(flags, now, key, refresh_ms, ahead, wait_of(ahead + unseen + 1))
 end
 
 local function refresh_of(id, rank, wait_s, low)
@@ -218,7 +228,7 @@ OPERATIONS[1] = function(id, _, _, low) -- arrive
     local source = newcomer_source()
     if source then return admit(id, source) end
   end
-  return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, borrows() > 0 and BORROWS or 0)
+  return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, NEWCOMER + (borrows() > 0 and BORROWS or 0), state.unseen)
 end
 
 local function view(id)
@@ -243,7 +253,7 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
   if attempted_ms then
     key = key_of(id)
   else
-    if s.rejecting then return outside(key, rank_of(key), low, 0) end
+    if s.rejecting then return outside(key, rank_of(key), low, 0, 0) end
     dirty = true
     attempted_ms = now
     join_line(id, key)
@@ -270,7 +280,7 @@ OPERATIONS[3] = function(id, key, _, low) -- peek
   if renewed_ms then return now < renewed_ms + s.life_ms and active(renewed_ms) or gone() end
   if spent then return gone() end
   local attempted_ms, refresh_ms = waiter(id)
-  if not attempted_ms then return outside(key, rank_of(key), low, 0) end
+  if not attempted_ms then return outside(key, rank_of(key), low, 0, 0) end
   key = key_of(id)
   local rank = place_of(id)
   return held(IN_LINE, attempted_ms, key, refresh_ms, rank, wait_of(rank + 1))

@@ -37,7 +37,7 @@ local FIELDS = {
   'reported_ms', 'reports', 'whole', 'borrowed', 'borrow_ms', 'forecast',
   'slot_admitted', 'slot_ms', 'tempo_ms', 'tempo_queueing', 'per_minute',
   'joined', 'lost', 'strays', 'front_s',
-  'born_ms', 'moving', 'given', 'arrived', 'unconfirmed',
+  'born_ms', 'moving', 'given', 'arrived', 'unconfirmed', 'unseen',
 }
 
 local KEYS_OF = {
@@ -156,7 +156,9 @@ local function open_ledger(room, settings)
     local values = cmsgpack.unpack(raw)
     if values[1] > FORMAT then error({err = 'NEWER this ledger was written by a newer greenroom'}) end
     state = {}
-    for place, name in ipairs(FIELDS) do state[name] = values[place] end
+    for place, name in ipairs(FIELDS) do
+      if values[place] == nil then state[name] = 0 else state[name] = values[place] end -- 0: of a greenroom that did not know it
+    end
     now = max(now, state.latest_ms)
     s = read_settings(state.settings)
     if state.life ~= this_life() or state.serial < (written[room] or 0) then new_epoch() end

@@ -33,7 +33,7 @@ class InvalidConfig(GreenroomError):
 
 
 class StorageFailed(GreenroomError):
-    """The disk or the ledger refused a write; nobody may be admitted on the strength of it."""
+    """The disk or the ledger refused a write; no visitor may be admitted because of it."""
 
 
 class TooNew(StorageFailed):
@@ -41,7 +41,7 @@ class TooNew(StorageFailed):
 
 
 class RevisionConflict(GreenroomError):
-    """Somebody else changed the configuration since it was read: read it again, and decide again."""
+    """The configuration has changed since it was read: read it again, and plan the change again."""
 
     def __init__(self, expected: int, found: int) -> None:
         super().__init__(f"the configuration has changed since it was read: revision {found}, not {expected}")

@@ -29,7 +29,7 @@ class PolicyFilter:
 
 @dataclass(frozen=True, slots=True)
 class AlertType:
-    """One type. `end_text` empty: its alerts stand for themselves."""
+    """One type. `end_text` empty: its alerts have no end."""
 
     type: str
     category: str

@@ -89,7 +89,7 @@ class AlertCondition:
     zone_id: str = ""
     after_ms: tuple[int, int] = (0, 0)
     alone: bool = False
-    """It stands for itself: there is no end."""
+    """A single event without an end."""
 
 
 def conditions(picture: Picture) -> Iterator[AlertCondition]:
@@ -202,7 +202,7 @@ class MinuteOfRequests:
     def add(self, now_ms: int, requests: int, failed: int) -> tuple[int, int]:
         """(requests, failed) of the last minute, with these counters at this moment."""
         if self._seen and requests < self._seen[-1][1]:
-            self._seen.clear()  # counted anew
+            self._seen.clear()  # counted again
         self._seen.append((now_ms, requests, failed))
         while len(self._seen) > 1 and self._seen[1][0] <= now_ms - 60_000:
             self._seen.pop(0)

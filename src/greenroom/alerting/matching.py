@@ -51,7 +51,7 @@ class Told:
     postponed: bool = False
     """The start of this incident waits for the end of the interval."""
     last_start_ms: int | None = None
-    """When the policy last told a start (or an alert that stands for itself) of this subject, or will tell a postponed one."""
+    """When the policy last told a start (or an alert without an end) of this subject, or will tell a postponed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def bounds(policies: Iterable[AlertPolicy], alert_type: str, default: bool = Fal
 
 
 def filter_problems(alert_type: str, filters: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """(name of the filter, what is wrong) for a type of ours; other types take every filter, because nothing raises them."""
+    """(name of the filter, what is wrong) for a known type; other types accept every filter, because nothing raises them."""
     row = ALERTS.get(alert_type)
     if row is None:
         return []

@@ -82,7 +82,7 @@ def json_post(url: str, document: Mapping[str, Any], *headers: tuple[str, str]) 
 
 
 def payload(message: Message) -> dict[str, Any]:
-    """The generic payload, in the shape that Cloudflare published; `webhook_name` is ours."""
+    """The generic payload, in the shape that Cloudflare published; `webhook_name` is an extension."""
     alert = message.alert
     if alert is None:
         return {"text": message.text, "webhook_name": message.webhook_name}

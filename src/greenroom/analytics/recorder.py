@@ -62,7 +62,7 @@ class Recorder:
         self.source = source
         self.data_center = data_center
         self.dropped_minutes = 0
-        """Closed minutes that nobody fetched in time."""
+        """Closed minutes that were not fetched in time."""
         self._closed: deque[ClosedMinute] = deque()
         self._begin(now_ms // MINUTE_MS)
 

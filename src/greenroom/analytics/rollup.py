@@ -28,7 +28,7 @@ _NO_SLOTS = (_NOT_LOOKED,) * SLOTS
 
 
 class GaugeTrack(msgspec.Struct, frozen=True):
-    """Gauges of one data center, one number for each slot of the minute; -1 where nobody looked, or nothing was known."""
+    """Gauges of one data center, one number for each slot of the minute; -1 where it was not observed or not known."""
 
     active: tuple[int, ...] = _NO_SLOTS
     queued: tuple[int, ...] = _NO_SLOTS

@@ -16,7 +16,7 @@ CALLER = "greenroom.caller"
 """Where in the scope the author is noted, for the log."""
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing: looked at only by whoever looks for trouble."""
+"""Methods that change nothing; logged at debug level."""
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 

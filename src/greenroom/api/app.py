@@ -29,7 +29,7 @@ def under_prefix(api: ASGIApp) -> Mount:
 
 
 def control_app(observed: Observed, exposition: Exposition, more: Iterable[BaseRoute] = ()) -> Starlette:
-    """The application of the control listener; `more` are routes of whoever runs beside it."""
+    """The application of the control listener; `more` are routes of other services, such as the demo."""
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok\n")

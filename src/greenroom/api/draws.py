@@ -26,7 +26,7 @@ class PublishedDraws(Protocol):
 
 
 def verify_page() -> str:
-    """The page with which anybody checks a draw in a browser; it needs no server and loads nothing."""
+    """The page that verifies a draw in a browser; it needs no server and loads nothing."""
     return (resources.files("greenroom.pages") / VERIFY_PAGE).read_text("utf-8")
 
 

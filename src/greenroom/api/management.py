@@ -124,7 +124,7 @@ async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """Every method of the path; where a literal segment stands for an id (`settings`), those of the literal one."""
+    """Every method of the path; where a literal segment (`settings`) replaces an id, those of the literal one."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     alone = [route for route in request.app.routes if isinstance(route, Route)]
     matching = [route for route in alone if route.path_regex.match(path)]

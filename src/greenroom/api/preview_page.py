@@ -24,12 +24,12 @@ QUARTER, THREE_QUARTERS = 0.415, 2.0
 """Of the median: ln(3/4) / ln(1/2) and ln(1/4) / ln(1/2), as the published formula of random rooms has it."""
 
 POSITION, WAITING = 42, 120
-"""What the page in line shows; whoever asks for a state wants to see the page, not to count."""
+"""Example values for the page in line: a preview does not need exact ones."""
 
 WELCOME = b"<!doctype html><html lang=en><meta charset=utf-8><title>Welcome</title><h1>Welcome</h1>"
 
 SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
-"""A template is somebody's program: here it must not act in the name of whoever looks at it."""
+"""A template is foreign code: it must not act with the rights of the operator who looks at it."""
 
 
 class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passes(self) -> bool:
-        """Whether nobody would be held."""
+        """Whether no visitor would be held."""
         return self.queueing_method == "passthrough" and not self.force_queue and self.event != "prequeueing"
 
     def held(self, now_ms: int) -> Held:
@@ -116,11 +116,11 @@ PARAMETERS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "waitTime": ("wait_minutes", _minutes, f"a whole number of minutes from 1 to {WAIT_MINUTES_MAX}"),
     "language": ("language", _one_of(LANGUAGES), "one of the published languages"),
 }
-"""Query parameter -> field of PreviewState, how it is read, what it must be. All but `language` (ours) are as published."""
+"""Query parameter -> field of PreviewState, how it is read, what it must be. All except the extension `language` are as published."""
 
 
 def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:
-    """For the control listener, beside the API: whoever has the address needs no token, as published."""
+    """For the control listener, beside the API: a preview URL needs no token, as published."""
 
     async def show(request: Request) -> Response:
         preview_id = request.path_params["preview_id"]

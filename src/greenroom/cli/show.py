@@ -31,7 +31,7 @@ def complain(line: str) -> None:
 
 
 def _write(stream: TextIO, line: str) -> None:
-    """Whoever stops reading (`greenroom serve | head`) does not stop us: the rest goes nowhere."""
+    """A closed pipe (`greenroom serve | head`) does not stop greenroom: the rest is discarded."""
     try:
         stream.write(f"{line}\n")
         stream.flush()

@@ -1,7 +1,7 @@
-"""Checks a published draw with nothing but hashlib and json, sharing no code with the draw itself.
+"""Verifies a published draw with only hashlib and json, and shares no code with the draw itself.
 
-It is written from the published description (docs/explanation/fair-draw.md) and made to be read: whoever doubts the waiting room should not
-have to trust the waiting room's own code. HMAC is spelled out for the same reason.
+It follows the published description (docs/explanation/fair-draw.md) and is meant to be read: people who doubt the waiting room
+should not have to trust its code. HMAC is written out for the same reason.
 """
 
 import json

@@ -15,7 +15,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def address_of(text: str) -> Address | None:
-    """`127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `:8080` (every address); None when it is none of them."""
+    """`127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `:8080` (every address); None for any other text."""
     found = _ADDRESS.fullmatch(text)
     if not found or int(found["port"]) > 65_535:
         return None

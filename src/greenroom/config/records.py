@@ -13,7 +13,7 @@ RecordType = TypeVar("RecordType")
 
 
 def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = "") -> list[Problem]:
-    """A problem for each key that nobody reads, with the key that was probably meant."""
+    """A problem for each unknown key, with a suggestion."""
     names = list(known)
     problems = []
     for key in raw:

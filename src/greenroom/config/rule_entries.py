@@ -12,7 +12,7 @@ from greenroom.model.fields import specs
 from greenroom.model.rule import RULES_MAX, Rule, RuleList, rule_field_problems
 
 LISTS_MAX = 1_000
-"""More than anybody names; keeps a generated file gone wrong from eating the memory."""
+"""More than any file needs; keeps a broken generated file from exhausting the memory."""
 
 KEYS = tuple(name for name, rule in specs(Rule).items() if not rule.read_only)
 

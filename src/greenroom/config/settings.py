@@ -19,7 +19,7 @@ from greenroom.notify.settings import NotificationSettings, Outbound, Sending
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000
-"""More than anybody runs in one process; keeps a generated file gone wrong from eating the memory."""
+"""More than any process needs; keeps a broken generated file from exhausting the memory."""
 
 
 class Address(NamedTuple):

@@ -29,7 +29,7 @@ class Secret:
     """A text that is written and never shown."""
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
-        """As it is; null is none."""
+        """Unchanged; null means no value."""
         return "" if value is None else value
 
     def show(self, value: Any) -> Any:

@@ -1,7 +1,7 @@
 """How a record looks from outside: JSON to values, values to JSON, and the JSON schema of both, from one table of blanks.
 
 A form is made from a record's own described fields. What JSON writes differently (a list of objects, a time) has a Shape.
-Fields that Cloudflare does not have stand in an object `greenroom`, so that nobody takes them for theirs.
+Fields that Cloudflare does not have are in an object `greenroom`, so that they cannot be mistaken for published ones.
 """
 
 import re
@@ -142,7 +142,7 @@ class Shown:
     described: Json
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
-        """Nobody asks."""
+        """Never called: the shape is only shown."""
         return value
 
     def show(self, value: Any) -> Any:
@@ -192,7 +192,7 @@ class ApiSchema:
         """The values of a whole document, defaults filled in, by name; what is missing is left out.
 
         The record itself says what is out of bounds; here only what JSON got wrong becomes a problem. Names that
-        nobody knows go to `unknown`.
+        that are not known go to `unknown`.
         """
         ours = document.get(EXTENSION, {}) if self.has_ours else {}
         if not isinstance(ours, dict):
@@ -230,7 +230,7 @@ class ApiSchema:
         return shown | ({EXTENSION: ours} if ours else {})
 
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The record's problems where the sender finds the field: ours are inside their object."""
+        """The record's problems where the sender finds the field: extensions are inside their object."""
         ours = {blank.name for blank in self.blanks if blank.rule.extension}
         return [
             Problem(f"{EXTENSION}.{found.pointer}", found.reason, found.line) if found.pointer.partition("[")[0] in ours else found
@@ -330,7 +330,7 @@ def read_nested(record: type, pointer: str, value: Any, problems: list[Problem])
 
 
 def unknown_name(pointer: str, name: str, known: Sequence[str]) -> Problem:
-    """A name that nobody knows, with the one that was probably meant."""
+    """An unknown name, with a suggestion."""
     near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
     return Problem(pointer, "unknown field" + (f"; did you mean {near[0]}?" if near else ""))
 

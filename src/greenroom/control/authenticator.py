@@ -1,4 +1,4 @@
-"""Who asks, and whether they may: tokens are compared in constant time, and whoever keeps guessing has to wait."""
+"""Authentication of API calls: tokens are compared in constant time, and an address with too many failures has to wait."""
 
 import hmac
 import secrets
@@ -31,7 +31,7 @@ class Credentials(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Somebody who is known."""
+    """An authenticated caller."""
 
     token: Token
 

@@ -1,7 +1,7 @@
 """Where operators are served: one configuration is read, a change is planned on it, and written while it is still the newest.
 
-Whoever plans sees everything at one revision, so a name that is free when it is looked for is free when it is taken. When
-somebody else was quicker the plan is made again; only a store that is never at rest makes the operator hear of it.
+A plan sees the whole configuration at one revision, so a name that is free during planning is free when it is written. After a
+conflict the change is planned again; only a store that changes constantly makes it fail.
 """
 
 import secrets

@@ -84,7 +84,7 @@ def create(zone_id: str, room_id: str, document: Any) -> ConfigChange:
 
 
 def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool) -> ConfigChange:
-    """An event written anew (PUT), or some of its fields (PATCH)."""
+    """Replaces an event (PUT), or updates some of its fields (PATCH)."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = event_of(known, zone_id, room_id, event_id)

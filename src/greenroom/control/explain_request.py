@@ -16,7 +16,7 @@ CLIENT = "203.0.113.1"
 
 
 class ExplainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request as somebody describes it; headers as (name, value), in order."""
+    """A described request; headers as (name, value), in order."""
 
     url: str
     method: str = "GET"
@@ -31,7 +31,7 @@ def explanation_schemas(template: str) -> dict[str, Any]:
 
 
 class Explains(Protocol):
-    """Whoever knows the running configuration. Ask inside the event loop."""
+    """Gives access to the running configuration. Call it inside the event loop."""
 
     def explain(self, asked: ExplainRequest) -> Explanation:
         """Never raises; a request that would be refused is explained as that."""

@@ -29,7 +29,7 @@ SECTIONS = ("lists", "zones")
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 UNTOLD = "token"
-"""The kind that is neither written out nor touched: whoever reads the document must not become somebody."""
+"""The kind that is neither exported nor changed: a reader of the document must not gain access."""
 
 
 def exported(known: Configuration) -> Json:
@@ -74,7 +74,7 @@ def _room(known: Configuration, entry: Entry[Any]) -> Json:
 
 
 def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
-    """Only what somebody could have written, and only where it is not the default anyway."""
+    """Only fields that can be written, and only values that differ from the default."""
     ours = shown.get(EXTENSION, {})
     brief: Json = {}
     inner: Json = {}
@@ -173,7 +173,7 @@ class _Building:
         return True
 
     def take(self, changes: Iterable[Change]) -> None:
-        """Without asking anybody."""
+        """Answers without a network request."""
         self.made, _ = applied(self.made, list(changes), self.at.now_ms)
 
     def id_of(self, kind: str, document: Any, parent: str = "") -> str:
@@ -191,7 +191,7 @@ class _Building:
         return str(given) if fine else self.at.new_id()
 
     def parts(self, pointer: str, document: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
-        """(pointer, part) of a list inside a document; a fault when it is none."""
+        """(pointer, part) of a list inside a document; a fault when it is not a list."""
         found = document.get(name, [])
         if not isinstance(found, list):
             self.faults.append(ApiFault(Code.INVALID, f"{pointer.strip('/')}: {name}: must be a list", f"{pointer}/{name}"))

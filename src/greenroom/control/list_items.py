@@ -136,7 +136,7 @@ class Catalogue:
                 pairs = [(order(entry.record.value), entry) for entry in known.list_items.of(list_id)]
                 kept = known.list_items, sorted(pairs, key=lambda pair: pair[0])
             self._sorted[list_id] = kept
-            if len(self._sorted) > 8:  # lists that somebody is just reading
+            if len(self._sorted) > 8:  # lists that clients are reading
                 self._sorted.popitem(last=False)
             return kept[1]
 
@@ -280,7 +280,7 @@ def _cursor(value: str) -> str:
 
 
 def _cursor_key(kind: str, cursor: str) -> Any:
-    """What the value in a cursor of ours is sorted by; None for any other text, and for one that begins at the first item."""
+    """The sort value of a cursor; None for any other text, and for a cursor that begins at the first item."""
     try:
         found = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
         return _ORDERS[kind](found[1:]) if len(found) > 1 and found.startswith("v") else None

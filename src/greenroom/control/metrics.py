@@ -221,7 +221,7 @@ def _gateway_row(name: str, help: str, is_gauge: bool) -> MetricRow:
 
 
 class Exposition(Collector):
-    """Turns the picture into the Prometheus text format whenever somebody asks."""
+    """Renders the state in the Prometheus text format on each scrape."""
 
     def __init__(self, observed: Observed, rows: Iterable[MetricRow]) -> None:
         self._observed = observed

@@ -19,7 +19,7 @@ class NotificationView(Protocol):
         """Whether there is a mail server."""
 
     def url_problem(self, url: str) -> str:
-        """Why the settings never allow this URL, whatever its name resolves to; empty when they may."""
+        """Why the settings never allow this URL, for any address of its host; empty when they may."""
 
     def test(self, webhook: Webhook) -> str:
         """Sends the test message and notes how it went; what is wrong, empty when it was taken."""
@@ -31,7 +31,7 @@ class NotificationView(Protocol):
         """A page of the history, newest first, and how many rows there are."""
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
-        """Sends this alert to everything the policy names, whatever its filters, interval and silences say."""
+        """Sends this alert to all destinations of the policy, regardless of its filters, interval and silences."""
 
 
 class NoNotifications:

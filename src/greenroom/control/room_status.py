@@ -33,7 +33,7 @@ STATUS = ApiSchema(
 
 
 def status(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> Json:
-    """From the ledger at this moment; a room that no edge has opened yet has nobody in it."""
+    """From the ledger at this moment; a room that no edge has opened yet is empty."""
     now = effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
     ledgers = state.figures if state else Figures()
     suspended = entry.record.suspended or known.zones[entry.parent].record.paused
@@ -60,7 +60,7 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
 
 
 def _longest_wait(room: Room, ledgers: Figures) -> int:
-    """Whoever comes last is told the longest time; in a random room the page also says when three quarters are in."""
+    """The last visitor in line gets the longest estimate; in a random room the page also says when three quarters are in."""
     if ledgers.estimate is None or room.queue_all or not ledgers.waiting:
         return 0
     seconds = ledgers.estimate.p75_s if room.queueing_method == "random" else ledgers.estimate.p50_s

@@ -91,7 +91,7 @@ def create(zone_id: str, document: Any) -> ConfigChange:
 
 
 def change(zone_id: str, room_id: str, document: Any, whole: bool) -> ConfigChange:
-    """A room written anew (PUT), or some of its fields (PATCH)."""
+    """Replaces a room (PUT), or updates some of its fields (PATCH)."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)

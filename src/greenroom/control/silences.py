@@ -15,7 +15,7 @@ SILENCES_MAX = 1_000
 """Every alert is compared with all of them."""
 
 DEFAULT_MS = 3_600_000
-"""How long a silence lasts whose end is not said: one that nobody remembers must not hide alerts for ever."""
+"""Length of a silence without an end: a forgotten silence must not hide alerts forever."""
 
 _TIME = Shown({"type": "string", "format": "date-time"})
 

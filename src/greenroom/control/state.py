@@ -15,8 +15,8 @@ from greenroom.model.visit import Estimate
 class Figures(msgspec.Struct, frozen=True):
     """One room's figures at this moment. All go up and down.
 
-    `last_minute` is how many were admitted within the last 60 seconds. `estimate` is for somebody who would join the line
-    now; None means unknown. `storage_failed` means that nobody is let in because nothing can be written down.
+    `last_minute` is how many were admitted within the last 60 seconds. `estimate` is for a visitor who joins the line
+    now; None means unknown. `storage_failed`: admissions are stopped because the ledger cannot be written.
     """
 
     active: int = 0
@@ -108,7 +108,7 @@ class TripState(msgspec.Struct, frozen=True):
 
     questions: int = 0
     trips: int = 0  # round trips: many questions share one
-    failed: int = 0  # of the trips: nobody answered in time
+    failed: int = 0  # trips without an answer in time
     seconds: float = 0.0  # of the trips that were answered, together
 
 
@@ -169,7 +169,7 @@ class ProcessState(msgspec.Struct, frozen=True):
 
 
 class Observed(Protocol):
-    """Whoever can take the picture."""
+    """Provides the current state."""
 
     def state(self) -> ProcessState:
         """Cheap enough to be asked every second."""

@@ -34,7 +34,7 @@ def status(state: ProcessState) -> dict[str, Any]:
 
 
 def announced(state: RoomState) -> list[dict[str, Any]]:
-    """The draws of a room as they are public: whoever notes the commitment can check the draw afterwards."""
+    """The public data of a room's draws: with the commitment every visitor can verify a draw afterwards."""
     return [
         {
             "room": state.room.name,

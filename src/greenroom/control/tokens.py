@@ -1,4 +1,4 @@
-"""Tokens of the API: made, listed and taken away by whoever is at the machine."""
+"""API tokens: created, listed and revoked with commands on the machine."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.token import Token
 
 TOKENS_MAX = 1_000
-"""Every request is compared with all of them, so that nobody learns from the time how far a guess was right."""
+"""Every request is compared with all of them, so that response times reveal nothing about a guess."""
 
 DAY_MS = 86_400_000
 

@@ -163,7 +163,7 @@ def settings(entry: Entry[Zone]) -> Json:
 
 
 def change_settings(zone_id: str, document: Any, whole: bool) -> ConfigChange:
-    """All settings anew (PUT), or some (PATCH)."""
+    """Replaces all settings (PUT), or updates some (PATCH)."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = zone_of(known, zone_id)

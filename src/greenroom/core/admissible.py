@@ -4,7 +4,7 @@ An arrival that brings a ticket is not judged here. Without one, the first row t
 
 | arrival | place | because |
 |---|---|---|
-| prefetch, prerender, preview (Sec-Purpose, Purpose, X-Purpose, X-Moz) | no | nobody has asked to see it yet |
+| prefetch, prerender, preview (Sec-Purpose, Purpose, X-Purpose, X-Moz) | no | the visitor has not asked to see it yet |
 | WebSocket upgrade | no | has no page to show, its page is a visitor already |
 | CORS preflight; HEAD | no | the browser (or monitor) shows nothing, and a preflight may not carry cookies |
 | link preview (PREVIEW_AGENTS) | no | a chat message with a link is not a visitor |

@@ -1,10 +1,10 @@
 """Reads a request target into the one canonical form that is matched, gated and forwarded, or refuses it.
 
-Theory. A room is passed by unseen when greenroom and the origin read one target differently: one takes it for `/open`, the
-other for `/shop`. So there is exactly one form. What every server reads alike is normalised: dot segments, doubled slashes,
+Theory. A request can bypass a room when greenroom and the origin read one target differently: one reads `/open`, the other
+`/shop`. So there is exactly one form. Targets that every server reads alike are normalised: dot segments, doubled slashes,
 needlessly encoded unreserved characters, the case of escapes, characters that no URL may contain raw but browsers send.
-What servers are known to read differently has no form at all and is refused: encoded slashes and backslashes, path parameters,
-controls, bytes that are no UTF-8, text that a second decoding would turn into any of these, `..` behind an empty segment.
+Targets that servers are known to read differently are refused: encoded slashes and backslashes, path parameters,
+controls, bytes that are not UTF-8, text that a second decoding would turn into any of these, `..` behind an empty segment.
 The law: canonical(canonical(x)) == canonical(x), and a target that is already canonical is returned unchanged.
 """
 
@@ -18,14 +18,14 @@ TARGET_MAX = 8_192
 """Longest request target in bytes: what nginx and most origins take by default; longer ones would only be refused there."""
 
 TARGETS_REMEMBERED = 4_096
-"""Targets whose canonical form is remembered: in a rush everybody asks for the same pages, and a look-up costs a tenth."""
+"""Targets whose canonical form is remembered: in a rush visitors request the same pages, and a look-up costs a tenth."""
 
 REMEMBERED_MAX = 512
-"""Longer targets are not remembered, so that what strangers can make us remember stays below 8 MB."""
+"""Longer targets are not remembered, so that clients can make greenroom remember at most 8 MB."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A request that goes no further: the status to answer with and the reason in words (safe to show, repeats no input)."""
+    """A refused request: the status and the reason (safe to show, it repeats no input)."""
 
     status: int
     reason: str
@@ -42,7 +42,7 @@ class Target(msgspec.Struct, frozen=True):
     raw: bytes
 
 
-_LITERAL = r"A-Za-z0-9_~!$&'()*+,=:@-"  # what stands for itself in a path, without the dot, which can make a dot segment
+_LITERAL = r"A-Za-z0-9_~!$&'()*+,=:@-"  # characters that need no encoding in a path, without the dot, which can form a dot segment
 _CANONICAL = re.compile(rf"(?:/[{_LITERAL}][.{_LITERAL}]*)+/?|/".encode())
 _QUERY = re.compile(rb"[!-\"$-~]*")
 _NEVER_RAW = re.compile(rb"[^!-\"$-\[\]-~]")  # controls, blank, `#`, backslash, DEL, non-ASCII
@@ -88,7 +88,7 @@ def matching_path(path: str) -> str:
     """A canonical path in the coarser form that prefixes are compared in: `%21` and `!` name one page at every origin.
 
     Punctuation that RFC 3986 lets stand raw (`!$&'()*+,:=@`) is decoded. It is forwarded as it was sent, because a few
-    origins (S3 is one) tell `+` from `%2B`; but nobody may pass by a room at `/c++` by asking for `/c%2B%2B`.
+    origins (S3 is one) tell `+` from `%2B`; but a request for `/c%2B%2B` must not bypass a room at `/c++`.
     """
     return _MATCHED_ALIKE.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
 

@@ -1,20 +1,20 @@
-"""The draw of a pre-queue: an order that nobody chose, and that anybody can check afterwards.
+"""The draw of a pre-queue: a random order that every visitor can verify afterwards.
 
-Theory. Before the pre-queue opens the operator is bound to a secret seed by publishing its hash (`commitment`). Everybody in the
-pre-queue has a receipt, made from a ticket id that was drawn at random when they came. At the start the list closes: the blinded
+Theory. Before the pre-queue opens the operator commits to a secret seed by publishing its hash (`commitment`). Every visitor in the
+pre-queue has a receipt, derived from a ticket id that was chosen at random on arrival. At the start the list closes: the blinded
 receipts (hashes again, so that no receipt can be read from the list) are sorted and hashed (`list_hash`). The order is that of
 
     HMAC-SHA-256(seed, list_hash ":" blinded receipt)
 
-The seed was fixed before anybody came, so the operator cannot look for one that suits. The list hash is fixed by everybody who is
-there, so while receipts are given out nobody, the operator included, can know what a receipt will be worth. Then seed, list and order
-are published, and whoever kept a receipt finds it in the list at the place they were given. What this does not prove is said in
-docs/explanation/fair-draw.md.
+The seed is fixed before visitors arrive, so the operator cannot choose a suitable one. The list hash depends on all participants, so
+while receipts are issued no one, including the operator, knows what a receipt will be worth. Then seed, list and order are published,
+and visitors find their receipts in the list at the places that they got. docs/explanation/fair-draw.md says what this does not
+prove.
 
-All hashes are SHA-256 over ASCII text and written in lower-case hexadecimal, so a check needs nothing but `sha256sum`. A draw is held
-once for each appointment: another time makes another draw, with another seed. Places become keys: rank r of n drawn gets the r-th
-of the n keys just before the start, so the drawn stand in their order before everybody who comes later. Whoever was not present
-at the start (tab closed, connection lost) was not drawn and stands right behind those who were.
+All hashes are SHA-256 over ASCII text and written in lower-case hexadecimal, so `sha256sum` is enough for a check. A draw is held once
+for each schedule: other times make another draw, with another seed. Places become keys: rank r of n drawn gets the r-th of the n keys
+just before the start, so drawn visitors are in their order before all later ones. A visitor who was not present at the start (tab
+closed, connection lost) was not drawn and has the places right behind the drawn ones.
 """
 
 import hmac
@@ -78,7 +78,7 @@ def commitment(draw_id: str, seed: bytes) -> str:
 
 
 def receipt(draw_id: str, ticket_id: bytes) -> str:
-    """A visitor's receipt. Nobody can make it without the ticket, or the ticket from it."""
+    """A visitor's receipt. It can only be derived from the ticket, and does not reveal the ticket."""
     return _hash(f"ticket:{draw_id}:{ticket_id.hex()}")[:SHORT_DIGITS]
 
 
@@ -88,7 +88,7 @@ def blinded(receipt: str) -> str:
 
 
 def list_hash(draw_id: str, receipts: Iterable[str]) -> str:
-    """The hash of everybody who takes part, in whatever order these blinded receipts come."""
+    """The hash of all participants; the order of these blinded receipts does not matter."""
     joined = "\n".join(sorted(receipts))
     return _hash(f"list:{draw_id}:{joined}")
 
@@ -134,11 +134,11 @@ class Drawn:
         return len(self._places)
 
     def place(self, ticket_id: bytes) -> int:
-        """The place drawn, 1 is first; 0 for whoever did not take part."""
+        """The place drawn, 1 is first; 0 for a visitor who did not take part."""
         return self._places.get(blinded(receipt(self._draw_id, ticket_id)), 0)
 
     def key(self, ticket_id: bytes, key: int) -> int:
-        """The key that counts since the draw, for the key with which somebody came."""
+        """The key that applies since the draw, for the key with which a visitor arrived."""
         if key >= self._floor_key:
             return key
         place = self.place(ticket_id)

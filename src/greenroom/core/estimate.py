@@ -3,9 +3,9 @@
 Fifo: people ahead, oneself included, who have no permit yet, divided by the measured admissions per minute. Random: with P the chance to be
 let in within a minute, the minutes after which a share p of visitors are in, ln(1 - p) / ln(1 - P).
 
-What is not known is None and is said as unknown. Before the line has been measured the limits alone give no honest figure: they bound the
-rate from above, so the wait only from below, and how soon people inside leave is theirs to decide. One case is different: when free
-capacity reaches for everybody in line, only the sliding minute holds them back, and when it has room again follows from
+Unknown values are None and shown as unknown. Before the line has been measured the limits alone give no honest figure: they bound the
+rate from above, so the wait only from below, and active visitors decide when they leave. One case is different: when free
+capacity suffices for all visitors in line, only the sliding minute delays them, and when it has room again follows from
 admissions that have already happened.
 """
 
@@ -17,7 +17,7 @@ from greenroom.model.visit import Estimate
 WINDOW_MS = 60_000
 QUARTILES = (0.25, 0.5, 0.75)
 LONGEST_S = 30 * 24 * 3600.0
-"""A month: beyond it a figure means nothing to anybody, and pages need not print it."""
+"""A month: a longer estimate has no meaning, and pages need not print it."""
 
 AT_ONCE = Estimate(0.0, 0.0, 0.0)
 

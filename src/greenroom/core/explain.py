@@ -109,7 +109,7 @@ def explain(
     now_ms: int,
     ledgers: Mapping[str, Seats],
 ) -> Explanation:
-    """The whole story of one request by somebody who brings no good ticket; `ledgers` by room id, where they are known."""
+    """Explains one request of a visitor without a valid ticket; `ledgers` by room id, where they are known."""
     table = RouteTable((route, plan.room.case_insensitive_paths, (plan, route)) for plan in plans for route in plan.room.routes)
     found = table.find(arrival.host, arrival.path)
     plan, route = found if found else (None, None)
@@ -294,7 +294,7 @@ def _cookie(room: Room) -> str:
 
 
 def _answer(arrival: Arrival, room: Room, word: str) -> str:
-    """What is sent to somebody who is held."""
+    """The response to a visitor who is held."""
     status = room.queueing_status_code
     if word == "placeless":
         return f"status {status}, plain text, no cookie"

@@ -17,7 +17,7 @@ PREFIXES_KEPT = 16_384
 
 
 class RouteTable(Generic[T]):
-    """An immutable map from routes to whatever is behind them; a lookup costs one dict probe per path segment.
+    """An immutable map from routes to values; a lookup costs one dict probe per path segment.
 
     A host is looked for as it is, then below `*.` and its ends, longest first, then as `*`.
     """

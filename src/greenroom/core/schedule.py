@@ -1,4 +1,4 @@
-"""Which settings hold now: the room's own, or the room's overlaid by the event whose time it is; and which will hold later."""
+"""The settings that apply now: the room's own, or overlaid by the current event; and those that apply later."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,15 +11,15 @@ from greenroom.model.room import Room
 
 
 class Phase(IntEnum):
-    """Where a room stands on its calendar."""
+    """The phase of a room's schedule."""
 
     IDLE = 0  # no event: the room's own settings
-    PREQUEUE = 1  # the event's settings, every newcomer held
+    PREQUEUE = 1  # the event's settings, all new visitors held
     RUNNING = 2  # the event's settings
 
 
 class Effective(msgspec.Struct, frozen=True):
-    """The settings that hold until `until_ms` (None: until somebody changes them), and why."""
+    """The settings that apply until `until_ms` (None: until an operator changes them), and why."""
 
     room: Room
     phase: Phase = Phase.IDLE
@@ -64,10 +64,10 @@ def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
 
 
 def course(room: Room, events: Sequence[Event], now_ms: int) -> list[tuple[int, Effective]]:
-    """What holds now and whatever comes after it, as long as nobody changes anything: (from when, settings), at least one.
+    """The current settings and all later ones, while the configuration does not change: (from when, settings), at least one.
 
     An event that shuffles begins with its pre-queue even when that is over already: so the draw stands between the two
-    for whoever follows the course, also for a process that was not there at the start.
+    for every process that follows the schedule, also one that was not running at the start.
     """
     stages = [(now_ms, effective(room, events, now_ms))]
     first = stages[0][1]

@@ -83,7 +83,7 @@ def arrival_from(
     limits: ArrivalLimits = USUAL_LIMITS,
     version: str = "HTTP/1.1",
 ) -> Arrival | Refusal:
-    """The arrival of a request, or why it is refused (status 400 to 431). Never raises, whatever the bytes.
+    """The arrival of a request, or why it is refused (status 400 to 431). Never raises, for any bytes.
 
     `target` is the request target as the visitor sent it: a path with query, an absolute URL, or `*` of OPTIONS. `headers` are names in
     any case with their values, in order, the host among them.
@@ -171,7 +171,7 @@ def visitor_of(headers: Headers, authority: bytes, sender: Sender) -> Visitor | 
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)
 def read_host(authority: bytes) -> str:
-    """`Shop.Example.com.:8080` as `shop.example.com`, an IPv6 literal in brackets; empty when it is none of these."""
+    """`Shop.Example.com.:8080` as `shop.example.com`, an IPv6 literal in brackets; empty for any other text."""
     found = _HOST.fullmatch(authority)
     if not found or (found[2] and not 0 < int(found[2]) < 65_536):
         return ""

@@ -7,7 +7,7 @@ from greenroom.core.cookie_scope import cookie_scope
 from greenroom.model.room import Room
 
 CANDIDATES_MAX = 8
-"""Cookies of one name that are looked at: nested rooms and a stale one or two; more are somebody playing."""
+"""Cookies of one name that are looked at: nested rooms and a stale one or two; more are not legitimate."""
 
 VALUE_MAX = 512
 """Longer values are not even handed on: a sealed ticket is 108 characters."""
@@ -71,7 +71,7 @@ def _attributes(room: Room, always_use_https: bool) -> bytes:
 def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list[bytes]:
     """Values of the cookies of this name over all Cookie headers (names in lower case), in the order sent.
 
-    At most CANDIDATES_MAX, none longer than VALUE_MAX; whatever else the headers hold is stepped over. Work is linear in
+    At most CANDIDATES_MAX, none longer than VALUE_MAX; other cookies are skipped. Work is linear in
     their length.
     """
     found: list[bytes] = []
@@ -94,7 +94,7 @@ def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list
 
 
 def _begins_pair(value: bytes, at: int) -> bool:
-    """Whether a cookie begins at `at`, so that `x__cfwaitingroom=` or a value that holds our name is not taken for ours."""
+    """Whether a cookie begins at `at`, so that `x__cfwaitingroom=` or a value that contains the name is not taken for the ticket."""
     before = value[max(0, at - _BLANKS_MAX) : at].rstrip(b" \t")
     return before.endswith(b";") or (not before and at < _BLANKS_MAX)
 

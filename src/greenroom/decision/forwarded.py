@@ -1,6 +1,6 @@
-"""Who the visitor is when proxies of our own stand in front: read from forwarding headers of trusted peers, from nobody else's.
+"""The visitor's address behind trusted proxies: read from forwarding headers of trusted peers only.
 
-Every proxy appends the address it saw to `X-Forwarded-For`, so only the right end is written by somebody we trust. Reading
+Every proxy appends the address it saw to `X-Forwarded-For`, so only the right end comes from a trusted proxy. Reading
 goes from the right: as long as an address is a trusted proxy the next one to its left was written by it; the first address that
 is not trusted is the visitor. What stands further left was written by the visitor and is never looked at.
 """
@@ -31,13 +31,13 @@ class ForwardedVisitor(msgspec.Struct, frozen=True):
 
 
 class ForwardedPolicy:
-    """Which peers are believed about the visitor. Without trusted proxies nobody is, and nothing is parsed.
+    """Which peers are trusted about the visitor. Without trusted proxies no peer is, and nothing is parsed.
 
     `trust_host` additionally believes `X-Forwarded-Host` (and `host=` of `Forwarded`). It is off by default because the host is
     matched, and many proxies pass on an `X-Forwarded-Host` that the visitor invented: switch it on only if yours always sets it.
 
-    A zone may have proxies of its own. They are believed about its hosts only: whoever may change one zone must not be able to say who
-    somebody is in another.
+    A zone may have its own proxies. They are trusted only for its hosts: an editor of one zone must not be able to choose who
+    a visitor is in another.
     """
 
     __slots__ = ("_zones", "trust_host", "trusted_proxies")

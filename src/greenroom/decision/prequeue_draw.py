@@ -11,7 +11,7 @@ from greenroom.ports import DrawStore, LedgerPort
 
 
 class DrawStanding(msgspec.Struct, frozen=True):
-    """What one visitor is told of a draw. `place` and `size` are 0 before it was held, and for whoever did not take part."""
+    """What one visitor is told about a draw. `place` and `size` are 0 before it was held, and for visitors who did not take part."""
 
     receipt: str = ""
     commitment: str = ""
@@ -56,7 +56,7 @@ class PrequeueDraw:
     def hold(self, ledger: LedgerPort, then: Callable[[StorageFailed | None], None]) -> None:
         """DrawStore everybody who is in line from before the start, once and for all; asked again, the same draw counts.
 
-        The draw is kept before anybody's place is changed, so a crash in between repeats it and comes to the same order. Calls
+        The draw is stored before any place is changed, so a crash in between repeats it with the same order. Calls
         `then` exactly once, with what went wrong or None.
         """
 
@@ -91,7 +91,7 @@ class PrequeueDraw:
         return Ticket(ticket.id, key, 0, ticket.checked_ms, ticket.refresh_ms)
 
     def told(self, ticket_id: bytes) -> DrawStanding:
-        """What its bearer may know; nothing after the draw for whoever did not take part."""
+        """What the visitor may know; nothing after the draw for visitors who did not take part."""
         if self.drawn is None:
             return DrawStanding(receipt(self.draw_id, ticket_id), self.commitment)
         place = self.drawn.place(ticket_id)
@@ -104,7 +104,7 @@ class PrequeueDraw:
         return bool(self.told(ticket_id).receipt)
 
     def receipt_file(self, ticket_id: bytes) -> bytes | None:
-        """The receipt to keep, as JSON; None for whoever has none."""
+        """The receipt to keep, as JSON; None for visitors without one."""
         told = self.told(ticket_id)
         if not told.receipt:
             return None

@@ -1,6 +1,6 @@
 """One room through its events: the settings of this moment, and the next ones compiled ahead.
 
-On the request path this costs one comparison. Whoever comes first after a stage is over, a request or the clock's round, turns to
+On the request path this costs one comparison. The first event after the end of a stage, a request or a clock tick, switches to
 the next one; a draw that stands between the two is held then, and until it is written down the stage before goes on, which
 holds everybody. So a full disk at the start of a sale means a late sale, never one in the wrong order.
 """
@@ -26,7 +26,7 @@ RETRY_MS = 1_000
 """How often a draw that could not be written down is tried again."""
 
 Bypass = Callable[[Arrival, int], Rule | None]
-"""(arrival, now_ms) -> the bypass rule of the room that lets this arrival by, or None. A rule that cannot be evaluated is none."""
+"""(arrival, now_ms) -> the bypass rule of the room that lets this arrival by, or None. A rule that cannot be evaluated does not match."""
 
 
 class CompiledRoom(msgspec.Struct, frozen=True):
@@ -136,7 +136,7 @@ def compile_room(
 ) -> RoomSchedule:
     """Prepares one room for now and for everything its events will bring; the templates must already have been checked.
 
-    The ledger is to be configured for `now.effective` before anybody is received. Raises StorageFailed when the seed of a draw
+    The ledger is to be configured for `now.effective` before the first request. Raises StorageFailed when the seed of a draw
     cannot be had.
     """
     pages: dict[str, Page] = {}

@@ -1,7 +1,7 @@
 """The decision service: finds the room of an arrival, opens its tickets, asks the ledger one question and gives a verdict.
 
 This is sequencing only. Which question to ask is `core.decide`'s business, the answer is the ledger's, the wording is `render`'s, and
-counting is the observer's. One rule is above the rest: whatever goes wrong in here, the visitor is held, never passed to the origin.
+counting is the observer's. One rule has precedence: when anything fails here, the visitor is held and never passed to the origin.
 """
 
 from collections.abc import Callable

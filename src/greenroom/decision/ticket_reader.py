@@ -13,7 +13,7 @@ HEADERS_REMEMBERED = 4_096
 """Cookie headers whose tickets are remembered."""
 
 HEADER_REMEMBERED_MAX = 2_048
-"""Longer ones are read anew each time, so that what strangers can make us remember stays below 12 MB."""
+"""Longer ones are parsed each time, so that clients can make greenroom remember at most 12 MB."""
 
 FoundTickets = tuple[tuple[Ticket, bytes], ...]
 """Tickets and how each one is spelled in its cookie, in the order sent."""

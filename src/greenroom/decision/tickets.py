@@ -2,7 +2,7 @@
 
 A sealed ticket is 81 bytes, 108 characters of base64url: key id (6), nonce (12), AES-256-GCM box of the packed ticket
 (47 + 16). Eighty-one is a multiple of three, so there is no padding and there are no spare bits: every ticket has exactly
-one spelling, and whatever is not 108 characters of the alphabet is refused before any cryptography. The room id is
+one spelling, and a value that is not 108 characters of the alphabet is refused before any cryptography. The room id is
 associated data: a ticket of one room opens in no other.
 
 `open` answers None for anything that is not a ticket, and never says why: its caller treats the visitor as new.
@@ -75,7 +75,7 @@ class Sealer:
         return sealed
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:
-        """The ticket, or None for whatever this ring did not seal for this room or what cannot be true at `now_ms`."""
+        """The ticket, or None for a value that this key ring did not seal for this room, or that is impossible at `now_ms`."""
         if len(value) != SEALED_LENGTH:
             return None
         ticket = self._decrypt(value, room_id)

@@ -23,7 +23,7 @@ LOOK_S = (2.0, 7.0)
 
 
 class DemoCrowd:
-    """Keeps `size` visitors around; whoever leaves is followed by somebody new. Size 0 sends everybody home."""
+    """Keeps `size` visitors around and replaces those who leave. Size 0 sends all of them home."""
 
     def __init__(self, new_browser: Callable[[], Browser], chance: random.Random) -> None:
         self.size = 0

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from greenroom.demo.products import PRODUCTS
 
 SERVED_SECONDS = 60.0
-"""Somebody who asked for a page within the last minute is being served: the session of the demo's room."""
+"""A visitor who requested a page within the last minute is being served: the session of the demo's room."""
 
 VISITORS_MAX = 10_000
 """The shop remembers no more; a demo has a few dozen."""

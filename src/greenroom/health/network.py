@@ -167,7 +167,7 @@ class ProbeStream(httpcore.AsyncNetworkStream):
         await self._stream.aclose()
 
     async def start_tls(self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None) -> Any:
-        """As the check wants it, whatever httpcore would do by itself."""
+        """As the check requires, instead of httpcore's defaults."""
         del ssl_context, server_hostname, timeout
         return await self._network.secured(self._stream)
 

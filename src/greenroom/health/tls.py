@@ -53,7 +53,7 @@ def is_address(host: str) -> bool:
 
 
 def require_name(certificate: Mapping[str, Any], name: str) -> None:
-    """Raises NameMismatch unless the certificate (as ssl gives it) is for this host name; `*` stands for one whole first label."""
+    """Raises NameMismatch unless the certificate (as ssl gives it) is for this host name; `*` matches one whole first label."""
     wanted = name.rstrip(".").lower()
     names = [value.lower() for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
     for found in names:

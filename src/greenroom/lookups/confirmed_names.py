@@ -1,6 +1,6 @@
 """The name of an address, confirmed: asked backwards (address to name) and forwards again (name to address), never while a visitor waits.
 
-Whoever owns an address decides what the backward question answers, so a name counts only when it leads back to the address. The
+The owner of an address controls its reverse lookup, so a name counts only when it resolves to the address. The
 first request of an address gets "not known yet" and the question is put in the background; the answer is there for the next one.
 
 Theory of the limits. A liar can send requests that pretend to be a crawler from as many addresses as he has, and his own name servers
@@ -33,14 +33,14 @@ GOOD_FOR_MS = 24 * 3600 * 1000
 """A crawler's address stays a crawler's for days."""
 BAD_FOR_MS = 3600 * 1000
 FAILED_FOR_MS = 60 * 1000
-"""Nobody answered: try again soon."""
+"""No answer: retry soon."""
 
 NETWORK_BITS = {4: 24, 6: 48}
 """What one owner has at least, so one network has one question under way."""
 
 
 class Resolves(Protocol):
-    """Who can be asked for names; both raise OSError when nobody answers."""
+    """Resolves names; both methods raise OSError when there is no answer."""
 
     async def backwards(self, address: str) -> str:
         """The name of an address, or empty."""
@@ -50,7 +50,7 @@ class Resolves(Protocol):
 
 
 class Resolver:
-    """The system's resolver, each question in a thread of its own that nobody waits for when greenroom ends.
+    """The system's resolver, each query in its own daemon thread, which does not delay the end of greenroom.
 
     A question cannot be taken back, so a thread may outlive its answer being wanted; beyond UNDER_WAY_MAX threads nothing is asked.
     """
@@ -59,11 +59,11 @@ class Resolver:
         self._threads = 0
 
     async def backwards(self, address: str) -> str:
-        """The name of an address, or empty. Raises OSError when nobody answers."""
+        """The name of an address, or empty. Raises OSError when there is no answer."""
         return await self._run(partial(_backwards, address))
 
     async def forwards(self, name: str) -> Sequence[str]:
-        """The addresses of a name. Raises OSError when nobody answers."""
+        """The addresses of a name. Raises OSError when there is no answer."""
         return await self._run(partial(_forwards, name))
 
     async def _run(self, ask: Callable[[], DnsAnswer]) -> DnsAnswer:
@@ -82,7 +82,7 @@ class Resolver:
             found, failed = None, None
             try:
                 found = ask()
-            except Exception as error:  # goes to whoever awaits it
+            except Exception as error:  # passed to the awaiting task
                 failed = error
             with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                 loop.call_soon_threadsafe(settle, found, failed)

@@ -1,4 +1,4 @@
-"""Where an address is: the country from data that comes with the program, and whatever else supplied .mmdb files know."""
+"""The location of an address: the country from built-in data, and more from .mmdb files that operators supply."""
 
 import os
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def open_database(path: Path) -> maxminddb.Reader:
 
 @lru_cache(DATABASES_REMEMBERED)
 def _opened(path: Path, _stamp: tuple[int, int, int]) -> maxminddb.Reader:
-    """The reader wants a mapped file, and a mapped file that somebody overwrites in place ends the process.
+    """The reader wants a mapped file, and overwriting a mapped file in place ends the process.
 
     So what is mapped is a copy in memory that has no name.
     """
@@ -75,7 +75,7 @@ def _opened(path: Path, _stamp: tuple[int, int, int]) -> maxminddb.Reader:
 
 
 class Places:
-    """Answers for one configuration. Whatever a database says counts before what comes with the program."""
+    """Answers for one configuration. Supplied databases take precedence over built-in data."""
 
     def __init__(self, geo: maxminddb.Reader | None = None, systems: maxminddb.Reader | None = None) -> None:
         self._databases = [reader for reader in (geo, systems) if reader is not None]

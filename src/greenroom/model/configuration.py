@@ -1,6 +1,6 @@
 """Everything operators wrote down, as one immutable value at one revision: what is edited, stored, and carried to every edge.
 
-A record is what somebody wrote (a room, an event ...); an Entry is a record with what the store knows about it; a EntryIndex holds
+A record is what an operator configured (a room, an event ...); an Entry is a record with the data of the store; an EntryIndex has
 all entries of one kind; a Configuration is all shelves at one revision. A new revision shares every shelf and every entry
 that did not change with the one before, so `is` tells what has to be compiled again.
 """
@@ -37,7 +37,7 @@ R = TypeVar("R", bound=Record)
 
 
 class RecordKind(NamedTuple):
-    """A kind of record: its class, the kind its parent has (empty: none), and the fields that nobody may be shown."""
+    """A kind of record: its class, the kind of its parent (empty: no parent), and its secret fields."""
 
     record: type[Any]
     parent: str = ""
@@ -124,7 +124,7 @@ def _shelf() -> EntryIndex[Any]:
 class Configuration:
     """All that is written down, at one revision; revision 0 is the empty one.
 
-    A host and path, a name or a cookie is unique or not over the whole of it: whoever decides a change decides it on one
+    A host and path, a name or a cookie is unique within the whole configuration, so a change is planned on one
     Configuration, and the store takes it only while that is still the newest.
     """
 

@@ -191,7 +191,7 @@ def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -
 def host_problems(pointer: str, host: Any) -> list[Problem]:
     """What is wrong with a host to cover: lower-case name, no scheme or port.
 
-    Ours: `*.` before a name covers every host below it (not the name itself), and a lone `*` covers every host.
+    Extensions: `*.` before a name covers every host below it (not the name itself), and a lone `*` covers every host.
     """
     if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host.removeprefix("*."))):
         return []

@@ -44,7 +44,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded (core.canonical);
     `query` is what stands behind `?`, without it; header names are lower case; `client` is the visitor's real address
     after trusted proxies; `scheme` is "http" or "https" as the visitor saw it. The rest is read by bypass rules only: `target` is
-    the request target as it was sent (empty: nobody kept it), `server` the address and port of the listener (port 0: unknown),
+    the request target as it was sent (empty: not kept), `server` the address and port of the listener (port 0: unknown),
     `ray` a number that no other request has (0: none was given).
     """
 
@@ -124,7 +124,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal that the ledger knows
     (goes into the ticket as checked_ms). For WAITING: `refresh_ms` is the assigned interval, `attempted_ms` the last attempt
     that counted, `ahead` people in line before this visitor, `waiting` people in line altogether, `position` = ahead + 1
-    when in line. `estimate` None means unknown, and unknown is said as unknown. `storage_failed` says that nobody is let in
+    when in line. `estimate` None means unknown, and the page says so. `storage_failed`: no visitor is let in
     because it could not be written down.
     """
 

@@ -25,7 +25,7 @@ PROXIES_MAX = 100
 class Zone:
     """One zone. Making one with anything wrong raises InvalidConfig with every problem.
 
-    What a URL or an address of the origin may look like beyond its length is for whoever connects to say.
+    The code that connects to the origin checks the form of its URL and address; only the length is checked here.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)

@@ -79,6 +79,6 @@ class Delivery:
 
 
 def _retry_after_ms(answer: OutboundAnswer) -> int:
-    """Only the form in seconds; the other one is a date, which nobody sends to programs."""
+    """Only the form in seconds; the other form is a date, which servers do not send to programs."""
     written_s = answer.headers.get("retry-after", "")
     return int(written_s) * 1000 if written_s.isdecimal() and len(written_s) < 7 else 0

@@ -82,7 +82,7 @@ class NotificationSender:
         self._forgot_s = monotonic()
 
     async def run(self) -> None:
-        """For ever. A store that does not answer is tried again; the caller begins it anew when something else is wrong."""
+        """Runs forever. It retries when the store does not answer; the caller restarts it after other errors."""
         loop = asyncio.get_running_loop()
 
         def changed() -> None:

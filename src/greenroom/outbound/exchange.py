@@ -1,4 +1,4 @@
-"""One HTTP request to an address that somebody wrote down: guarded, bounded in size and time, redirects only where they are wanted."""
+"""One HTTP request to a configured address: guarded, bounded in size and time, with redirects only where they are wanted."""
 
 import asyncio
 import ssl

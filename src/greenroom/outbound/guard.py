@@ -1,7 +1,7 @@
 """The guard where connections are made: a name is resolved, every address is judged, and the connection goes to a judged one.
 
 Nothing is resolved a second time, so a name that answers differently the next time (DNS rebinding) gains nothing. It is a network
-backend of httpcore: whatever is built on it cannot connect past it, redirects included.
+backend of httpcore: code built on it cannot connect past it, including redirects.
 """
 
 import asyncio

@@ -72,7 +72,7 @@ class OutboundPolicy:
         return f"{found} is not a public address, and the settings do not allow it"
 
     def target_problem(self, target: "OutboundTarget") -> str:
-        """Why this target is refused whatever its name resolves to; empty when that depends on the addresses."""
+        """Why this target is refused for any address of its name; empty when that depends on the addresses."""
         if target.scheme not in self.schemes:
             return f"the scheme must be {' or '.join(self.schemes)}, not {target.scheme}"
         if self.ports and target.port not in self.ports:

@@ -69,7 +69,7 @@ SHARED = frozenset(view for view, layout in LAYOUTS.items() if not layout.hero a
 ROWS = ("position", "ahead", "wait", "chance", "waiting", "change")
 WORDS = ("title", "heading", "lead", "label", "next")
 DRAW = ("receipt", "seal", "drawn")
-"""What a visitor is told of a draw; all of it is empty for whoever takes part in none."""
+"""What a visitor is told about a draw; all fields are empty for visitors who take part in none."""
 
 
 def view_of(held: Held) -> str:
@@ -103,8 +103,8 @@ class BuiltIn:
     def html(self, held: Held) -> tuple[bytes, bytes]:
         """The whole page, and the same compressed (or empty: nothing is compressed for one visitor alone).
 
-        Whoever has no place sees what everybody sees who came in the same second. No word of it is the visitor's, so how long it
-        is when compressed tells nobody anything.
+        All visitors without a place who come in the same second see the same page. It has no data of one visitor, so its length
+        after compression reveals nothing.
         """
         view = view_of(held)
         if held.in_line or held.receipt or view not in SHARED:
@@ -216,7 +216,7 @@ def _pieces(source: str, view: str, words: Language) -> list[str]:
 
 
 def _said(view: str, words: Language) -> Mapping[str, str]:
-    """The words of a view. A line that was drawn is a line, but nobody enters it in the order they came."""
+    """The words of a view. A drawn line is a line, but its visitors do not enter in the order of arrival."""
     if view == "drawn":
         return {**words.views["fifo"], "lead": words.views["shuffle"]["lead"]}
     return words.views[view]
@@ -267,7 +267,7 @@ def built_in(tag: str) -> BuiltIn:
 
 @lru_cache(256)
 def alone(name: str, tag: str, href: str | None = None, after: str = "") -> bytes:
-    """A page that stands alone: the same look, no script, one link unless `href` is None; `after` follows the lead."""
+    """A separate page: the same look, no script, one link unless `href` is None; `after` follows the lead."""
     words = language(tag)
     texts = words.alone[name]
     lead = f"{texts['lead']} {words.alone[after]}" if after else texts["lead"]

@@ -12,7 +12,7 @@ FALLBACK = "en-US"
 
 HOUR, DAY = 60, 1_440
 COARSE_MINUTES = 5
-"""From an hour on a wait is said in steps of five minutes: nobody plans by the minute then."""
+"""From one hour on waits are shown in steps of five minutes; more precision would be of no use."""
 
 SLIGHTEST = 1_000
 
@@ -71,7 +71,7 @@ def available() -> tuple[str, ...]:
 
 @lru_cache(64)
 def language(tag: str) -> "Language":
-    """The language of this tag, or FALLBACK while nobody has written it."""
+    """The language of this tag, or FALLBACK if it has no file."""
     known = tag if tag in available() else FALLBACK
     source = (resources.files(__package__) / "languages" / f"{known}.toml").read_text("utf-8")
     return Language(tomllib.loads(source))

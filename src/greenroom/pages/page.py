@@ -26,7 +26,7 @@ BUILT_IN_HEADERS = AnswerHeaders(
 """For the built-in page, the farewell and the pages for an origin that fails."""
 
 CUSTOM_HEADERS = AnswerHeaders(_HTML, *_COMMON)
-"""A custom page loads and embeds what its author wants, so it gets no policy of ours."""
+"""A custom page loads and embeds what its author wants, so greenroom sets no policy."""
 
 ORIGIN_ERRORS = {502: "unreachable", 503: "busy", 504: "slow"}
 
@@ -39,7 +39,7 @@ class Page:
     __slots__ = ("_built_in", "_packed_headers", "_spoken", "_template", "follows", "html_headers", "json_headers", "language")
 
     def __init__(self, language: str, template: Template | None, follows: bool = False) -> None:
-        """`language` is that of the built-in page; `follows`: another one is shown to whoever asks for it."""
+        """`language` is that of the built-in page; `follows`: visitors get their browser's language instead."""
         self.language = language
         self._built_in = built_in(language)
         self._template = template

@@ -19,7 +19,7 @@ TAGS_MAX = 2_000
 """A page in twelve languages uses about 400; this keeps rendering the worst page under a millisecond."""
 
 DEPTH_MAX = 16
-"""Sections within sections; beyond this nobody can read the page, and rendering recurses once for each."""
+"""Nesting of sections; deeper pages are unreadable, and rendering recurses once per level."""
 
 NAME_MAX = 100
 """Characters of a variable's name; the longest published one has 28. A longer one is a tag that was never closed."""

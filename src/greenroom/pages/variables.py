@@ -1,6 +1,6 @@
 """The variables a held visitor's page and JSON may use: the published ones, exactly, and our own beside them, one row each.
 
-Rounding, the same everywhere: seconds are rounded to the millisecond and then UP to whole minutes, so nobody is promised
+Rounding, the same everywhere: seconds are rounded to the millisecond and then UP to whole minutes, so no visitor is promised
 less than the estimate; a wait of no time is 0 minutes. Estimates that are not finite count as unknown, negative ones as 0.
 """
 
@@ -68,7 +68,7 @@ class Variable:
 
 
 def facts_of(held: Held) -> PageVariables:
-    """The facts of one held visitor. Under queue_all no wait is known, whatever the estimate says."""
+    """The facts of one held visitor. Under queue_all the wait is unknown, even with an estimate."""
     estimate = usable_estimate(held)
     minutes = p25 = p50 = p75 = low = high = most = 0
     progress, change = -1, ""

@@ -61,7 +61,7 @@ class LedgerPort(Protocol):
         """The visitor gave up the place (or the session) themselves; unknown ids are ignored. `key` is that of a waiting ticket."""
 
     def configure(self, room: Room) -> None:
-        """The room's settings changed; they count from the next operation on, nobody is expelled."""
+        """The room's settings changed; they apply from the next operation on, and no visitor is expelled."""
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
         """The ids of everybody present in line whose key is below this one, first in line first."""
@@ -77,7 +77,7 @@ class DrawStore(Protocol):
     """The seeds and the results of draws (core.draw), shared by all processes that serve a room."""
 
     def seed(self, draw_id: str) -> bytes:
-        """The 32 secret bytes of this draw: always the same, and known to nobody outside before it was held. Raises StorageFailed."""
+        """The 32 secret bytes of this draw: always the same, and secret until the draw has been held. Raises StorageFailed."""
 
     def settle(
         self, draw_id: str, here: Sequence[str], hold: Callable[[Collection[str]], Draw], then: Callable[[Draw | StorageFailed], None]
@@ -100,7 +100,7 @@ class LedgerStore(Protocol):
         """Room id -> report, for every room id in `wants`; the number is permits asked for because the lease ran dry (0: none)."""
 
     async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
-        """Takes in the coordinator's answers, in whatever order and however often they come."""
+        """Applies the coordinator's answers, in any order and any number of times."""
 
 
 Borrow = Callable[[str, int], Awaitable[None]]

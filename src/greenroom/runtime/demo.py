@@ -34,7 +34,7 @@ ROOM = {
     "session_duration": 1,
     "enabled_origin_commands": ["revoke"],
 }
-"""Small enough to be filled by hand; whoever buys makes room at once."""
+"""Small enough to be filled by hand; a visitor who buys frees a place at once."""
 
 LOG_LEVEL = "warning"
 """The demo prints what to do; an operator's log would bury it."""

@@ -1,4 +1,4 @@
-"""Follows the configuration store: whatever becomes its newest revision is taken over within a second, or the last good one goes on.
+"""Follows the configuration store: loads its newest revision within a second, or keeps the last good one.
 
 The store is asked for its revision every POLL_S, and at once after a write through this very process. A revision that cannot be used
 is refused as a whole and tried again now and then (what stood in its way may be in the configuration file, or a full disk). A store that

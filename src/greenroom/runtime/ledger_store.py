@@ -70,7 +70,7 @@ class ProcessLedgerStore(Protocol):
         """The ledgers of these rooms. Raises StorageFailed, having changed nothing."""
 
     def discard(self, prepared: Mapping[str, Any]) -> None:
-        """Closes what `prepare` opened and nobody took over."""
+        """Closes the rooms that `prepare` opened and that were not used."""
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, Any]) -> None:
         """From now on these rooms are open, with these settings."""
@@ -79,7 +79,7 @@ class ProcessLedgerStore(Protocol):
         """How this process stands with the coordinator of all data centers; None where it is its own."""
 
     def halted(self) -> set[str]:
-        """Names of the rooms that let nobody in because nothing can be written down."""
+        """Names of the rooms whose admissions are stopped because the ledger cannot be written."""
 
     async def flush(self) -> None:
         """Onto the disk itself. Raises StorageFailed."""
@@ -101,7 +101,7 @@ class LocalRoom:
         """The ledger at this moment."""
         gauges = self.ledger.gauges()
         found: list[Outcome] = []
-        self.ledger.peek(bytes(TICKET_ID_BYTES), make_key(now_ms, -1), found.append)  # nobody's id: changes nothing, tells the estimate
+        self.ledger.peek(bytes(TICKET_ID_BYTES), make_key(now_ms, -1), found.append)  # an unused id: changes nothing, gives the estimate
         return Figures(
             active=gauges.active,
             waiting=gauges.waiting,
@@ -164,7 +164,7 @@ class LocalLedgerStore:
         return wanted
 
     def discard(self, prepared: Mapping[str, LocalRoom]) -> None:
-        """Closes what `prepare` opened and nobody took over."""
+        """Closes the rooms that `prepare` opened and that were not used."""
         for room_id, ledgers in prepared.items():
             if room_id not in self.open:
                 ledgers.journal.close()
@@ -180,11 +180,11 @@ class LocalLedgerStore:
                 prepared[room.id].ledger.configure(room)
 
     def sync_state(self) -> SyncState | None:
-        """Nobody has to be kept in step."""
+        """Nothing to synchronize."""
         return None
 
     def halted(self) -> set[str]:
-        """Names of the rooms that let nobody in because nothing can be written down."""
+        """Names of the rooms whose admissions are stopped because the ledger cannot be written."""
         return {ledgers.ledger.room.name for ledgers in self.open.values() if ledgers.ledger.storage_failed}
 
     async def flush(self) -> None:

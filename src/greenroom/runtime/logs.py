@@ -15,7 +15,7 @@ from structlog.typing import EventDict, WrappedLogger
 from greenroom.config.settings import Log
 
 SECRET_KEYS = frozenset({"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"})
-"""Never written, whoever passes them: with a ticket a place in line or a session can be taken over."""
+"""Values that are never logged: with a ticket a person could take over a place in line or a session."""
 
 ERRORS_PER_MINUTE = 10
 
@@ -63,7 +63,7 @@ def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> E
 
 
 class ErrorLog:
-    """Writes unexpected exceptions with their traceback, but at most ERRORS_PER_MINUTE: whoever causes them could fill the disk."""
+    """Logs unexpected exceptions with their traceback, but at most ERRORS_PER_MINUTE, so that clients cannot fill the disk with them."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s

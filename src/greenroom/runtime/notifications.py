@@ -23,7 +23,7 @@ from greenroom.stores.sql import SqlStore
 Look = Callable[[], tuple[ProcessState, Config, Configuration]]
 
 TEST_S = 20.0
-"""How long the test of a webhook may take, as whoever saves it waits for it."""
+"""How long the test of a webhook may take, because the API call that saves it waits for it."""
 
 
 class Notifications:

@@ -1,7 +1,7 @@
 """One greenroom process from start to end: what happens in which order, and which signal does what.
 
 Order of the start: configuration, data directory and its lock, both addresses taken, control listener (so that /healthz answers
-and /readyz says "starting"), keys, ledgers restored, and only then the public listener. So nobody is let in before it is known
+and /readyz says "starting"), keys, ledgers restored, and only then the public listener. So no visitor is let in before it is known
 who is inside already. The end is the same backwards: /readyz says "draining", requests under way end, journals are closed.
 """
 
@@ -354,10 +354,10 @@ class Process:
             self._reloader.reload()  # what was wrong with the file may have been what stood in the store
 
     def _apply(self, config: Config) -> None:
-        """Takes a changed configuration over; whatever can fail comes before anything is changed."""
+        """Applies a changed configuration; all steps that can fail come before the first change."""
         ledgers, decision, compiler = self._ledgers, self._decision, self._compiler
         if ledgers is None or decision is None or compiler is None or not self._front_ends:
-            self.config = config  # nobody is served yet
+            self.config = config  # no visitor is served yet
             return
         prepared = ledgers.prepare(assemble.ledger_rooms(config))
         try:
@@ -376,12 +376,12 @@ class Process:
         self.config = config
 
     def _lookups(self, config: Config | None = None) -> Lookups:
-        """What rules may ask about an address; opened anew after the file changed."""
+        """The lookups for rules; opened again after the file has changed."""
         self._known_places = self._known_places or assemble.lookups(config or self.config, self._names)
         return self._known_places
 
     def _settle(self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]) -> None:
-        """The ledgers are set to what the table begins with, and a draw that came due while nobody was here is held."""
+        """Configures the ledgers for the start of the table, and holds a draw that became due while the process was not running."""
         if self._health:
             self._health.hold_rooms(table)
         ledgers.take_over([schedule.now.effective.ledger_room for schedule in table.rooms.values()], prepared)

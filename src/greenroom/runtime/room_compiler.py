@@ -68,7 +68,7 @@ class RoomCompiler:
         return RoomTable(schedule for _, schedule in rooms.values())
 
     def catch_up(self) -> bool:
-        """Compiles the rules of one room that nobody has asked yet; False when there are none left."""
+        """Compiles the rules of one room that has had no request yet; False when there are none left."""
         if self._asleep:
             self._asleep.pop().wake()
         return bool(self._asleep)

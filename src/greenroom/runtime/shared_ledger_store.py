@@ -29,7 +29,7 @@ LOOK_S = 1.0
 """How old figures for operators may be. Looking at a room costs Redis 20 us."""
 
 ASKED_S = 60.0
-"""Rooms are looked at only while somebody wants to know: so long after the last question."""
+"""Rooms are read only while an operator looks: for this long after the last question."""
 
 EXCHANGE_S = 2.0
 """How often keys are exchanged: well within the 15 s after which a new one seals."""
@@ -116,7 +116,7 @@ class SharedLedgerStore:
         return {room.id: self.open.get(room.id) or self._opened(room) for room in rooms(self._clock.now_ms())}
 
     def discard(self, prepared: Mapping[str, SharedRoom]) -> None:
-        """Forgets what `prepare` opened and nobody took over."""
+        """Forgets the rooms that `prepare` opened and that were not used."""
         for room_id in prepared.keys() - self.open.keys():
             self._ledgers.forget(room_id)
 
@@ -136,7 +136,7 @@ class SharedLedgerStore:
         return msgspec.structs.replace(self.membership.state(), trips=trips)
 
     def halted(self) -> set[str]:
-        """Names of the rooms that let nobody in because Redis does not answer."""
+        """Names of the rooms whose admissions are stopped because Redis does not answer."""
         return {room.ledger.room.name for room in self.open.values()} if self.troubled else set()
 
     async def flush(self) -> None:
@@ -155,7 +155,7 @@ class SharedLedgerStore:
         self.open = {}
 
     def asked(self) -> None:
-        """Somebody wants to know the figures: they are looked at for a while."""
+        """Notes that the figures are wanted: they are read for a while."""
         self._asked_s = time.monotonic()
 
     # -- inside -----------------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class SharedLedgerStore:
         if self.open:
             self.troubled = not found
         if self.troubled:
-            self.asked()  # or nobody would notice that it is over: keys are not exchanged meanwhile
+            self.asked()  # or the end of the failure would go unnoticed: keys are not exchanged meanwhile
         for room_id, gauges in found.items():
             room = self.open.get(room_id)
             if room is not None:
@@ -192,7 +192,7 @@ class SharedLedgerStore:
                 self._ask_estimate(room)
 
     def _ask_estimate(self, room: SharedRoom) -> None:
-        """For somebody who would join the line now: nobody's id, so nothing changes."""
+        """For a visitor who joins the line now: an unused id, so nothing changes."""
 
         def told(outcome: Outcome) -> None:
             room.estimate = outcome.estimate

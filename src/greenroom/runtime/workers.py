@@ -1,7 +1,7 @@
 """Several workers on one machine: starts them, starts them again when one dies, passes signals on, and ends them.
 
 Workers share one address (SO_REUSEPORT: the kernel deals connections out), one data directory, and ledgers in Redis: the one that is
-named, or a private redis-server on a socket file in the data directory, which nobody else can reach and which writes everything down.
+named, or a private redis-server on a socket file in the data directory, which no other user can reach and which persists everything.
 """
 
 import ctypes
@@ -54,7 +54,7 @@ class PrivateRedis:
     """A redis-server of our own. Its data stay in `<data>/redis`."""
 
     def __init__(self, data: Path) -> None:
-        """Raises CannotStart when it is not installed, or runs for somebody else already."""
+        """Raises CannotStart when it is not installed, or already runs for another greenroom."""
         program = shutil.which("redis-server")
         if program is None:
             raise CannotStart(
@@ -186,7 +186,7 @@ def _command(arguments: Sequence[str], number: int, listen: Address, control: Ad
 
 
 class _Foreman:
-    """Looks after the workers."""
+    """Supervises the workers."""
 
     def __init__(self, workers: Sequence[Worker], redis: PrivateRedis | None, say: Say) -> None:
         self._workers = workers

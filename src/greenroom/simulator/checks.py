@@ -23,8 +23,8 @@ ENOUGH_FOR_FAIRNESS = 300
 UNFAIR = 0.2
 
 STALL_MS = 31_000
-"""Nobody enters for longer than this although both limits have room and somebody waits: two syncs, the longest refresh, and the grace
-for a ghost who was called."""
+"""No visitor enters for longer than this although both limits have room and visitors wait: two syncs, the longest refresh, and the
+grace for a ghost who was called."""
 
 
 WATCHED_MOST = 200
@@ -69,9 +69,9 @@ class Watch:
             self._keys(center)
 
     def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """Somebody in line is about to try: whoever has more people ahead than there are permits, and will be, must not enter.
+        """A visitor in line is about to refresh: with more visitors ahead than there are permits, now or soon, it must not enter.
 
-        What the ledger expects, and by which method it runs at this moment, it tells nobody; so this looks inside.
+        The ledger does not expose its expectation and its current method, so this looks inside.
         """
         ledger, key = center.ledger, visitor.key
         line = ledger.line
@@ -134,7 +134,7 @@ def _fair(watch: Watch) -> list[str]:
 
 
 FORGETFUL = {"crash", "old disk", "coordinator loss"}
-"""Faults after which a session may be on nobody's books."""
+"""Faults after which a session may be in no ledger."""
 
 
 def _sent_back(watch: Watch) -> list[str]:

@@ -9,7 +9,7 @@ from greenroom.simulator.visitor import SimulatedVisitor, SystemUnderTest
 
 PAUSE_MS = 60_000
 RELOADS = 10
-"""Somebody impatient tries this many times as often."""
+"""An impatient visitor refreshes this many times as often."""
 GUESS_SHARE = 0.1
 """Part of the tries whose estimate is compared with what came of it."""
 AGAIN_MS = 1_000
@@ -41,7 +41,7 @@ class Crowd:
 
     @property
     def settled(self) -> bool:
-        """Whether everybody has come and nobody waits."""
+        """Whether all visitors have arrived and none waits."""
         return len(self.visitors) >= self._expected and not self._ground_truth.waiting
 
     @property

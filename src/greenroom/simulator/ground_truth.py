@@ -1,7 +1,7 @@
 """Keeps the truth of a run: who is really inside, who really waits, who overtook whom. Sees visitors only, never a ledger.
 
 Active is a visitor from entering until `session_duration` after the last page that was served. In use is a unit of capacity until the
-moment that the visitor was promised, which is up to q later. Unused, at a moment when somebody waits, is the part of the limits
+moment that the visitor was promised, which is up to q later. Unused, at a moment when visitors wait, is the part of the limits
 that could have been used: `min(1 - in use / L, 1 - entered within 60 s / N, waiting / min(L, N))`.
 """
 
@@ -34,7 +34,7 @@ class GroundTruth:
         self.most_minute = self.over_minute = 0
         self.entered = 0
         self.early = 0
-        """Held at the door although both limits had room and nobody waited."""
+        """Held on arrival although both limits had room and no visitor waited."""
         self.waited_ms = self.unused_ms = 0.0
         self.series: list[tuple[int, int, int, int]] = []
         """(seconds, active, waiting, entered within 60 s)."""
@@ -43,7 +43,7 @@ class GroundTruth:
         self._newest_came_ms = 0
 
     def held(self, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """Somebody was told to wait."""
+        """A visitor was told to wait."""
         if visitor.waits:
             return
         if visitor.tries == 0 and not self.waiting:
@@ -54,13 +54,13 @@ class GroundTruth:
         self.most_waiting = max(self.most_waiting, self.waiting)
 
     def gone(self, visitor: SimulatedVisitor) -> None:
-        """Somebody who waited is not there any more, for a while or for good."""
+        """A waiting visitor is gone, temporarily or for good."""
         if visitor.waits:
             visitor.waits = False
             self.waiting -= 1
 
     def entering(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int) -> None:
-        """Somebody was let in."""
+        """A visitor was let in."""
         self.gone(visitor)
         self._trim(now_ms)
         if not visitor.entered_ms:
@@ -76,12 +76,12 @@ class GroundTruth:
         self._served(visitor, now_ms + self._session_ms, promised_ms, now_ms)
 
     def page(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int) -> None:
-        """Somebody inside was served."""
+        """An active visitor was served."""
         self._trim(now_ms)
         self._served(visitor, now_ms + self._session_ms if self._renews else 0, promised_ms, now_ms)
 
     def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """Somebody said goodbye."""
+        """A visitor ended the session."""
         self._trim(now_ms)
         self._inactive(visitor)
         self.in_use -= visitor.uses
@@ -108,7 +108,7 @@ class GroundTruth:
             heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
 
     def change(self, total: int, per_minute: int) -> None:
-        """The limits are others now. Nobody is expelled, so larger ones of before may be seen for the rest of the run."""
+        """The limits have changed. No visitor is expelled, so counts up to the larger limit may be seen for the rest of the run."""
         self._largest = (max(self._largest[0], total), max(self._largest[1], per_minute))
         self.total, self.per_minute = total, per_minute
 

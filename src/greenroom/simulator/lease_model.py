@@ -157,7 +157,7 @@ class LeaseModel:
         self.coordinator = Coordinator([one.name for one in self.centers], self._room, self._coordinator_ms())
 
     def worker_dies(self, number: int) -> None:
-        """Whoever waited for an answer from it is asked for by another worker; admissions are in the ledger, not in workers."""
+        """Another worker repeats the requests that waited for an answer from it; admissions are in the ledger, not in workers."""
         self._answer_those_behind(number)
 
     def configure(self, room: Room) -> None:
@@ -232,7 +232,7 @@ class LeaseModel:
             center.disk = LedgerMemory(dict(kept.sessions), dict(kept.places), dict(kept.spent), list(kept.window), kept.latest_ms)
 
     def _call(self, number: int) -> None:
-        """The lease ran dry: one call, and whoever comes meanwhile waits for the same answer."""
+        """The lease is empty: one call, and visitors who arrive meanwhile wait for the same answer."""
         center = self.centers[number]
         center.calling_until_ms = self._agenda.now_ms + CALL_LIMIT_MS
         self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.calling_until_ms)

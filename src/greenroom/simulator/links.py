@@ -1,4 +1,4 @@
-"""The network between data centers and their coordinator: distance, jitter, loss, doubles, and whatever is cut."""
+"""The network between data centers and their coordinator: distance, jitter, loss, duplicates and partitions."""
 
 from collections.abc import Callable
 from typing import Any

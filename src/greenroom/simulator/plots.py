@@ -70,7 +70,7 @@ def told(world: World) -> Panel:
 
 def heatmap(world: World) -> Panel:
     """How many waited how long, by minute of arrival: the published check of fairness."""
-    last_ms = START_MS + (world.scenario.arrivals[-1][0] if world.scenario.arrivals else 0)  # not those who come anew after a session
+    last_ms = START_MS + (world.scenario.arrivals[-1][0] if world.scenario.arrivals else 0)  # not those who come again after a session
     counts, arrivals_min, longest_min = bins([one for one in world.crowd.visitors if one.entered_ms and one.came_ms <= last_ms])
     note = f"{BINS} by {BINS} cells; the darker, the more visitors"
     panel = Panel("Waits by time of arrival", note, (WIDE, 520), (0, arrivals_min), (0, longest_min))

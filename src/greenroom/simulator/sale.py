@@ -10,11 +10,11 @@ from greenroom.simulator.arrivals import LASTS_MAX_S
 from greenroom.simulator.scenario import Behaviour, NetworkProfile, Scenario
 
 VISIT_S = 120.0
-"""Mean time that a visitor looks around and buys, when nobody says better."""
+"""Default mean length of a visit, with the purchase."""
 
 
 def sale(limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour) -> Scenario:
-    """Ends when everybody has come and nobody waits, or after a week. Raises InvalidConfig with every problem of the limits."""
+    """Ends when all visitors have arrived and none waits, or after a week. Raises InvalidConfig with every problem of the limits."""
     problems = room_problems({"name": "sale", "host": "*", **limits})
     if problems:
         raise InvalidConfig(problems)

@@ -45,7 +45,7 @@ class Behaviour:
     leaving: float = 0.0
     """Share of visitors whose session is ended when they are done."""
     patience_s: float = 0.0
-    """Mean time until somebody waiting gives up; 0 is never."""
+    """Mean time until a waiting visitor gives up; 0 is never."""
     once: float = 0.0
     """Share of visitors who never come back to the waiting page: no cookies, or no interest."""
     pausing: float = 0.0
@@ -89,4 +89,4 @@ class Scenario:
     laws_every_s: int = 60
     """How often all ledgers are checked for conservation; costs about as much as everybody present trying once."""
     ends_with_crowd: bool = False
-    """Whether the run ends, before its time, when everybody has come and nobody waits."""
+    """Whether the run ends early when all visitors have arrived and none waits."""

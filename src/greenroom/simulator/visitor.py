@@ -7,7 +7,7 @@ from greenroom.model.visit import Outcome
 
 
 class SimulatedVisitor:
-    """`id`, `key`, `home` and `checked_ms` are what the ticket carries; the rest is known to nobody but the simulation."""
+    """`id`, `key`, `home` and `checked_ms` are what the ticket carries; only the simulation knows the rest."""
 
     __slots__ = (
         "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "entered_ms", "first_guess", "gives_up_ms",
@@ -54,7 +54,7 @@ class OutcomeHandler(Protocol):
 
 
 class SystemUnderTest(Protocol):
-    """Whoever decides: our own protocol, or one of the published ways of dividing slots. Centers are numbers from 0."""
+    """The system that decides: greenroom's protocol, or one of the published methods of dividing slots. Centers are numbers from 0."""
 
     global_calls: int
     """Calls across the world that a visitor waited for."""
@@ -71,13 +71,13 @@ class SystemUnderTest(Protocol):
         """A newcomer at `visitor.center`; gives the visitor a key."""
 
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """Somebody waiting, in time."""
+        """A waiting visitor refreshes in time."""
 
     def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """Somebody waiting, too early."""
+        """A waiting visitor refreshes too early."""
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """Somebody who was let in asks for a page."""
+        """An admitted visitor requests a page."""
 
     def leave(self, visitor: SimulatedVisitor) -> None:
         """The session ends."""
@@ -92,10 +92,10 @@ class SystemUnderTest(Protocol):
         """The data center begins again with what its disk had some time ago."""
 
     def silence(self, change: int) -> None:
-        """Whoever speaks for the world answers nobody (+1), or again (-1)."""
+        """The coordinator stops answering (+1), or answers again (-1)."""
 
     def lose_coordinator(self) -> None:
-        """Whoever speaks for the world forgets everything."""
+        """The coordinator loses its state."""
 
     def worker_dies(self, center: int) -> None:
         """One process of this data center ends, another one begins."""

@@ -23,7 +23,7 @@ OnProgress = Callable[[float], None]
 
 
 ALGORITHMS = ("greenroom", *GENERATIONS)
-"""Whoever can stand at the door."""
+"""The algorithms that can be simulated."""
 
 
 class World:
@@ -41,7 +41,7 @@ class World:
         self.room = scenario.room
         """As it is at this moment."""
         self.on_sample: Callable[[int], None] | None = None
-        """Whoever looks on (see `checks`)."""
+        """Observers of the run (see `checks`)."""
         self.broken_laws: list[str] = []
         self._draw = streams("faults")
         for fault in scenario.faults:

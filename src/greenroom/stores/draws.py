@@ -1,7 +1,7 @@
 """Seeds and results of draws in the data directory: one secret, and one file for each draw that was held.
 
 A seed is HMAC(secret, draw id). So there is nothing to write down before a draw and nothing to lose in a crash, a published seed tells
-nothing about another one, and processes that share the secret share the seeds. Whoever can read the secret can know every
+nothing about another one, and processes that share the secret share the seeds. A person who can read the secret can compute every
 order before it is drawn: it is readable by its owner only, and never leaves this folder.
 """
 
@@ -91,7 +91,7 @@ class DrawFiles:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             _write(new, msgspec.json.format(msgspec.json.encode(draw), indent=1) + b"\n", 0o644)
-            with contextlib.suppress(FileExistsError):  # somebody else has held it: theirs counts
+            with contextlib.suppress(FileExistsError):  # another process has held it: its draw counts
                 os.link(new, self._where(draw.draw))
             _sync(self._folder)
         except OSError as error:

@@ -14,7 +14,7 @@ MAGIC = b"GREENJNL"
 VERSION = 1
 
 PAYLOAD_MAX = 4 * 1024 * 1024
-"""Bytes in one frame; a reader holds one window of a little more, whatever the size of the file."""
+"""Bytes in one frame; a reader uses one window of a little more, for files of any size."""
 
 RESYNC_BYTES_MAX = 1 << 30
 """Bytes checked in one search for the next intact frame behind damage: about a second; then the rest counts as damaged."""

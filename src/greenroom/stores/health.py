@@ -109,7 +109,7 @@ class SqlHealthStore:
     """See `ports.HealthStore`."""
 
     def __init__(self, url: str) -> None:
-        """Does not connect yet. Raises InvalidConfig for an address that is none, StorageFailed when its driver is missing."""
+        """Does not connect yet. Raises InvalidConfig for an invalid address, StorageFailed when its driver is missing."""
         address = read_url(url)
         self.name = shown(address)
         self._engine = connect(address)

@@ -115,7 +115,7 @@ class FileJournal:
         """Waits until everything appended is on the disk itself; for a background thread, once a second.
 
         Raises StorageFailed when the disk refuses: frames since the last success may not outlive a power cut. Also when the file
-        was removed, to tell somebody; it has been written anew then, or else appends are refused until a `sync` can do so.
+        was removed, so that the caller can report it; it has been written again by then, or appends are refused until a `sync` can do so.
         """
         with self._guard:
             if self._file < 0:

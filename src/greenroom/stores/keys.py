@@ -2,7 +2,7 @@
 
 A key is made, written down, and used for sealing only ACTIVATION_DELAY_MS later, when every process that shares the file
 has read it. It seals until a newer one takes over, and opens for KEY_OVERLAP_MS after that: by then every living ticket has
-been sealed anew. The file is created with mode 600, replaced as a whole, and never repaired by guessing: a file that cannot
+been sealed again. The file is created with mode 600, replaced as a whole, and never repaired by guessing: a file that cannot
 be read as keys stops the start, because new keys in its place would throw every visitor out of the line.
 
 Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3). Each process counts its own and asks for a new key
@@ -147,7 +147,7 @@ class KeyRing:
 
 
 def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:
-    """Takes in rows of the key files of other machines; all rows that still open tickets, theirs and ours.
+    """Adds rows of the key files of other machines; returns all rows that still open tickets, from this and other machines.
 
     What is no row is ignored. Raises InvalidConfig or StorageFailed, as KeyRing does.
     """
@@ -202,7 +202,7 @@ def _write(path: Path, keys: Iterable[Key]) -> None:
     text = json.dumps({"format": FORMAT, "keys": [_row(key) for key in keys]}, indent=1).encode() + b"\n"
     beside = path.with_suffix(".new")
     with contextlib.suppress(FileNotFoundError):
-        beside.unlink()  # left by a process that died here; the lock says nobody else is at it
+        beside.unlink()  # left by a process that died here; the lock proves that no other process uses it
     file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(file, "wb") as out:
@@ -224,7 +224,7 @@ def _write(path: Path, keys: Iterable[Key]) -> None:
 
 
 def _give_to_owner_of(path: Path, file: int) -> None:
-    """A rotation typed by root must leave the file readable to the service that runs as somebody else."""
+    """A rotation by root must leave the file readable for the service, which runs as another user."""
     owner = os.stat(path)
     if owner.st_uid != os.geteuid():
         os.fchown(file, owner.st_uid, owner.st_gid)

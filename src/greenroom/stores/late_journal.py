@@ -1,4 +1,4 @@
-"""A journal that is made when there is something to write: a room that nobody visits costs no file, and a thousand of them no time."""
+"""A journal that is created on the first write: a room without visitors needs no file, and a thousand of them no time."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

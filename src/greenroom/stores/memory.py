@@ -1,6 +1,6 @@
 """The ledger of one room inside this process: a pure ledger, its own coordinator, a clock, and a journal that remembers.
 
-Nobody hears of anything before it is in the journal. When the disk refuses, the newest admission is undone and nobody is let in from
+No answer is given before its record is in the journal. When the disk refuses, the newest admission is undone and admissions stop from
 then on; everything else goes on in memory. Each second the disk is tried again, and when it takes a note, the whole room is written
 down afresh before admissions go on. So the file never has a hole: it is either complete or not written.
 """
@@ -149,7 +149,7 @@ class MemoryLedger:
 
     @property
     def storage_failed(self) -> bool:
-        """Whether nobody is let in because nothing can be written down."""
+        """Whether admissions are stopped because nothing can be written."""
         return self.ledger.halted
 
     def tick(self) -> int:
@@ -175,7 +175,7 @@ class MemoryLedger:
         )
 
     def snapshot(self) -> Iterator[bytes]:
-        """Payloads that stand for everything written so far; taken at this moment, whenever they are read."""
+        """Payloads equivalent to everything written so far; they describe this moment, even if they are read later."""
         memory = self.ledger.memory(self._now_ms())
         memory.spent = dict(memory.spent)
         return _payloads(memory)

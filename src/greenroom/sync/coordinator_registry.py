@@ -29,7 +29,7 @@ _center_row = msgspec.msgpack.Decoder(CenterRow)
 
 
 DORMANT_MS = 3_600_000
-"""Rows of a room that nobody configures any more are kept so long: every session is over, every process has the same rooms by then."""
+"""How long rows of a removed room are kept: by then every session is over, and every process has the same rooms."""
 
 
 @dataclass(frozen=True, slots=True)

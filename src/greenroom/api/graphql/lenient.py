@@ -73,7 +73,7 @@ _MISSING = object()
 
 
 def read(query: str) -> DocumentNode:
-    """The query as a tree. Raises GraphQLError when it is none, or too large."""
+    """The query as a tree. Raises GraphQLError when it is invalid or too large."""
     if len(query) > QUERY_MAX:
         raise GraphQLError(f"the query has more than {QUERY_MAX} characters")
     try:

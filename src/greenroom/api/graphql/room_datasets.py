@@ -54,7 +54,7 @@ TEXT_OPERATORS: dict[str, Callable[[str, Any], bool]] = {
 
 
 def like(text: str, pattern: str) -> bool:
-    """Whether the text matches a pattern in which `%` stands for any characters. Takes time linear in both."""
+    """Whether the text matches a pattern in which `%` matches any characters. Takes time linear in both."""
     first, *rest = pattern.split("%")
     if not rest:
         return text == pattern

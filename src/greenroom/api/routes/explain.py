@@ -1,4 +1,4 @@
-"""What would happen to a request, asked of the running greenroom. Ours: Cloudflare has no such call."""
+"""Explains a request with the running greenroom. An extension: Cloudflare has no such call."""
 
 from typing import Annotated
 

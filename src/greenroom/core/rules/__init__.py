@@ -42,7 +42,7 @@ BypassRules = Callable[[Arrival, int, Lookups], Rule | None]
 def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> CompiledCondition:
     """An expression as a function of the request's RequestFacts; raises InvalidConfig with every problem.
 
-    The function may raise whatever goes wrong while it is evaluated; compile_bypass turns that into "no bypass".
+    The function may raise any error during evaluation; compile_bypass turns errors into "no bypass".
     """
     try:
         return checked(parse(source), lists)

@@ -20,7 +20,7 @@ Range = tuple[int, int]
 
 @lru_cache(maxsize=CLIENTS_REMEMBERED)
 def client_key(text: str) -> int | None:
-    """The integer of a client address, or None when it is none (a unix socket, say)."""
+    """The integer of a client address, or None when it is not an IP address (a unix socket, for example)."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -34,7 +34,7 @@ class Lookups(Protocol):
     """What must be asked of local data. Both answer at once, from memory: they stand in the path of a request."""
 
     def place(self, client: str) -> Place:
-        """Where this address is; an empty Place when nobody knows."""
+        """The location of this address; an empty Place when unknown."""
 
     def crawler(self, client: str, user_agent: str) -> str:
         """The category of a crawler that is VERIFIED (never by its User-Agent alone), or an empty string."""

@@ -66,7 +66,7 @@ def raw_quoted(text: str) -> str:
 
 
 def integer(text: str) -> int | None:
-    """A 64-bit integer: decimal, `0x` hexadecimal, or octal with a leading 0 (the published parser's reading); None when it is none."""
+    """A 64-bit integer: decimal, `0x` hexadecimal, or octal with a leading 0 (as published); None when it is not an integer."""
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text):
         value = int(text, 16)
     elif re.fullmatch(r"0[0-7]{1,22}", text):

@@ -162,7 +162,7 @@ def _escape(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _escaped_character(pattern: str, at: int) -> tuple[str, int]:
-    """An escape that stands for one character, inside a class or outside."""
+    """An escape for one character, inside a class or outside."""
     char = pattern[at + 1 : at + 2]
     if not char:
         raise PatternRefused("incomplete escape sequence, reached end of pattern prematurely")

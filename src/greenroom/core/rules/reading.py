@@ -16,7 +16,7 @@ _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 def percent_decoded(text: str) -> str:
-    """`%XX` as the byte it stands for; anything malformed stays as it is."""
+    """Decodes `%XX`; malformed escapes stay unchanged."""
     return _PERCENT.sub(lambda found: chr(int(found[1], 16)), text) if "%" in text else text
 
 

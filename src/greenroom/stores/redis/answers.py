@@ -1,6 +1,6 @@
 """Questions and answers as bytes: what goes into one call for one room, and what comes out, with the estimate read here.
 
-The server says how far somebody is from the front and how long that takes by the limits and the measured pace; the forecast is read in
+The server says how far a visitor is from the front and how long that takes by the limits and the measured pace; the forecast is read in
 this process, because its table is worked out once and used for thousands of visitors.
 """
 

@@ -19,7 +19,7 @@ GATHERED_MAX = 20_000
 
 
 class BatchSource(Protocol):
-    """Somebody at the desk: the questions of one room."""
+    """A source of questions: those of one room."""
 
     def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
         """What to send now, at most about `limit` questions, each with who takes the reply (a value or an exception)."""
@@ -29,7 +29,7 @@ class BatchSource(Protocol):
         """Whether nothing is left to send."""
 
     def give_up(self, error: Exception) -> None:
-        """Answers whatever has not been sent."""
+        """Answers all questions that have not been sent."""
 
 
 class RequestBatcher:
@@ -91,7 +91,7 @@ class RequestBatcher:
             self._say(reason)
             for _, taken in sent:
                 taken(reason)
-            self._give_up(reason)  # they came while nobody answered: another try would only make them wait as long again
+            self._give_up(reason)  # they came while there was no answer: another try would only make them wait as long again
             if not isinstance(error, Unreachable):
                 raise
             return
@@ -103,7 +103,7 @@ class RequestBatcher:
                 failure = reply
             try:
                 taken(reply)
-            except Exception as error:  # one who cannot take the answer must not cost the others theirs
+            except Exception as error:  # one failing callback must not prevent the answers of the others
                 failure = error
         self._on_trip(took_s)
         self._say(failure)

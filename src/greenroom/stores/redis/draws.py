@@ -1,6 +1,6 @@
 """Draws of several machines: they agree on one secret and one result for each draw through the Redis that all of them share.
 
-Each machine keeps what was agreed in its own data directory too (`stores.draws`), and publishes it there. Whoever is first decides: a
+Each machine also keeps the agreed data in its data directory (`stores.draws`), and publishes it there. The first one decides: a
 secret or a draw that is in Redis already is the one that counts. Everybody takes part, whichever data center they wait in: each lists
 its own line there, and the draw is held when all have, or when one has been missing for so long that it counts as dead.
 """

@@ -1,7 +1,7 @@
 """Edges on several machines exchange the keys of their tickets through Redis, so that each can open what another one sealed.
 
 Every machine keeps its own key file and reads it as always (`stores.keys`); this brings the files to the same content. A key that was
-just made seals only 15 s later, and everybody has it by then. Nothing is lost with Redis: whoever has a key brings it back.
+just made seals only 15 s later, and every machine has it by then. Nothing is lost with Redis: every machine that has a key brings it back.
 """
 
 import asyncio

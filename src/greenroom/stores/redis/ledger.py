@@ -17,7 +17,7 @@ WORK = {ARRIVE: 4, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20}
 """Units of each kind of question, as measured (bench/redis_ledger.py)."""
 
 HELD_REFRESH_MS = 5_000
-"""Whoever cannot be answered tries again about so much later: a crowd must not fall upon a Redis that has just come back."""
+"""A visitor without an answer retries about this much later, so that a crowd does not overload a Redis that has just returned."""
 
 
 class Errands(Protocol):
@@ -27,7 +27,7 @@ class Errands(Protocol):
         """An answer that has just come says that it was then."""
 
     def run_dry(self, room_id: str, want: int, then: Callable[[], None]) -> bool:
-        """Asks the coordinator for permits; `then` is called once when that is over. False: there is nobody to ask."""
+        """Asks the coordinator for permits; `then` is called once afterwards. False: there is no coordinator to ask."""
 
     def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
         """See `ports.LedgerPort.before`."""
@@ -136,7 +136,7 @@ class RedisLedger:
             found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
         return found
 
-    def give_up(self, error: Exception) -> None:  # noqa: ARG002 - whatever the reason is, they are held
+    def give_up(self, error: Exception) -> None:  # noqa: ARG002 - they are held for any reason
         """See `batcher.BatchSource`."""
         asked, self._asked = self._asked, []
         self._hold(asked)
@@ -175,7 +175,7 @@ class RedisLedger:
             return
         try:
             answers = list(zip(asked, self.reader.read(*reply), strict=True))
-        except Exception as error:  # not an answer of ours: whoever asked is held, and somebody is told
+        except Exception as error:  # not an expected answer: the visitor is held, and the error is reported
             self._hold(asked)
             raise Unreachable(f"not an answer: {error}") from error
         dry: list[tuple[LedgerRequest, Outcome]] = []
@@ -222,4 +222,4 @@ def _calls(asked: list[LedgerRequest]) -> Iterator[list[LedgerRequest]]:
 
 
 def _nobody(outcome: Outcome) -> None:
-    """Nobody wants this answer."""
+    """Discards an answer."""

@@ -41,7 +41,7 @@ class Link:
     """A checked URL; `client()` makes a client of it, as often as wanted. Shown without the password."""
 
     def __init__(self, url: str, pointer: str = "redis") -> None:
-        """Raises InvalidConfig with `pointer` for a URL that is none of the forms above."""
+        """Raises InvalidConfig with `pointer` for a URL that has none of the forms above."""
         problems: list[str] = []
         parts = _URL.match(url)
         if not parts:

@@ -25,7 +25,7 @@ Command = tuple[bytes | str | int, ...]
 
 _MISSING = "Function not found"
 _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "MISCONF")
-"""Refusals after which another server may be the right one: the connection is made anew."""
+"""Refusals after which another server may be the right one: the connection is opened again."""
 
 
 IDLE_S = 0.2
@@ -170,7 +170,7 @@ class ClusterWire:
         return self._shards[node.name]
 
     async def _look(self) -> None:
-        """Which server has which slots now. When nobody says, what was known is used."""
+        """Which server has which slots now. Without an answer, the last known map is used."""
         self._looked_s = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -224,7 +224,7 @@ def _is_elsewhere(reply: Any) -> bool:
 
 
 def _refused(loaded: Any) -> None:
-    """Raises when the library was refused; that somebody else was quicker is no refusal."""
+    """Raises when the library was refused; that another process loaded it first is not a refusal."""
     if isinstance(loaded, ResponseError) and "already exists" not in str(loaded):
         raise loaded
 

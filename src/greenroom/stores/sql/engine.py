@@ -1,4 +1,4 @@
-"""Connections to the two databases, with the settings under which what was committed stays, and nobody waits for ever."""
+"""Connections to the two databases, with settings under which committed data is durable and no query waits forever."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ _WRITES = "greenroom_writes"
 
 
 def read_url(written: str) -> URL:
-    """The address of a database. Raises InvalidConfig when it is none of ours."""
+    """The address of a database. Raises InvalidConfig when it is not supported."""
     try:
         url = make_url(written)
     except (ArgumentError, ValueError):
@@ -58,7 +58,7 @@ def connect(url: URL) -> Engine:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
-    """One transaction that commits with the block; a reader sees one moment. Whatever the database says becomes StorageFailed."""
+    """One transaction that commits with the block; a reader sees one moment. All database errors become StorageFailed."""
     options: dict[str, Any] = {_WRITES: writes}
     if engine.dialect.name == "postgresql" and not writes:
         options["isolation_level"] = "REPEATABLE READ"

@@ -34,7 +34,7 @@ def version_of(connection: Connection) -> str:
 def bring_forward(connection: Connection, target: str = NEWEST) -> None:
     """Runs the missing steps inside the transaction of this connection: all of them, or none when anything fails.
 
-    Whoever comes second waits and finds nothing left to do.
+    A second process waits and then finds nothing to do.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
@@ -46,7 +46,7 @@ def bring_forward(connection: Connection, target: str = NEWEST) -> None:
 
 
 def run_steps(connection: Connection, target: str) -> None:
-    """From whatever is there to `target`, step by step."""
+    """From the current version to `target`, step by step."""
     from alembic import command  # takes longer to import than everything here takes to do, and is needed once for each upgrade
     from alembic.config import Config
 

@@ -56,7 +56,7 @@ class SqlOutbox:
         return new
 
     def put_test(self, policy: AlertPolicy, alert: Alert, now_ms: int) -> None:
-        """Makes messages for all destinations of one policy, whatever its filters, interval and silences say."""
+        """Creates messages for all destinations of one policy, regardless of its filters, interval and silences."""
         with self._transaction(writes=True) as connection:
             number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
             _write_messages(connection, PolicyVerdict(policy, "send", now_ms, destinations(policy)), alert, number, now_ms)
@@ -99,7 +99,7 @@ class SqlOutbox:
             return int(connection.execute(select(func.count()).select_from(outbox)).scalar_one())
 
     def lease(self) -> tuple[str, int]:
-        """(who sends, or nobody: empty, and a number that grows while they live)."""
+        """(the sender, empty when there is none, and a number that grows while it is alive)."""
         with self._transaction() as connection:
             row = connection.execute(select(sender)).one()
         return (row.holder if row.active else "", int(row.beat))

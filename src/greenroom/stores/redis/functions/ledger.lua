@@ -107,7 +107,7 @@ local function count_called()
   return min(state.waiting, state.permits + max(1, ceil(state.lookahead)))
 end
 
--- Lives on its own units: nobody has answered lately.
+-- Uses its own units: there was no answer lately.
 local function cut_off() return not connected() end
 
 -- People a minute; nil or 0: not known. Cut off, as many as in the last one (admission/ledger/waits.py).

@@ -25,7 +25,7 @@ local CUT_OFF_MS = 4000
 local CALLED_REFRESH_MS = 2000
 local TIES = 4096 -- 2^12 keys a millisecond
 local SWEEP = 40 -- ended sessions looked at in one call of visitors, and a quarter as many ghosts: 0.1 ms
-local SWEEP_SYNC = 1600 -- the same in a report, which nobody waits for: 4 ms
+local SWEEP_SYNC = 1600 -- the same in a report, which no visitor waits for: 4 ms
 
 local FIELDS = {
   'format', 'life', 'serial', 'settings', 'epoch', 'latest_ms',

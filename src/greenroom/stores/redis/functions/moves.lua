@@ -27,7 +27,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
     local stale = key_of(id)
     leave_line(id, stale)
     lose_place(stale, attempted_ms)
-  elseif attempted_ms then -- held here although let in: nobody has the session
+  elseif attempted_ms then -- held here although let in: no ledger has the session
     return OPERATIONS[2](id, key, high, low)
   end
   dirty, state.moving = true, true
@@ -55,7 +55,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
   return answer(ACTIVE, 0, until_ms, renewed_ms, 0, 0, 0, UNKNOWN)
 end
 
--- What to say of moving sessions: {given, gifts, arrived, claims, unknown}, ids with where to or from and age; nil while nobody ever moved.
+-- What to say of moving sessions: {given, gifts, arrived, claims, unknown}, ids with source or target and age; nil while no visitor has ever moved.
 local function report_moves()
   if not state.moving then return nil end
   local claims, gifts, total = {}, {}, 0

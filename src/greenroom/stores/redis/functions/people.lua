@@ -1,6 +1,6 @@
 -- Who is inside, who waits, and where: the rows of the sorted sets.
 
--- Inside: id -> renewal * 2048 + steps of 5 s from the beginning of the session to that renewal (2047: nobody knows).
+-- Inside: id -> renewal * 2048 + steps of 5 s from the beginning of the session to that renewal (2047: unknown).
 local AGE_CELL_MS, AGE_CELLS, AGE_UNKNOWN = 5000, 1440, 2047
 -- Due: id -> hour at which a waiter is a ghost * 2^17 + the refresh that was assigned. Hours count from ORIGIN_MS, so that both
 -- numbers are exact from 2024 to 2029, and afterwards the refresh to a few milliseconds.
@@ -110,7 +110,7 @@ local function key_of(id) return tonumber(call('ZSCORE', k.line, id)) end
 
 local function rank_of(key) return call('ZCOUNT', k.line, '-inf', string.format('(%.0f', key)) end
 
--- Of somebody in line; of two with one key, one is before the other.
+-- Of a visitor in line; of two with one key, one is before the other.
 local function place_of(id) return call('ZRANK', k.line, id) end
 
 local function join_line(id, key)

@@ -33,6 +33,7 @@ from greenroom.model.health_check import ALL_REGIONS, CHECKS_MAX, REGIONS, Healt
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
+from greenroom.status_page import PageSettings
 
 REFERENCE = Path(__file__).parent / "reference"
 NAMES = {bool: "boolean", int: "whole number", str: "text", tuple: "list", dict: "table", types.UnionType: "text"}
@@ -146,6 +147,9 @@ def configuration() -> str:
     parts.append(
         "\n## `[[crawlers]]`\n\nCrawlers in addition to the built-in ones: [the how-to](../howto/countries-and-crawlers.md).\n\n"
         + keys(Crawler)
+    )
+    parts.append(
+        "\n## `[[status_pages]]`\n\nPublic pages on `status_listen`: [the how-to](../howto/status-page.md).\n\n" + keys(PageSettings)
     )
     parts.append(
         f"\n## `[[health_checks]]`\n\nAt most {CHECKS_MAX:,}. In every number 0 means the default.\n\n"

@@ -90,6 +90,7 @@ class Kept:
             ),
             "silence_id": next(iter(self._api.store.read().silences)),
             "token_id": "0" * 32,
+            "note_id": next(iter(known.incident_notes), "") or self._make(f"/accounts/{ACCOUNT_ID}/incident_notes", {"text": "kept"}),
         }
 
     def _preview(self, zone_id: str) -> str:

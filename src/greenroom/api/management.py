@@ -21,7 +21,7 @@ from greenroom.api.graphql.route import graphql_route
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
-from greenroom.api.routes import alerting, audit, events, explain, health_checks, lists, probe_agents, rooms, rules, zones
+from greenroom.api.routes import alerting, audit, events, explain, health_checks, incident_notes, lists, probe_agents, rooms, rules, zones
 from greenroom.control.authenticator import Authenticator
 from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
@@ -43,6 +43,7 @@ ROUTERS = (
     *health_checks.routers,
     probe_agents.router,
     alerting.router,
+    incident_notes.router,
     audit.router,
     explain.router,
 )

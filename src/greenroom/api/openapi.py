@@ -19,6 +19,7 @@ from greenroom.control.events import DETAILS, EVENT
 from greenroom.control.explain_request import explanation_schemas
 from greenroom.control.health_checks import HEALTH_CHECK
 from greenroom.control.health_history import CHECK_EVENT, FIGURES
+from greenroom.control.incident_notes import INCIDENT, NOTE
 from greenroom.control.list_items import ITEM, ITEM_DELETION, OPERATION
 from greenroom.control.lists import LIST
 from greenroom.control.probe_agents import AGENT, report_schemas
@@ -49,6 +50,8 @@ FORMS: dict[str, ApiSchema] = {
     "Policy": POLICY,
     "Silence": SILENCE,
     "Dispatch": DISPATCH,
+    "Incident": INCIDENT,
+    "IncidentNote": NOTE,
     "AuditEntry": LOG,
 }
 """Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit (PATCH)."""

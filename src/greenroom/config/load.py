@@ -27,6 +27,7 @@ from greenroom.config.room_entries import read_rooms
 from greenroom.config.rule_entries import read_lists
 from greenroom.config.settings import ORIGINS_MAX, SECTIONS, Address, Config, Health, Log, OriginEntry, Server, Tls
 from greenroom.config.shared import read_shared
+from greenroom.config.status_page_entries import read_status_pages
 from greenroom.config.template_entries import read_text
 from greenroom.config.toml_lines import KeyLines, step
 from greenroom.errors import InvalidConfig, Problem
@@ -39,7 +40,7 @@ from greenroom.model.room import host_problems
 FILE_MAX = 64 * 1024 * 1024
 """Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
 
-TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms", "health_checks")
+TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms", "health_checks", "status_pages")
 LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
 
@@ -126,6 +127,7 @@ class _Reading:
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
         tls = self._tls(sections["tls"])
         sending = read_sending(sections["notifications"], sections["outbound"], self._folder, self.problems)
+        status = read_status_pages(server.status_listen if server else "", raw.get("status_pages", []), self.problems)
         data = self._data(server.data if server else "")
         store = server.store if server else ""
         self.problems += store_problems("store", store) if store else []
@@ -158,17 +160,15 @@ class _Reading:
             log=sections["log"] or Log(),
             health=sections["health"] or Health(),
             sending=sending,
+            status_listen=status[0],
+            status_pages=status[1],
             path=self._path,
-            files=(
-                *([self._path] if self._path else []),
-                *([Path(tls.cert), Path(tls.key)] if tls else []),
-                *read.files,
-                *range_files,
-                *sending.files,
-                *filter(None, databases.values()),
-            ),
+            files=self._files(tls, *read.files, *range_files, *sending.files, *filter(None, databases.values())),
             notes=(*exposure_notes(listeners["control"]), *read.notes),
         )
+
+    def _files(self, tls: Tls | None, *others: Path) -> tuple[Path, ...]:
+        return (*([self._path] if self._path else []), *([Path(tls.cert), Path(tls.key)] if tls else []), *others)
 
     def _check_proxies(self, networks: Sequence[str]) -> None:
         for index, network in enumerate(networks):

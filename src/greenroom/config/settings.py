@@ -16,6 +16,7 @@ from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.zone import Zone
 from greenroom.notify.settings import NotificationSettings, Outbound, Sending
+from greenroom.status_page.view import PageSettings
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000
@@ -38,6 +39,9 @@ class Server:
 
     listen: str = spec("address and port for visitors", "127.0.0.1:8080", high=300)
     control: str = spec("address and port of the control listener (/metrics, /healthz, /readyz, /status)", "127.0.0.1:8081", high=300)
+    status_listen: str = spec(
+        "listen address of the public status pages (`[[status_pages]]`); empty: there are none", "", example="0.0.0.0:8082", high=300
+    )
     data: str = spec(
         "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or `~/.local/state/greenroom`; "
         "a relative path starts at the directory of the configuration file",
@@ -182,6 +186,9 @@ class Config:
     log: Log = field(default_factory=Log)
     health: Health = field(default_factory=Health)
     sending: Sending = field(default_factory=Sending)
+    status_listen: Address | None = None
+    """None: no status pages."""
+    status_pages: tuple[PageSettings, ...] = ()
     path: Path | None = None
     files: tuple[Path, ...] = ()
     """Every file that was read to make it, the configuration file first; the reloader watches them."""

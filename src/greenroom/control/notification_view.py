@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from greenroom.alerting.outbox import Dispatch
+from greenroom.alerting.outbox import Dispatch, Incident
 from greenroom.model.alert import Alert
 from greenroom.model.notification import AlertPolicy, Webhook
 
@@ -29,6 +29,9 @@ class NotificationView(Protocol):
 
     def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
         """A page of the history, newest first, and how many rows there are."""
+
+    def incidents(self, since_ms: int) -> list[Incident]:
+        """Incidents that began since then, and those that go on, newest first."""
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
         """Sends this alert to all destinations of the policy, regardless of its filters, interval and silences."""
@@ -58,6 +61,11 @@ class NoNotifications:
         """Empty."""
         del since_ms, before_ms, skip, count
         return [], 0
+
+    def incidents(self, since_ms: int) -> list[Incident]:
+        """None."""
+        del since_ms
+        return []
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
         """Not sent."""

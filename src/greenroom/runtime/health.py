@@ -14,6 +14,7 @@ from greenroom.config.layers import file_records
 from greenroom.config.settings import Address, Config
 from greenroom.control.state import HealthState
 from greenroom.core.health.condition import shown_status
+from greenroom.core.health.memory import Uptime
 from greenroom.core.health.origin import HOLD, OriginChecks, OriginHold, held_after, origin_status
 from greenroom.decision.room_table import RoomTable
 from greenroom.health.alerts import Placed
@@ -134,6 +135,14 @@ class ProcessHealth:
 
     def _shown(self, check: HealthCheck) -> str:
         return shown_status(self.service.condition(check.id), check)
+
+    def placed(self) -> dict[str, Placed]:
+        """Every check with its zone, by its id."""
+        return placed(self._layers())
+
+    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
+        """See `ports.HealthStore`."""
+        return self._store.uptimes(check_ids, since_day)
 
     def close(self) -> None:
         """Gives connections back."""

@@ -54,6 +54,7 @@ from greenroom.runtime.notifications import Notifications
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler
 from greenroom.runtime.shared_ledger_store import SharedLedgerStore
+from greenroom.runtime.status_page import open_status_pages
 from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
@@ -142,20 +143,27 @@ class Process:
             service = self._health.service if self._health else None
             api = management_api(store, self._clock, self, self._origin_problems, self, service, self._notifications)
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
-            listener = AppListener(control_app(self, self._exposition(), routes), control)
+            status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
+            listeners = [AppListener(control_app(self, self._exposition(), routes), control), *status]
             self._take_signals()
-            await listener.start()
             try:
+                for listener in listeners:
+                    await listener.start()
                 await self._serve(data, visitors, draws)
             finally:
-                await listener.close()
+                for listener in listeners:
+                    await listener.close()
+
+    def _known(self) -> tuple[ProcessState, Config, Configuration]:
+        """What is going on, under which configuration, and what is stored."""
+        return self.state(), self.config, self._stored
 
     async def _begin_with_store(self, data: DataDir, undo: contextlib.ExitStack) -> LayeredStore:
         """Opens the configuration store and takes over what is in it, before anything else is begun."""
         own = default_url(data.path)
         store = SqlStore(self._file.store or own)
         undo.callback(store.close)
-        self._notifications = Notifications(store, self._file, self._clock.now_ms, lambda: (self.state(), self.config, self._stored))
+        self._notifications = Notifications(store, self._file, self._clock.now_ms, self._known)
         follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
         layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
@@ -251,7 +259,7 @@ class Process:
                     lambda: self._tend(ring, ledgers),
                     self._keep_time,
                     self._names.run,
-                    self._notify,
+                    *([self._notifications.run] if self._notifications else []),
                     self._compile_the_rest,
                     self._check_health,
                 ):
@@ -386,10 +394,6 @@ class Process:
             self._health.hold_rooms(table)
         ledgers.take_over([schedule.now.effective.ledger_room for schedule in table.rooms.values()], prepared)
         table.turn(self._clock.now_ms(), self._on_error)
-
-    async def _notify(self) -> None:
-        if self._notifications is not None:
-            await self._notifications.run()
 
     async def _follow(self) -> None:
         if self._follower is not None:

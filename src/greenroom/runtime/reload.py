@@ -17,6 +17,7 @@ LOOK_S = 0.5
 NEEDS_RESTART = {
     "listen": "public listen address",
     "control": "control listen address",
+    "status_listen": "status listen address",
     "data": "data directory",
     "store": "configuration store",
     "shared": "Redis servers and data center",

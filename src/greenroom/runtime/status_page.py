@@ -1,0 +1,92 @@
+"""The status pages of one process: their listener, and the facts that they show."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from greenroom.config.settings import Config
+from greenroom.control.state import RoomState
+from greenroom.runtime.health import ProcessHealth
+from greenroom.runtime.listener import AppListener, bind, bound
+from greenroom.runtime.notifications import Look, Notifications
+from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
+from greenroom.status_page.view import DAYS
+
+DAY_MS = 86_400_000
+
+
+class StatusFactsSource:
+    """Gathers what status pages show: what this process knows, and what the stores remember."""
+
+    def __init__(self, look: Look, notifications: Notifications, health: ProcessHealth) -> None:
+        self._look = look
+        self._notifications = notifications
+        self._health = health
+
+    async def gather(self) -> StatusFacts:
+        """Raises StorageFailed."""
+        state, config, stored = self._look()
+        rooms = tuple(_room(found, config) for found in state.rooms)
+        checks = self._checks()
+        notes = tuple(NoteFacts(note.id, note.incident, note.title, note.text, note.at_ms) for note in stored.incident_notes.records())
+
+        def remembered() -> StatusFacts:
+            incidents = self._notifications.incidents(state.now_ms - DAYS * DAY_MS)
+            return StatusFacts(state.now_ms, rooms, self._with_days(checks, state.now_ms), incidents, notes)
+
+        return await asyncio.to_thread(remembered)
+
+    def _checks(self) -> list[CheckFacts]:
+        found = []
+        for placed in self._health.placed().values():
+            condition = self._health.service.condition(placed.check.id)
+            status = "suspended" if placed.check.suspended else condition.status if condition else "unknown"
+            found.append(CheckFacts(placed.check.id, placed.check.name, status, placed.zone_name))
+        return found
+
+    def _with_days(self, checks: list[CheckFacts], now_ms: int) -> list[CheckFacts]:
+        since = (datetime.fromtimestamp(now_ms // 1000, UTC) - timedelta(days=DAYS)).date().isoformat()
+        days: dict[str, dict[str, tuple[int, int]]] = {}
+        newest: dict[str, float] = {}
+        for uptime in self._health.uptimes([check.id for check in checks], since) if checks else ():
+            days.setdefault(uptime.check_id, {})[uptime.day] = (uptime.good, uptime.total)
+            newest[uptime.check_id] = uptime.rtt_ms or newest.get(uptime.check_id, 0.0)
+        return [replace(check, days=days.get(check.id, {}), response_ms=newest.get(check.id, 0.0)) for check in checks]
+
+
+def _room(state: RoomState, config: Config) -> RoomFacts:
+    figures, room = state.figures, state.room
+    zone = config.zones.get(room.id)
+    return RoomFacts(
+        id=room.id,
+        name=room.name,
+        zone=zone.name if zone else "",
+        waiting=figures.waiting > 0 and not room.suspended,
+        wait_s=figures.estimate.p50_s if figures.estimate else None,
+        turns_away=bool(state.now and state.now.turns_away) and not room.suspended,
+        stopped=figures.storage_failed,
+    )
+
+
+def open_status_pages(
+    look: Look,
+    notifications: Notifications | None,
+    health: ProcessHealth | None,
+    say: Callable[[str], None],
+    undo: ExitStack,
+    *,
+    shared: bool,
+) -> list[AppListener]:
+    """The listener of the status pages, bound and not started; none when the settings have no address for it. Raises CannotStart.
+
+    `shared`: other processes serve them on the same address.
+    """
+    address = look()[1].status_listen
+    if address is None or notifications is None or health is None:
+        return []
+    listener = bind(address, "the status pages", reuse_port=shared)
+    undo.callback(listener.close)
+    say(f"status     http://{bound(listener)}")
+    return [AppListener(status_pages(lambda: look()[1].status_pages, StatusFactsSource(look, notifications, health).gather), listener)]

@@ -1,0 +1,215 @@
+"""What a status page says, worked out from facts: pure, so that every sentence can be tested without a server.
+
+The page is public. It says what works and when it did not, and no more: no reasons, addresses, limits or numbers of visitors.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+
+from greenroom.alerting.outbox import Incident
+from greenroom.model.fields import spec
+
+DAYS = 90
+INCIDENTS_SHOWN = 50
+PUBLIC_INCIDENTS: Mapping[str, str] = {
+    "health_check_status_notification": "{subject} was not working",
+    "greenroom_admissions_stopped": "Entry to {subject} was paused",
+}
+"""Type of alert -> what the incident is called on the page. All other types are the operators' business alone."""
+
+GOOD, BUSY, BAD, UNKNOWN = "good", "busy", "bad", "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSettings:
+    """One page: an entry of `[[status_pages]]`."""
+
+    path: str = spec("path of the page on the status listener", "/", pattern=r"/([A-Za-z0-9_.~-]+(/[A-Za-z0-9_.~-]+)*)?", low=1, high=200)
+    host: str = spec("host name that the page is for; empty: any", "", example="status.example.com", high=253)
+    title: str = spec("heading of the page", "Status", low=1, high=200)
+    zone: str = spec("show only rooms and health checks of the zone of this name; empty: of all", "", high=253)
+    rooms: tuple[str, ...] = spec("names of the rooms on the page, `*` for all", (), high=200, example=["*"])
+    health_checks: tuple[str, ...] = spec("names of the health checks on the page, `*` for all", (), high=200, example=["*"])
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFacts:
+    """A health check: its status, and its days as (good, total) probes and mean response time of the good ones."""
+
+    id: str
+    name: str
+    status: str
+    zone: str = ""
+    days: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    response_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoomFacts:
+    """A room: whether visitors wait, for how long, and whether it lets anyone in."""
+
+    id: str
+    name: str
+    zone: str = ""
+    waiting: bool = False
+    wait_s: float | None = None
+    turns_away: bool = False
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFacts:
+    """What an operator wrote, about an incident or by itself."""
+
+    id: str
+    incident: str
+    title: str
+    text: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFacts:
+    """Everything that all pages are made of, at one moment."""
+
+    now_ms: int
+    rooms: Sequence[RoomFacts] = ()
+    checks: Sequence[CheckFacts] = ()
+    incidents: Sequence[Incident] = ()
+    notes: Sequence[NoteFacts] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One bar. `part` is how much of the day it worked, None when nothing is known."""
+
+    day: str
+    part: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLine:
+    """One thing on the page."""
+
+    name: str
+    state: str
+    words: str
+    days: tuple[Day, ...] = ()
+    uptime: float | None = None
+    response_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """An incident with its notes, or a message of the operator."""
+
+    id: str
+    title: str
+    began_ms: int
+    ended_ms: int | None
+    open: bool
+    notes: tuple[NoteFacts, ...] = ()
+
+    @property
+    def updated_ms(self) -> int:
+        """When something was last said about it."""
+        return max([self.began_ms, self.ended_ms or 0, *(note.at_ms for note in self.notes)])
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """One page."""
+
+    title: str
+    state: str
+    words: str
+    lines: tuple[StatusLine, ...]
+    stories: tuple[Story, ...]
+    now_ms: int
+
+
+def view(settings: PageSettings, facts: StatusFacts) -> StatusView:
+    """The page with these settings."""
+    rooms = [found for found in facts.rooms if _shown(settings.rooms, found.name, found.zone, settings)]
+    checks = [found for found in facts.checks if _shown(settings.health_checks, found.name, found.zone, settings)]
+    lines = (*(_check_line(found, facts.now_ms) for found in checks), *map(_room_line, rooms))
+    names = {check.id: check.name for check in checks} | {room.id: room.name for room in rooms}
+    state, words = _overall(lines)
+    return StatusView(settings.title, state, words, lines, tuple(_stories(facts, names)), facts.now_ms)
+
+
+def _shown(wanted: Sequence[str], name: str, zone: str, settings: PageSettings) -> bool:
+    return (name in wanted or "*" in wanted) and settings.zone in ("", zone)
+
+
+def _overall(lines: Iterable[StatusLine]) -> tuple[str, str]:
+    states = {line.state for line in lines}
+    for state, words in (
+        (BAD, "Some things are not working"),
+        (BUSY, "Everything is working, and there is a wait"),
+        (GOOD, "Everything is working"),
+    ):
+        if state in states:
+            return state, words
+    return UNKNOWN, "There is no information at the moment"
+
+
+_CHECK_WORDS = {
+    "healthy": (GOOD, "Working"),
+    "unhealthy": (BAD, "Not working"),
+    "suspended": (UNKNOWN, "Not being checked"),
+    "unknown": (UNKNOWN, "No information"),
+}
+
+
+def _check_line(found: CheckFacts, now_ms: int) -> StatusLine:
+    state, words = _CHECK_WORDS.get(found.status, _CHECK_WORDS["unknown"])
+    today = datetime.fromtimestamp(now_ms // 1000, UTC).date()
+    known = found.days
+    days = tuple(_day(today - timedelta(days=back), known) for back in range(DAYS - 1, -1, -1))
+    counted = [known[each.day] for each in days if each.day in known]
+    total = sum(total for _, total in counted)
+    uptime = sum(good for good, _ in counted) / total if total else None
+    return StatusLine(found.name, state, words, days, uptime, round(found.response_ms) if found.response_ms else None)
+
+
+def _day(day: date, known: Mapping[str, tuple[int, int]]) -> Day:
+    good, total = known.get(day.isoformat(), (0, 0))
+    return Day(day.isoformat(), good / total if total else None)
+
+
+def _room_line(found: RoomFacts) -> StatusLine:
+    if found.stopped:
+        return StatusLine(found.name, BAD, "Entry is paused; places in line are kept")
+    if found.turns_away:
+        return StatusLine(found.name, BUSY, "Closed to new visitors at the moment")
+    if not found.waiting:
+        return StatusLine(found.name, GOOD, "Open")
+    minutes = None if found.wait_s is None or not math.isfinite(found.wait_s) else max(1, math.ceil(found.wait_s / 60))
+    if minutes is None:
+        return StatusLine(found.name, BUSY, "Visitors are waiting")
+    return StatusLine(found.name, BUSY, f"New visitors wait about {minutes} minute{'s' if minutes > 1 else ''}")
+
+
+def _stories(facts: StatusFacts, names: Mapping[str, str]) -> list[Story]:
+    notes: dict[str, list[NoteFacts]] = {}
+    for note in sorted(facts.notes, key=lambda note: note.at_ms):
+        notes.setdefault(note.incident or f"note:{note.id}", []).append(note)
+    stories = []
+    for incident in facts.incidents:
+        start, end = incident.start, incident.end
+        title = PUBLIC_INCIDENTS.get(start.type)
+        if title is not None and start.subject_id in names:
+            told = tuple(notes.get(start.correlation_id, ()))
+            ended_ms = None if end is None else end.time_ms
+            words = title.format(subject=names[start.subject_id])
+            words = words if end else words.replace(" was ", " is ", 1)
+            stories.append(Story(start.correlation_id, words, start.time_ms, ended_ms, end is None, told))
+    since_ms = facts.now_ms - DAYS * 86_400_000
+    for key, found in notes.items():
+        if key.startswith("note:") and found[0].at_ms >= since_ms:
+            stories.append(Story(key, found[0].title or "Message", found[0].at_ms, found[0].at_ms, False, tuple(found)))
+    stories.sort(key=lambda story: (story.open, story.began_ms), reverse=True)
+    return stories[:INCIDENTS_SHOWN]

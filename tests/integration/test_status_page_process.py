@@ -1,0 +1,123 @@
+"""The status page of a running greenroom: public, cacheable, harmless, and fed by real rooms, real checks and real notes."""
+
+import http.client
+import json
+import time
+from xml.etree import ElementTree
+
+import pytest
+from api_rig import ACCOUNT, Api, create_token
+from receivers import until
+
+CONFIG = """
+origin = "{origin}"
+status_listen = "127.0.0.1:{port}"
+
+[[rooms]]
+name = "shop"
+host = "*"
+total_active_users = 1
+new_users_per_minute = 100
+
+[[rooms]]
+name = "secret"
+host = "secret.example.com"
+total_active_users = 1
+new_users_per_minute = 100
+
+[[health_checks]]
+name = "origin"
+address = "127.0.0.1"
+interval = 5
+timeout = 1
+[health_checks.http_config]
+port = {check}
+
+[[status_pages]]
+title = "Shop status"
+rooms = ["shop"]
+health_checks = ["*"]
+
+[[status_pages]]
+path = "/rooms"
+host = "status.example.com"
+title = "Rooms only"
+rooms = ["*"]
+"""
+
+
+def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, http.client.HTTPMessage, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        return response.status, response.headers, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_a_page_from_the_first_look_to_an_incident_with_a_note(greenroom, origin, free_port) -> None:
+    port, dead = free_port(), free_port()
+    running = greenroom.config(CONFIG.format(origin=origin.url, port=port, check=dead))
+    running.wait_until_printed(f"status     http://127.0.0.1:{port}")
+    status, headers, page = get(port, "/")
+    assert status == 200
+    assert headers["Cache-Control"] == "public, max-age=10"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "Shop status" in page
+    assert "secret" not in page
+    assert "<script" not in page
+    assert get(port, "/", If_None_Match=headers["ETag"])[0] in (200, 304)
+    assert get(port, "/", "HEAD")[2] == ""
+    assert get(port, "/", "POST")[0] == 405
+    assert get(port, "/nothing")[0] == get(port, "/rooms")[0] == 404
+    assert "Rooms only" in get(port, "/rooms", Host="status.example.com")[2]
+    assert get(port, "/rooms/status.json", Host="status.example.com")[0] == 200
+
+    def components() -> dict[str, str]:
+        return {each["name"]: each["description"] for each in json.loads(get(port, "/status.json")[2])["components"]}
+
+    until(lambda: components() == {"origin": "Not working", "shop": "Open"}, 40)
+    document = json.loads(get(port, "/status.json")[2])
+    (incident,) = document["incidents"]
+    assert (document["status"], incident["title"], incident["ended_at"]) == ("bad", "origin is not working", None)
+    api = Api(running.control, create_token(greenroom.data, "status", "--scope", "edit"))
+    (known,) = api.ask("GET", f"/accounts/{ACCOUNT}/incidents").result
+    assert (known["id"], known["subject"]) == (incident["id"], "origin")
+    note = {"incident": known["id"], "text": "We know, and are <b>working</b> on it."}
+    assert api.ask("POST", f"/accounts/{ACCOUNT}/incident_notes", note).status == 200
+    until(lambda: "We know, and are &lt;b&gt;working" in get(port, "/")[2], 20)
+    feed = ElementTree.fromstring(get(port, "/feed.atom")[2])
+    assert feed.findtext("{*}entry/{*}title") == "origin is not working"
+    assert "We know" in (feed.findtext("{*}entry/{*}content") or "")
+
+
+def test_a_crowd_costs_one_look_in_ten_seconds(greenroom, origin, free_port) -> None:
+    port = free_port()
+    greenroom.config(CONFIG.format(origin=origin.url, port=port, check=free_port()))
+    until(lambda: get(port, "/status.json")[0] == 200)
+    begun = time.monotonic()
+    stamps = {json.loads(get(port, "/status.json")[2])["updated_at"] for _ in range(100)}
+    assert len(stamps) <= 1 + (time.monotonic() - begun) // 10 + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "pointer"),
+    [
+        ('status_listen = "nowhere"', "status_listen"),
+        ('[[status_pages]]\ntitle = "a"', "status_listen"),
+        ('status_listen = "127.0.0.1:0"\n[[status_pages]]\npath = "x"', "status_pages[0].path"),
+        ('status_listen = "127.0.0.1:0"\n[[status_pages]]\n[[status_pages]]', "status_pages[1].path"),
+        ('status_listen = "127.0.0.1:0"\n[[status_pages]]\nrooms = [1]', "status_pages[0].rooms[0]"),
+    ],
+)
+def test_what_is_wrong_with_the_settings_is_said(greenroom, origin, text: str, pointer: str) -> None:
+    top, _, tables = text.partition("[[")
+    room = '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'
+    running = greenroom.config(f'origin = "{origin.url}"\n{top}\n{room}' + (f"[[{tables}" if tables else ""), ready=False)
+    assert running.end() == 1
+    assert f"{pointer}: " in running.output
+
+
+def test_without_the_setting_there_is_no_listener(greenroom, origin) -> None:
+    assert "status     http" not in greenroom.room(origin.url).output

@@ -15,7 +15,8 @@ CHROME = (
     b"User-Agent: Mozilla/5.0 (%(system)b) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%(version)d.0.0.0 Safari/537.36\r\n"
     b"Accept: application/json\r\n"
     b'sec-ch-ua: "Chromium";v="%(version)d", "Google Chrome";v="%(version)d", "Not)A;Brand";v="99"\r\n'
-    b"greenroom-update: 1\r\nsec-ch-ua-mobile: ?0\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n"
+    b"greenroom-update: %(update)b\r\n"
+    b"sec-ch-ua-mobile: ?0\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n"
     b"Referer: https://%(host)b/sale\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nAccept-Language: %(language)b,en;q=0.9\r\n"
 )
 """What Chrome sends when the waiting page asks for news, but for the request line and the Cookie line, which comes last."""
@@ -26,14 +27,31 @@ LANGUAGES = (b"en-US", b"en-GB", b"de-DE", b"fr-FR", b"es-ES", b"pt-BR", b"ja", 
 
 LINE = b"GET /sale HTTP/1.1\r\n"
 
+NAVIGATION = {
+    b"Accept: application/json\r\n": b"Upgrade-Insecure-Requests: 1\r\n"
+    b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,"
+    b"application/signed-exchange;v=b3;q=0.7\r\n",
+    b"greenroom-update: fifo\r\n": b"",
+    b"Sec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty": b"Sec-Fetch-Mode: navigate\r\nSec-Fetch-User: ?1\r\nSec-Fetch-Dest: document",
+}
+"""What is different in a request for a page."""
 
-def browsers() -> list[bytes]:
-    """Header lines of all kinds of browser, without a cookie: 384 of them."""
+
+def browsers(update: bytes = b"fifo") -> list[bytes]:
+    """Header lines of all kinds of browser, without a cookie: 384 of them. `update` is the view that the page shows."""
     kinds = itertools.product(SYSTEMS.items(), VERSIONS, LANGUAGES)
     return [
-        CHROME % {b"host": HOST, b"platform": platform, b"system": system, b"version": version, b"language": language}
+        CHROME % {b"host": HOST, b"platform": platform, b"system": system, b"version": version, b"language": language, b"update": update}
         for (platform, system), version, language in kinds
     ]
+
+
+def navigating() -> list[bytes]:
+    """The same browsers when somebody opens a page."""
+    found = browsers()
+    for update, page in NAVIGATION.items():
+        found = [lines.replace(update, page) for lines in found]
+    return found
 
 
 def cookie_line(chance: random.Random, ticket: bytes = b"") -> bytes:

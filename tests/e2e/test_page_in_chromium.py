@@ -89,7 +89,7 @@ class Gateway:
             return (sent(self.shown.json_headers), LEFT) if update else (sent(BUILT_IN_HEADERS), left_page())
         if update:
             self.updates += 1
-            return sent(self.shown.json_headers), self.shown.json(self.held) if self.held else LET_IN
+            return sent(self.shown.json_headers), self.shown.update(self.held, update.encode()) if self.held else LET_IN
         if self.held is None:
             self.origin_loads.append(path)
             return (

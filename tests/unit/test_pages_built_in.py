@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+import msgspec
 import pytest
 
 from greenroom.model.answer import AnswerHeaders
@@ -326,3 +327,47 @@ def test_a_range_is_said_without_repeating(low: int, high: int, words: str) -> N
 )
 def test_a_chance_is_said_as_one_in_so_many(chance: float, words: str) -> None:
     assert language(FALLBACK).chance(chance) == words
+
+
+AFTER = {
+    "position": 42,
+    "ahead": 41,
+    "waiting": 4_000_000,
+    "estimate": Estimate(30, 60, 90, 120, "faster"),
+    "last_updated_ms": NOW_MS + 20_000,
+}
+UPDATE_BYTES_MAX = 300
+"""News of a line, in English, in a waiting room that millions poll."""
+
+
+@pytest.mark.parametrize("tag", available())
+@pytest.mark.parametrize("view", [view for view in STATES if not STATES[view].receipt])
+def test_news_for_a_page_that_shows_the_view_complete_what_it_shows(view: str, tag: str) -> None:
+    page, before = compile_page(Room(**ROOM, default_template_language=tag)), STATES[view]
+    after = msgspec.structs.replace(before, **(AFTER if before.in_line else {"waiting": 7}))
+    shown, news = (json.loads(page.update(state, view.encode()))["greenroom"] for state in (before, after))
+    assert "view" not in news["words"]
+    everything = json.loads(page.json(after))["greenroom"]["words"]
+    assert json.loads(page.json(before))["greenroom"]["words"] | news["words"] == everything
+    assert (news["nextTrySeconds"], news["updatedMs"], shown["updatedMs"]) == (after.next_try_s, after.last_updated_ms, NOW_MS)
+    assert news["joinedMs"] == (after.joined_ms if after.in_line else 0)
+
+
+@pytest.mark.parametrize("view", STATES)
+def test_news_for_a_page_that_shows_another_view_or_no_receipt_have_all_words(view: str) -> None:
+    other = "random" if view == "fifo" else "fifo"
+    for shown in (other, view) if STATES[view].receipt else (other,):
+        words = json.loads(PAGE.update(STATES[view], shown.encode()))["greenroom"]["words"]
+        assert words == json.loads(PAGE.json(STATES[view]))["greenroom"]["words"]
+
+
+@pytest.mark.parametrize("value", [b"1", b"", b"leave", b"FIFO", b"\xff", b"nothing"])
+def test_an_update_that_names_no_view_is_what_is_published(value: bytes) -> None:
+    assert PAGE.update(STATES["fifo"], value) == PAGE.json(STATES["fifo"])
+
+
+def test_the_page_says_which_view_it_shows_and_news_are_short() -> None:
+    for view, state in STATES.items():
+        assert f" data-view={view} ".encode() in PAGE.html(state)
+    assert len(PAGE.update(STATES["fifo"], b"fifo")) <= UPDATE_BYTES_MAX
+    assert json.loads(PAGE.update(held(estimate=None), b"fifo"))["greenroom"]["progress"] == -1

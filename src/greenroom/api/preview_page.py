@@ -147,9 +147,11 @@ def _shown(template: str, state: PreviewState, held: Held, request: Request) -> 
         default_template_language=state.language,
     )
     page = compile_page(room)
-    as_json = "greenroom-update" in request.headers or request.headers.get("accept") == "application/json"
-    shown, body = (page.json_headers, page.json(held)) if as_json else (page.html_headers, page.html(held))
-    headers = {name.decode("ascii"): value.decode("ascii") for name, value in shown.pairs}
+    update = request.headers.get("greenroom-update", "")
+    as_json = bool(update) or request.headers.get("accept") == "application/json"
+    body = page.update(held, update.encode("latin-1")) if update else page.json(held) if as_json else page.html(held)
+    pairs = (page.json_headers if as_json else page.html_headers).pairs
+    headers = {name.decode("ascii"): value.decode("ascii") for name, value in pairs}
     if page.custom and not as_json:
         headers["Content-Security-Policy"] = SANDBOX
     return Response(body, headers=headers)

@@ -49,8 +49,9 @@ def render(hold: Hold, arrival: Arrival) -> Answer:
     if page.follows:
         page = page.speaking(arrival.header(b"accept-language"))
     status, next_try_s = hold.status, held.next_try_s
-    if arrival.header(UPDATE_HEADER) is not None:
-        status, headers, body = 200, page.json_headers, page.json(held)
+    shown = arrival.header(UPDATE_HEADER)
+    if shown is not None:
+        status, headers, body = 200, page.json_headers, page.update(held, shown)
     elif hold.json and arrival.header(b"accept") == b"application/json":
         headers, body = page.json_headers, page.json(held)
     else:

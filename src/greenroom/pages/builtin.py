@@ -98,6 +98,8 @@ class BuiltIn:
         slots["draw"] = lambda facts: draw.fill(facts) if facts.held.receipt else b""
         self._pages = {view: _Filled(_pieces(_source("page.html"), view, words), slots) for view in LAYOUTS}
         self._words = {view: _Filled(_pieces(_words_json(view), view, words), slots) for view in LAYOUTS}
+        self._news = {view.encode(): _Filled(_pieces(_news_json(view, words), view, words), slots) for view in LAYOUTS}
+        self._turns = {view: _Filled(_pieces(_turn_json(view), view, words), slots) for view in LAYOUTS}
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
@@ -121,6 +123,17 @@ class BuiltIn:
     def words(self, facts: PageVariables) -> bytes:
         """What the page's script puts in place, as a JSON object."""
         return self._words[view_of(facts.held)].fill(facts)
+
+    def news(self, held: Held, shown: bytes) -> bytes:
+        """JSON for the page's script, which shows this view: what is new, or all words where the view is another one.
+
+        Empty when `shown` is the name of no view.
+        """
+        known = self._news.get(shown)
+        if known is None:
+            return b""
+        view = view_of(held)
+        return (known if shown == view.encode() and not held.receipt else self._turns[view]).fill(facts_of(held))
 
 
 class _Filled:
@@ -157,7 +170,8 @@ class _Filled:
 def _slots(words: Language) -> dict[str, ReadVariable]:
     """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
     unknown = words.unknown.encode()
-    number, wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.number, words.at_most, words.span, words.time))
+    wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.at_most, words.span, words.time))
+    number = _numbers(words)
     changes = {name: text.encode() for name, text in words.changes.items()}
 
     @lru_cache(SECONDS_KEPT)
@@ -178,10 +192,18 @@ def _slots(words: Language) -> dict[str, ReadVariable]:
         "seal": lambda f: f.held.draw_commitment.encode(),
         "drawn": lambda f: words.drawn(f.held.drawn_place, f.held.drawn_size).encode() if f.held.drawn_place else b"",
         "next_try": lambda f: b"%d" % f.held.next_try_s,
+        "updated": lambda f: b"%d" % f.held.last_updated_ms,
+        "progress": lambda f: b"%d" % f.progress,
         "joined": lambda f: b"%d" % f.held.joined_ms if f.held.in_line else b"0",
         "value": lambda f: b" value=%d" % f.progress if f.progress >= 0 else b"",
         "clock": lambda f: clock(f.held.last_updated_ms // 1000),
     }
+
+
+def _numbers(words: Language) -> Callable[[int], bytes]:
+    """Numbers in words. Only small ones are kept ready: in a long line the others would push each other out."""
+    small = lru_cache(SAID_MAX)(_in_bytes(words.number))
+    return lambda number: small(number) if number < SAID_MAX else words.number(number).encode()
 
 
 def _in_bytes(say: Callable[..., str]) -> Callable[..., bytes]:
@@ -204,7 +226,7 @@ def _pieces(source: str, view: str, words: Language) -> list[str]:
             else:
                 pieces.extend((part, ""))
 
-    fixed = _fixed(layout, words)
+    fixed = _fixed(view, layout, words)
     texts = {name: _said(view, words).get(name, "") for name in WORDS}
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
     texts["hero_hidden"] = texts["label_hidden"] = f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
@@ -222,12 +244,13 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
     return words.views[view]
 
 
-def _fixed(layout: Layout, words: Language) -> dict[str, str]:
+def _fixed(view: str, layout: Layout, words: Language) -> dict[str, str]:
     """What is the same for every visitor who sees this view; nothing in it is looked at for holes."""
     script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in words.script.items())
     return {
         "tag": words.tag,
         "dir": words.dir,
+        "view": view,
         "layout": layout.looks,
         "icon": _ICON,
         "css": _source("page.css"),
@@ -236,6 +259,21 @@ def _fixed(layout: Layout, words: Language) -> dict[str, str]:
         "again_hidden": "" if layout.looks == "end" else " hidden",
         **{f"l_{name}": text for name, text in words.labels.items()},
     }
+
+
+_NEWS = '{"greenroom":{"nextTrySeconds":{next_try},"progress":{progress},"joinedMs":{joined},"updatedMs":{updated},"words":'
+
+
+def _news_json(view: str, words: Language) -> str:
+    """For a page that shows this view: only the words that have numbers in them."""
+    texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {row: f"{{row_{row}}}" for row in ROWS}
+    changing = {name: text for name, text in texts.items() if len(_pieces(text, view, words)) > 1}
+    return f"{_NEWS}{msgspec.json.encode(changing).decode()}}}}}"
+
+
+def _turn_json(view: str) -> str:
+    """For a page that shows another view: all words."""
+    return f"{_NEWS}{_words_json(view)}}}}}"
 
 
 def _words_json(view: str) -> str:

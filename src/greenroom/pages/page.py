@@ -76,6 +76,13 @@ class Page:
         page, packed = self._built_in.html(held)
         return (self._packed_headers, packed) if packed and takes_gzip(accept_encoding) else (self.html_headers, page)
 
+    def update(self, held: Held, shown: bytes) -> bytes:
+        """What a page's own update is answered with. The script of the built-in page says which view it shows and is told what is new;
+
+        for every other value of the header it is the same as `json`.
+        """
+        return self._built_in.news(held, shown) or self.json(held)
+
     def json(self, held: Held) -> bytes:
         """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: what is published, exactly, and our own beside it."""
         facts = facts_of(held)

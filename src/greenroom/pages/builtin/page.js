@@ -1,7 +1,7 @@
 // Keeps the waiting page current without reloading it. The server words everything; this only puts the words in place.
 (() => {
   const at = id => document.getElementById(id), room = at("room"), data = room.dataset, bar = at("bar"), tell = at("tell");
-  let timer, bell, next, due = Infinity, failed = 0, busy, over, said, saidAt = 0, seen = {};
+  let timer, bell, next, due = Infinity, failed = 0, busy, over, said, saidAt = 0, seen = {}, view = data.view;
 
   const set = (id, text) => {
     const element = at(id);
@@ -47,18 +47,22 @@
     say(title, 1);
   };
 
+  // News have only the words that changed, or all of them when another view is to be shown.
   const show = news => {
-    const mine = news.greenroom, text = mine.words, changed = room.className !== text.layout;
-    room.className = text.layout;
-    document.title = text.title;
+    const text = news.words, changed = text.view && room.className !== text.layout, words = id => at(id).textContent;
+    if (text.view) {
+      view = text.view;
+      room.className = text.layout;
+    }
+    if (text.title) document.title = text.title;
     for (const id in text) if (at(id)) set(id, text[id]);
-    clock(news.cfWaitingRoom.lastUpdated);
-    advance(Date.parse(mine.joinedAt) || 0, mine.progressKnown ? mine.progress : -1);
-    const wait = text.wait && at("wait").previousElementSibling.textContent + ": " + text.wait;
-    say([text.heading, text.label, text.hero, wait, text.change].filter(Boolean).join(". "), changed);
-    plan(mine.nextTrySeconds);
+    clock(news.updatedMs);
+    advance(news.joinedMs, news.progress);
+    const wait = words("wait") && at("wait").previousElementSibling.textContent + ": " + words("wait");
+    say([words("heading"), words("label"), words("hero"), wait, words("change")].filter(Boolean).join(". "), changed);
+    plan(news.nextTrySeconds);
     // A page from before the pre-queue has no room for the receipt.
-    if (mine.receipt && !at("draw")) location.reload();
+    if (text.receipt && !at("draw")) location.reload();
   };
 
   // Let in: say so where it is seen, and load the page once, so that the origin sees one page load. A visitor who is looking
@@ -80,15 +84,15 @@
     busy = 1;
     try {
       const answer = await fetch(location.href, {
-        headers: { "Greenroom-Update": "1", Accept: "application/json" }, cache: "no-store",
+        headers: { "Greenroom-Update": view, Accept: "application/json" }, cache: "no-store", referrerPolicy: "no-referrer",
         signal: AbortSignal.timeout?.(2e4)
       });
-      const json = /json/.test(answer.headers.get("Content-Type")), news = json ? await answer.json() : {}, held = news.cfWaitingRoom;
+      const json = /json/.test(answer.headers.get("Content-Type")), news = json ? await answer.json() : {}, held = news?.greenroom;
       if (!held && (answer.status > 499 || answer.status === 429)) throw 0;
       if (!over) {
         failed = 0;
         set("notice", "");
-        if (held?.inWaitingRoom) show(news);
+        if (held?.words) show(held);
         else enter();
       }
     } catch {

@@ -180,7 +180,7 @@ def main() -> None:
         check.set_input_files("#draw", folder / "draw.json")
         check.set_input_files("#saved", folder / "receipt.json")
         check.click("button")
-        until("the draw is checked", lambda: "Everything fits" in check.inner_text("#verdict"), 30)
+        until("the draw is checked", lambda: "The draw is valid" in check.inner_text("#verdict"), 30)
         photograph(check, "sale-checked", whole=True)
         browser.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -48,7 +48,7 @@ def checked(browser: Browser, folder: Path, draw: dict, saved: dict | None = Non
     for name, text in typed.items():
         page.fill(f"#{name}", text)
     page.click("button")
-    page.locator("#verdict", has_text=re.compile("fit|cannot")).wait_for(timeout=60_000)
+    page.locator("#verdict", has_text=re.compile("valid|cannot")).wait_for(timeout=60_000)
     verdict, wrong = page.inner_text("#verdict"), page.locator("li.bad").all_inner_texts()
     shown = page.locator("li").all_inner_texts()
     page.close()
@@ -63,7 +63,7 @@ def published() -> dict:
 def test_a_true_draw_fits_and_the_saved_receipt_finds_its_place(browser: Browser, tmp_path: Path) -> None:
     saved = {"format": "greenroom-receipt-1", "draw": DRAW.draw, "receipt": MINE, "commitment": DRAW.commitment}
     verdict, shown = checked(browser, tmp_path, published(), saved)
-    assert verdict == "Everything fits"
+    assert verdict == "The draw is valid"
     place = next(place for place in range(1, RECEIPTS + 1) if f"place {place} of {RECEIPTS}." in shown[-1])
     assert checked(browser, tmp_path, published(), receipt=MINE)[1][-2].endswith(f"place {place} of {RECEIPTS}.")
 
@@ -73,8 +73,8 @@ def test_a_true_draw_fits_and_the_saved_receipt_finds_its_place(browser: Browser
     [
         (lambda draw: draw["receipts"].reverse(), "order"),
         (lambda draw: draw["receipts"].pop(), "closed"),
-        (lambda draw: draw.update(seed="00" * 32), "seed does not fit"),
-        (lambda draw: draw.update(commitment="00" * 32), "not the one that you were shown"),
+        (lambda draw: draw.update(seed="00" * 32), "seed does not match"),
+        (lambda draw: draw.update(commitment="00" * 32), "differs from the one shown"),
         (lambda draw: draw.update(event_start_ms=START_MS + 1), "draw id"),
     ],
 )
@@ -82,10 +82,10 @@ def test_a_changed_draw_is_found_out(browser: Browser, tmp_path: Path, change, s
     draw = published()
     change(draw)
     verdict, wrong = checked(browser, tmp_path, draw, commitment=DRAW.commitment)
-    assert verdict == "Something does not fit"
+    assert verdict == "The draw is not valid"
     assert any(said in line for line in wrong)
 
 
 def test_a_foreign_receipt_is_not_in_the_list_and_a_file_that_is_no_draw_is_said_to_be_none(browser: Browser, tmp_path: Path) -> None:
     assert "Your receipt is not in the list." in checked(browser, tmp_path, published(), receipt="0" * 32)[1]
-    assert checked(browser, tmp_path, {"some": "thing"})[0] in ("This cannot be checked", "Something does not fit")
+    assert checked(browser, tmp_path, {"some": "thing"})[0] in ("The draw cannot be verified", "The draw is not valid")

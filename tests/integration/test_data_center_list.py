@@ -46,5 +46,5 @@ def test_what_is_wrong_with_a_list_is_said_before_anything_begins(greenroom, ori
     text = FILE.format(origin=origin.url, redis="redis://127.0.0.1", names='"nyc", "n y c", "nyc"')
     running = greenroom.config(text.replace("global_redis", "#"), ready=False)
     assert running.end() == 1
-    for reason in ("datacenters[1]", "must list this one too", "must not contain duplicates", "global_redis"):
+    for reason in ("datacenters[1]", "must include this data center", "must not contain duplicates", "global_redis"):
         assert reason in running.output

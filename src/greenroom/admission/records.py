@@ -19,6 +19,7 @@ END = 4  # id, time: place or session ended; the id is spent until then (0: not 
 COUNTED = 5  # time: an admission of the sliding minute whose session may be over
 RESET = 6  # a snapshot begins
 DONE = 7  # a snapshot is whole: what stood before it is void
+BEGAN = 8  # id, time: when a session began that is simply there
 
 RECORD = Struct("<B3x12sQ")
 NOBODY = bytes(TICKET_ID_BYTES)
@@ -35,19 +36,22 @@ class LedgerMemory:
     window: list[int] = field(default_factory=list)
     latest_ms: int = 0
     """The latest moment on the books: no clock may start before it."""
+    began: dict[bytes, int] = field(default_factory=dict)
+    """When sessions began; those of older journals are not in it."""
 
     def replay(self, records: bytes) -> None:
         """Takes in records, whole snapshots only. Raises ValueError unless their length fits; unknown kinds are skipped."""
         if len(records) % RECORD.size:
             raise ValueError(f"{len(records)} bytes are not a whole number of {RECORD.size}-byte records")
-        sessions, places, spent, window = self.sessions, self.places, self.spent, self.window
+        sessions, places, spent, window, began = self.sessions, self.places, self.spent, self.window, self.began
         latest_ms = self.latest_ms
-        before: tuple[dict[bytes, int], dict[bytes, int], dict[bytes, int], list[int]] | None = None
+        before: tuple[dict[bytes, int], dict[bytes, int], dict[bytes, int], list[int], dict[bytes, int]] | None = None
         for kind, ticket_id, value in RECORD.iter_unpack(records):
             if kind == PLACE:
                 places[ticket_id] = value
             elif kind == END:
                 sessions.pop(ticket_id, None)
+                began.pop(ticket_id, None)
                 places.pop(ticket_id, None)
                 if value:
                     spent[ticket_id] = value
@@ -58,13 +62,17 @@ class LedgerMemory:
                 if kind != SESSION:
                     window.append(value)
                     places.pop(ticket_id, None)
+                if kind == ADMIT:
+                    began[ticket_id] = value
+            elif kind == BEGAN:
+                began[ticket_id] = value
             elif kind == RESET:
-                before = before or (sessions, places, spent, window)
-                sessions, places, spent, window = {}, {}, {}, []
+                before = before or (sessions, places, spent, window, began)
+                sessions, places, spent, window, began = {}, {}, {}, [], {}
             elif kind == DONE:
                 before = None
         self.latest_ms = latest_ms
-        self.sessions, self.places, self.spent, self.window = before or (sessions, places, spent, window)
+        self.sessions, self.places, self.spent, self.window, self.began = before or (sessions, places, spent, window, began)
 
 
 def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
@@ -72,7 +80,9 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
 
     To be restored into a new epoch only. Sessions that are missing are orphans at the coordinator.
     """
-    return LedgerMemory(dict.fromkeys(memory.sessions, now_ms), memory.places, memory.spent, memory.window, max(memory.latest_ms, now_ms))
+    return LedgerMemory(
+        dict.fromkeys(memory.sessions, now_ms), memory.places, memory.spent, memory.window, max(memory.latest_ms, now_ms), memory.began
+    )
 
 
 def remember(payloads: Iterable[bytes]) -> LedgerMemory:
@@ -87,7 +97,7 @@ def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
     yield pack(RESET, NOBODY, 0)
     for time_ms in memory.window:
         yield pack(COUNTED, NOBODY, time_ms)
-    for kind, books in ((END, memory.spent), (SESSION, memory.sessions), (PLACE, memory.places)):
+    for kind, books in ((END, memory.spent), (SESSION, memory.sessions), (BEGAN, memory.began), (PLACE, memory.places)):
         for ticket_id, value in books.items():
             yield pack(kind, ticket_id, value)
     yield pack(DONE, NOBODY, 0)

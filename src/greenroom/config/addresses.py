@@ -84,6 +84,18 @@ def store_problems(pointer: str, url: str) -> list[Problem]:
     return [Problem(pointer, "must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")]
 
 
+ANALYTICS_OFF = "off"
+
+
+def analytics_problems(pointer: str, written: str) -> list[Problem]:
+    """What is wrong with the place where analytics are kept, as far as it can be said without asking there."""
+    scheme, _, rest = written.partition("://")
+    if written in ("", ANALYTICS_OFF) or (scheme in ("clickhouse", "clickhouses") and rest.partition("/")[0]):
+        return []
+    allowed = f"{ANALYTICS_OFF} or clickhouse://USER:PASSWORD@HOST:PORT/DATABASE"
+    return [Problem(pointer, f"must be {allowed}, not {store_shown(written)[:100]!r}")]
+
+
 def store_url(url: str, folder: Path) -> str:
     """The same store, named from anywhere: a relative file is taken from `folder`."""
     scheme, _, rest = url.partition(":///")

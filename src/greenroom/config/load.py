@@ -11,6 +11,7 @@ from typing import Any
 from greenroom.config.addresses import (
     address_of,
     address_problems,
+    analytics_problems,
     exposure_notes,
     listener_problems,
     loop_problems,
@@ -25,7 +26,18 @@ from greenroom.config.notification_entries import read_sending
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.room_entries import read_rooms
 from greenroom.config.rule_entries import read_lists
-from greenroom.config.settings import ORIGINS_MAX, SECTIONS, Address, Config, Health, Log, OriginEntry, Server, Tls
+from greenroom.config.settings import (
+    ORIGINS_MAX,
+    SECTIONS,
+    Address,
+    AnalyticsRetention,
+    Config,
+    Health,
+    Log,
+    OriginEntry,
+    Server,
+    Tls,
+)
 from greenroom.config.shared import read_shared
 from greenroom.config.status_page_entries import read_status_pages
 from greenroom.config.template_entries import read_text
@@ -131,6 +143,7 @@ class _Reading:
         data = self._data(server.data if server else "")
         store = server.store if server else ""
         self.problems += store_problems("store", store) if store else []
+        self.problems += analytics_problems("analytics", server.analytics if server else "")
         shared = read_shared(server, self.problems) if server else None
         if self.problems or server is None:
             return None
@@ -148,6 +161,8 @@ class _Reading:
             control=listeners["control"],
             data=data,
             store=store_url(store, self._folder),
+            analytics=server.analytics,
+            analytics_retention=sections["analytics_retention"] or AnalyticsRetention(),
             shared=shared,
             origin=origin,
             origins=origins,

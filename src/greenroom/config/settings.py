@@ -54,6 +54,12 @@ class Server:
         "",
         high=2048,
     )
+    analytics: str = spec(
+        "where analytics are kept: `off`, or `clickhouse://USER:PASSWORD@HOST:PORT/DATABASE`; "
+        "default: `analytics.duckdb` in the data directory",
+        "",
+        high=2048,
+    )
     redis: str = spec(
         "Redis server of the ledgers that several processes share: `redis://`, `rediss://`, `unix://`, `redis+sentinel://` or "
         "`redis+cluster://`; empty: the process keeps its own ledgers",
@@ -134,6 +140,15 @@ class Health:
     private_addresses: bool = spec("checks may be on private and loopback addresses; link-local ones they never may", True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyticsRetention:
+    """`[analytics_retention]`: for how many days analytics are kept."""
+
+    minutes_days: int = spec("minutes of each room", 31, unit="days", low=1, high=3_660)
+    hours_days: int = spec("hours of each room", 396, unit="days", low=1, high=36_600)
+    days_days: int = spec("days of each room; 0 = for ever", 0, unit="days", low=0, high=36_600)
+
+
 SECTIONS: dict[str, type] = {
     "tls": Tls,
     "limits": Limits,
@@ -141,6 +156,7 @@ SECTIONS: dict[str, type] = {
     "health": Health,
     "notifications": NotificationSettings,
     "outbound": Outbound,
+    "analytics_retention": AnalyticsRetention,
 }
 """Tables of the file that are one record each."""
 
@@ -166,6 +182,9 @@ class Config:
     data: Path
     store: str = ""
     """URL of the configuration store; empty = the one in the data directory."""
+    analytics: str = ""
+    """Where analytics are kept: empty = in the data directory, `off`, or the URL of a ClickHouse."""
+    analytics_retention: AnalyticsRetention = field(default_factory=AnalyticsRetention)
     shared: Shared | None = None
     """None = this process keeps its own ledgers."""
     origin: Origin | None = None

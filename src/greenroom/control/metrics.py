@@ -8,7 +8,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from greenroom.control.state import Observed, ProcessState, RoomState, SyncState, TripState
+from greenroom.control.state import AnalyticsState, Observed, ProcessState, RoomState, SyncState, TripState
+from greenroom.model.room import Room
 
 Sample = tuple[tuple[str, ...], float]
 
@@ -68,6 +69,16 @@ def _trips(name: str, help: str, read: Callable[[TripState], float]) -> MetricRo
     )
 
 
+def _analytics(name: str, help: str, read: Callable[[AnalyticsState], float], kind: type = GaugeMetricFamily) -> MetricRow:
+    """Absent where analytics are switched off."""
+    return MetricRow(f"greenroom_analytics_{name}", kind, help, (), lambda s: [((), read(s.analytics))] if s.analytics else [])
+
+
+def _long_wait(state: RoomState) -> float | None:
+    estimate = state.figures.estimate
+    return None if estimate is None or not estimate.most_s else estimate.most_s
+
+
 def _median_wait(state: RoomState) -> float | None:
     return None if state.figures.estimate is None else state.figures.estimate.p50_s
 
@@ -76,6 +87,11 @@ def _requests(state: ProcessState) -> Iterator[Sample]:
     for label, room in _labelled(state):
         for result, count in sorted(room.requests.items()):
             yield (label, result), count
+
+
+def _settings(state: RoomState) -> Room:
+    """Those in force: of the event whose time it is, or the room's own."""
+    return state.now.room if state.now else state.room
 
 
 METRICS: tuple[MetricRow, ...] = (
@@ -130,12 +146,36 @@ METRICS: tuple[MetricRow, ...] = (
     _trips("trips", "round trips to Redis for visitors; one trip carries many questions", lambda trips: trips.trips),
     _trips("trips_failed", "round trips to Redis that were not answered in time", lambda trips: trips.failed),
     _trips("trips_seconds", "total duration of the answered round trips", lambda trips: trips.seconds),
+    _analytics("minutes_waiting", "closed minutes that wait to be written", lambda found: found.waiting_minutes),
+    _analytics(
+        "minutes_dropped_total",
+        "closed minutes given up because they could not be written in time",
+        lambda found: found.dropped_minutes,
+        CounterMetricFamily,
+    ),
+    _analytics("parts_written_total", "minutes of rooms written", lambda found: found.written_parts, CounterMetricFamily),
+    _analytics("failures_total", "attempts to write or keep analytics that failed", lambda found: found.failures, CounterMetricFamily),
+    _analytics("write_seconds_total", "time spent writing, in the thread of analytics", lambda found: found.written_s, CounterMetricFamily),
+    _analytics("healthy", "0 while analytics cannot be written; visitors are not affected", lambda found: not found.trouble),
     _room("active_users", "visitors with a living session", lambda room: room.figures.active),
     _room("waiting_users", "visitors in line who have sent their ticket back", lambda room: room.figures.waiting),
     _room("admitted_total", "visitors let in since the start", lambda room: room.requests.get("admitted", 0), CounterMetricFamily),
     _room("admitted_last_minute", "visitors let in during the last 60 seconds", lambda room: room.figures.last_minute),
     _room("permits_unused", "permits held and not yet used", lambda room: room.figures.permits_unused),
     _room("estimated_wait_seconds", "median wait of a visitor who joins the line now; absent while unknown", _median_wait),
+    _room(
+        "estimated_wait_p95_seconds", "wait that 19 of 20 visitors who join the line now do not exceed; absent while unknown", _long_wait
+    ),
+    _room(
+        "active_users_ratio",
+        "share of the limit of active users that is taken",
+        lambda room: room.figures.active / _settings(room).total_active_users,
+    ),
+    _room(
+        "new_users_ratio",
+        "share of the limit of new users per minute that was used in the last 60 seconds",
+        lambda room: room.figures.last_minute / _settings(room).new_users_per_minute,
+    ),
     _room("total_active_users_limit", "configured limit", lambda room: room.room.total_active_users),
     _room("new_users_per_minute_limit", "configured limit", lambda room: room.room.new_users_per_minute),
     _room("journal_bytes", "size of the journal on disk", lambda room: room.figures.journal_bytes),

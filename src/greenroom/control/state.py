@@ -146,6 +146,17 @@ class HealthState(msgspec.Struct, frozen=True):
     late_ms: int = 0
 
 
+class AnalyticsState(msgspec.Struct, frozen=True):
+    """How recording is doing, since the start. `trouble` is empty while all is well."""
+
+    waiting_minutes: int = 0
+    dropped_minutes: int = 0
+    written_parts: int = 0
+    failures: int = 0
+    written_s: float = 0.0
+    trouble: str = ""
+
+
 class ProcessState(msgspec.Struct, frozen=True):
     """The whole picture. `phase` is starting, serving or draining; times are Unix milliseconds."""
 
@@ -161,6 +172,7 @@ class ProcessState(msgspec.Struct, frozen=True):
     store: StoreState = StoreState()
     sync: SyncState | None = None
     health: HealthState = HealthState()
+    analytics: AnalyticsState | None = None
 
     @property
     def ready(self) -> bool:

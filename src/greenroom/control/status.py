@@ -27,6 +27,7 @@ def status(state: ProcessState) -> dict[str, Any]:
         },
         "config_store": _store(state.store),
         "sync": None if state.sync is None else msgspec.to_builtins(state.sync),
+        "analytics": None if state.analytics is None else msgspec.to_builtins(state.analytics),
         "rooms": [_room(room) for room in state.rooms],
         "health_checks": [{"name": name, "zone": zone, "status": says} for name, zone, says in state.health.checks],
         "gateway": dict(state.gateway),

@@ -1,9 +1,13 @@
 """Puts the parts together for one configuration. Wiring only: nothing in here decides anything."""
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import ip_network
 
-from greenroom.config.settings import Config
+import structlog
+
+from greenroom.config.settings import Address, Config
+from greenroom.config.shared import Shared
 from greenroom.control.state import DrawState, Figures, RoomState
 from greenroom.core.explain import Seats
 from greenroom.core.rules import Lookups
@@ -15,6 +19,7 @@ from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
+from greenroom.errors import StorageFailed
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
@@ -22,15 +27,46 @@ from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.lookups.confirmed_names import ConfirmedNames
 from greenroom.lookups.places import open_database
 from greenroom.model.room import Room
-from greenroom.ports import Clock
+from greenroom.ports import Clock, DrawStore
 from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.entropy import Entropy
+from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
+from greenroom.stores.redis.draws import RedisDraws
+from greenroom.stores.redis.leader_lease import TIMEOUT_S
+
+log = structlog.get_logger(__name__)
 
 
 def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
     """What the ledgers are told at a moment: every room as its events make it."""
     return lambda now_ms: [effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms]
+
+
+async def agreed_draws(
+    shared: Shared | None, files: DrawFiles, data_centers: Callable[[], Sequence[str]], ending: contextlib.AsyncExitStack
+) -> DrawStore:
+    """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
+    if shared is None:
+        return files
+    draws = RedisDraws(shared.global_redis.client(TIMEOUT_S), files, shared.data_center, data_centers)
+    ending.push_async_callback(draws.close)
+    try:
+        await draws.agree()
+    except StorageFailed as error:  # what was agreed on before still counts
+        log.warning("draw_agreement_failed", reason=str(error))
+    return draws
+
+
+def start_lines(config: Config, listen: Address, control: Address) -> list[str]:
+    """What a process says when it is ready for visitors."""
+    return [
+        f"visitors   http{'s' if config.tls else ''}://{listen}",
+        f"control    http://{control}  (/status /metrics /healthz /readyz)",
+        f"data       {config.data}",
+        f"origin     {config.origin.url if config.origin else 'set by each zone'}",
+        "ready",
+    ]
 
 
 def calendar_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tuple[DrawState, ...]]:

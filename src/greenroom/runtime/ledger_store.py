@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
 
 from greenroom.admission.records import LedgerMemory, remember
+from greenroom.collector.sampler import RoomLook, wait_seconds
 from greenroom.control.state import Figures, SyncState
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
@@ -77,6 +78,9 @@ class ProcessLedgerStore(Protocol):
 
     def sync_state(self) -> SyncState | None:
         """How this process stands with the coordinator of all data centers; None where it is its own."""
+
+    def looks(self, now_ms: int) -> Iterable[RoomLook]:
+        """See `collector.sampler.Rooms`."""
 
     def halted(self) -> set[str]:
         """Names of the rooms whose admissions are stopped because the ledger cannot be written."""
@@ -178,6 +182,13 @@ class LocalLedgerStore:
         for room in rooms:
             if prepared[room.id].ledger.room != room:
                 prepared[room.id].ledger.configure(room)
+
+    def looks(self, now_ms: int) -> Iterator[RoomLook]:
+        """See `collector.sampler.Rooms`."""
+        for found in self.open.values():
+            gauges = found.ledger.gauges()
+            wait_s = wait_seconds(found.figures(now_ms).estimate) if gauges.waiting else 0
+            yield RoomLook(found.ledger.room, gauges.active, gauges.waiting, wait_s, found.ledger.tally())
 
     def sync_state(self) -> SyncState | None:
         """Nothing to synchronize."""

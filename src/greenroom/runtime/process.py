@@ -37,8 +37,8 @@ from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.gateway.counts import Counts
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
-from greenroom.ports import DrawStore
 from greenroom.runtime import assemble
+from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
@@ -59,8 +59,6 @@ from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.redis.draws import RedisDraws
-from greenroom.stores.redis.leader_lease import TIMEOUT_S
 from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
@@ -118,6 +116,7 @@ class Process:
         self._follower: StoreFollower | None = None
         self._health: ProcessHealth | None = None
         self._notifications: Notifications | None = None
+        self._analytics: NoAnalytics = NoAnalytics()
 
     @property
     def listen(self) -> Address:
@@ -141,7 +140,8 @@ class Process:
             store = await self._begin_with_store(data, undo)
             draws = DrawFiles(data.path)
             service = self._health.service if self._health else None
-            api = management_api(store, self._clock, self, self._origin_problems, self, service, self._notifications)
+            analytics = self._analytics = analytics_of(self.config, data.path, self._clock, store)
+            api = management_api(store, self._clock, self, self._origin_problems, self, service, self._notifications, analytics.answers())
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
             listeners = [AppListener(control_app(self, self._exposition(), routes), control), *status]
@@ -205,6 +205,7 @@ class Process:
             store=self._follower.state if self._follower else StoreState(),
             sync=self._ledgers.sync_state() if self._ledgers else None,
             health=self._health.state() if self._health else HealthState(),
+            analytics=self._analytics.state(),
         )
 
     def _exposition(self) -> Exposition:
@@ -242,9 +243,12 @@ class Process:
             await ledgers.exchange_keys()
             ring = KeyRing(data.path, self._clock.now_ms())
             await ledgers.restore(assemble.ledger_rooms(self.config))
-            compiler = self._compiler = RoomCompiler(await self._agreed_draws(draws, ending), self._on_error, self._counts.rule_failed)
+            compiler = self._compiler = RoomCompiler(
+                await assemble.agreed_draws(self.config.shared, draws, self._data_centers, ending), self._on_error, self._counts.rule_failed
+            )
             table = compiler.table(self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True)
-            decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error, [self._counts.observe])
+            observers = [self._counts.observe, *self._analytics.observers]
+            decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error, observers)
             decision.data_centers = assemble.data_centers(self.config)
             self._settle(decision.table, ledgers, ledgers.open)
             self._gateway = GatewayFrontEnd(self.config, decision, visitors, self._on_error)
@@ -262,6 +266,7 @@ class Process:
                     *([self._notifications.run] if self._notifications else []),
                     self._compile_the_rest,
                     self._check_health,
+                    lambda: self._analytics.run(ledgers),
                 ):
                     await self.stopping.wait()
                     await self._drain()
@@ -269,20 +274,8 @@ class Process:
             for front_end in self._front_ends:
                 front_end.close()
             await ending.aclose()
+            await self._analytics.close(ledgers)
             await ledgers.close()
-
-    async def _agreed_draws(self, files: DrawFiles, ending: contextlib.AsyncExitStack) -> DrawStore:
-        """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
-        if self.config.shared is None:
-            return files
-        shared = self.config.shared
-        draws = RedisDraws(shared.global_redis.client(TIMEOUT_S), files, shared.data_center, self._data_centers)
-        ending.push_async_callback(draws.close)
-        try:
-            await draws.agree()
-        except StorageFailed as error:  # what was agreed on before still counts
-            log.warning("draw_agreement_failed", reason=str(error))
-        return draws
 
     def _data_centers(self) -> tuple[str, ...]:
         return self.config.shared.data_centers if self.config.shared else ()
@@ -299,11 +292,8 @@ class Process:
         except OSError as error:
             raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
         self._phase = "serving"
-        self._say(f"visitors   http{'s' if self.config.tls else ''}://{self._listen}")
-        self._say(f"control    http://{self._control}  (/status /metrics /healthz /readyz)")
-        self._say(f"data       {self.config.data}")
-        self._say(f"origin     {self.config.origin.url if self.config.origin else 'set by each zone'}")
-        self._say("ready")
+        for line in assemble.start_lines(self.config, self._listen, self._control):
+            self._say(line)
         self.ready.set()
 
     async def _drain(self) -> None:

@@ -21,6 +21,8 @@ NEEDS_RESTART = {
     "data": "data directory",
     "store": "configuration store",
     "shared": "Redis servers and data center",
+    "analytics": "place of the analytics",
+    "analytics_retention": "retention of the analytics",
 }
 """Settings that cannot change while running."""
 

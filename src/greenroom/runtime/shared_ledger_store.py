@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import msgspec
 import structlog
 from redis.exceptions import RedisError
 
+from greenroom.collector.sampler import RoomLook, wait_seconds
 from greenroom.config.shared import Shared
 from greenroom.control.state import Figures, SyncState, TripState
 from greenroom.errors import StorageFailed
@@ -134,6 +135,15 @@ class SharedLedgerStore:
         batcher = self._ledgers.batcher
         trips = TripState(batcher.questions, batcher.trips, batcher.failed, batcher.seconds)
         return msgspec.structs.replace(self.membership.state(), trips=trips)
+
+    def looks(self, now_ms: int) -> Iterator[RoomLook]:  # noqa: ARG002 - as they were at the last look
+        """See `collector.sampler.Rooms`. One process of a data center tells the gauges: the one that syncs it."""
+        telling = self.membership.state().syncing and not self.troubled
+        for found in self.open.values():
+            found.owner.asked()
+            room, gauges = found.ledger.room, found.gauges
+            wait_s = wait_seconds(found.estimate) if gauges.waiting else 0
+            yield RoomLook(room, gauges.active, gauges.waiting, wait_s) if telling else RoomLook(room)
 
     def halted(self) -> set[str]:
         """Names of the rooms whose admissions are stopped because Redis does not answer."""

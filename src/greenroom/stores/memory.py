@@ -13,6 +13,7 @@ import msgspec
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack, remember, snapshot
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
@@ -174,6 +175,10 @@ class MemoryLedger:
             len(ledger.sessions.inside), len(ledger.line), ledger.called, ledger.lease.permits, len(ledger.lease.window), ledger.halted
         )
 
+    def tally(self) -> Taken:
+        """What analytics want to know, since the last time."""
+        return self.ledger.sessions.tally.take()
+
     def snapshot(self) -> Iterator[bytes]:
         """Payloads equivalent to everything written so far; they describe this moment, even if they are read later."""
         memory = self.ledger.memory(self._now_ms())
@@ -183,7 +188,7 @@ class MemoryLedger:
     def live_bytes(self) -> int:
         """About how long a snapshot is, cheaply."""
         ledger = self.ledger
-        records = 1 + len(ledger.line) + len(ledger.sessions.inside) + len(ledger.sessions.spent) + len(ledger.lease.window)
+        records = 1 + len(ledger.line) + 2 * len(ledger.sessions.inside) + len(ledger.sessions.spent) + len(ledger.lease.window)
         return records * RECORD.size
 
     def problems(self) -> list[str]:

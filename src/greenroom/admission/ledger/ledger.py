@@ -150,6 +150,7 @@ class Ledger:
         ends_ms = renewed_ms + self._life_ms
         if now_ms >= ends_ms:
             return GONE
+        self.sessions.seen[ticket_id] = now_ms
         if now_ms - renewed_ms > self._renewal_age_ms and self._renews:
             self.sessions.renew(ticket_id, now_ms)
             self.log.append(pack(SESSION, ticket_id, now_ms))
@@ -223,6 +224,7 @@ class Ledger:
         patience_ms = PLACE_KEPT_MS if self._rejecting else 0
         for ticket_id, slot in self.line.sweep(now_ms, patience_ms, SWEEP_LIMIT):
             self._calling.forget(slot)
+            self.sessions.tally.abandoned()
             self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
             self.log.append(pack(END, ticket_id, 0))
         self.lease.trim(now_ms)
@@ -252,14 +254,11 @@ class Ledger:
         return self._hold(slot, self.line.rank(place[0]), now_ms, random_bits)
 
     def restore(self, memory: LedgerMemory, now_ms: int) -> None:
-        """Takes over the books of an earlier life, while these are still empty: sessions as granted units, places, the minute.
-
-        Every waiter is given a whole refresh to come back, so nobody is overtaken because of the restart.
-        """
+        """Takes over the ledger of an earlier life while this one is empty; every waiter gets a whole refresh, so none is overtaken."""
         sessions, lease = self.sessions, self.lease
         for ticket_id, renewed_ms in memory.sessions.items():
             if renewed_ms + self._life_ms > now_ms:
-                sessions.resume(ticket_id, renewed_ms)
+                sessions.resume(ticket_id, renewed_ms, memory.began.get(ticket_id, 0))
             else:  # written down, or a longer session duration would bring it back at the restart after this one
                 self.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
         for ticket_id, until_ms in memory.spent.items():
@@ -275,7 +274,8 @@ class Ledger:
     def memory(self, now_ms: int) -> LedgerMemory:
         """What `restore` needs. Overdue sessions are in it; their end is found again."""
         self.lease.trim(now_ms)
-        return LedgerMemory(self.sessions.renewals(), dict(self.line.in_order()), self.sessions.spent, list(self.lease.window), now_ms)
+        sessions, places = self.sessions, dict(self.line.in_order())
+        return LedgerMemory(sessions.renewals(), places, sessions.spent, list(self.lease.window), now_ms, sessions.begun())
 
     # -- sync ---------------------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,13 @@
 """Who is inside: living sessions by ticket id, and the ids that have had theirs.
 
 A session is one number, its last renewal: its end is that plus what the room grants now, so a changed session length counts
-from the last renewal on. How old it was at its end is counted for the forecast. Memory: one dict entry and one wheel entry.
+from the last renewal on. How old it was at its end is counted for the forecast, and how long its visitor stayed for analytics.
+Memory: two dict entries and one wheel entry.
 """
 
 from collections.abc import Callable
 
+from greenroom.admission.ledger.tally import VisitTally
 from greenroom.admission.messages.census import AGE_CELL_MS, Ages
 from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import PLACE_KEPT_MS
@@ -14,21 +16,24 @@ SPENT_SLACK_MS = 30_000
 """Clocks of two machines that stamp a ticket may differ by this much; spent ids are remembered that much longer."""
 
 
-STEP_BITS = 32
-"""Below the last renewal, in one number, stands the step of 5 s in which the session began: 0 where that is not known."""
+BEGAN_BITS = 48
+"""Below the last renewal, in one number, stands the moment at which the session began: 0 where that is not known."""
 
-STEP_MASK = (1 << STEP_BITS) - 1
+BEGAN_MASK = (1 << BEGAN_BITS) - 1
 
 
 class Sessions:
     """The living and the spent ticket ids of one room."""
 
-    __slots__ = ("_spent_wheel", "_wheel", "ended", "inside", "life_ms", "spent")
+    __slots__ = ("_spent_wheel", "_wheel", "ended", "inside", "life_ms", "seen", "spent", "tally")
 
     def __init__(self, life_ms: int) -> None:
         self.life_ms = life_ms
+        self.tally = VisitTally()
+        self.seen: dict[bytes, int] = {}
+        """When the visitor of a session was last seen, which a renewal need not say."""
         self.inside: dict[bytes, int] = {}
-        """Living (or not yet swept) sessions: id -> last renewal << STEP_BITS | step in which it began."""
+        """Living (or not yet swept) sessions: id -> last renewal << BEGAN_BITS | when it began."""
         self.spent: dict[bytes, int] = {}
         """Ids that never get a place or a session again: id -> until when that must be remembered."""
         self.ended = Ages()
@@ -38,31 +43,36 @@ class Sessions:
     def renewed(self, ticket_id: bytes) -> int | None:
         """The last renewal of a session; None when there is none."""
         session = self.inside.get(ticket_id)
-        return None if session is None else session >> STEP_BITS
+        return None if session is None else session >> BEGAN_BITS
 
     def begin(self, ticket_id: bytes, now_ms: int) -> None:
         """A session that begins."""
-        self._enter(ticket_id, now_ms, now_ms // AGE_CELL_MS)
+        self._enter(ticket_id, now_ms, now_ms)
 
-    def resume(self, ticket_id: bytes, renewed_ms: int) -> None:
-        """A session that was renewed then and began nobody knows when."""
-        self._enter(ticket_id, renewed_ms, self.inside.get(ticket_id, 0) & STEP_MASK)
+    def resume(self, ticket_id: bytes, renewed_ms: int, began_ms: int = 0) -> None:
+        """A session that was renewed then; `began_ms` 0: it is not known when it began, unless it is here already."""
+        self._enter(ticket_id, renewed_ms, began_ms or self.inside.get(ticket_id, 0) & BEGAN_MASK)
 
-    def _enter(self, ticket_id: bytes, renewed_ms: int, step: int) -> None:
-        self.inside[ticket_id] = renewed_ms << STEP_BITS | step
+    def _enter(self, ticket_id: bytes, renewed_ms: int, began_ms: int) -> None:
+        self.inside[ticket_id] = renewed_ms << BEGAN_BITS | began_ms
         self._wheel.file(renewed_ms + self.life_ms, ticket_id)
 
     def renew(self, ticket_id: bytes, now_ms: int) -> None:
         """A session goes on from now."""
-        self.inside[ticket_id] = now_ms << STEP_BITS | self.inside[ticket_id] & STEP_MASK
+        self.inside[ticket_id] = now_ms << BEGAN_BITS | self.inside[ticket_id] & BEGAN_MASK
 
     def forget(self, ticket_id: bytes) -> None:
         """A session that never was, after all."""
         del self.inside[ticket_id]
+        self.seen.pop(ticket_id, None)
+
+    def begun(self) -> dict[bytes, int]:
+        """When each session began, where that is known."""
+        return {ticket_id: began_ms for ticket_id, session in self.inside.items() if (began_ms := session & BEGAN_MASK)}
 
     def renewals(self) -> dict[bytes, int]:
         """Every session with its last renewal."""
-        return {ticket_id: session >> STEP_BITS for ticket_id, session in self.inside.items()}
+        return {ticket_id: session >> BEGAN_BITS for ticket_id, session in self.inside.items()}
 
     def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
         """Remembers an id for as long as a waiting ticket of that name may be valid; until when, 0 when that has passed.
@@ -88,10 +98,12 @@ class Sessions:
     def end(self, ticket_id: bytes, now_ms: int) -> int:
         """Ends a session; until when its id stays spent (0: needs no memory)."""
         session = self.inside.pop(ticket_id)
-        step = session & STEP_MASK
-        if step:
-            self.ended.count(now_ms // AGE_CELL_MS - step)
-        return self.spend(ticket_id, session >> STEP_BITS, now_ms)
+        began_ms, renewed_ms = session & BEGAN_MASK, session >> BEGAN_BITS
+        seen_ms = self.seen.pop(ticket_id, 0)
+        if began_ms:
+            self.ended.count(now_ms // AGE_CELL_MS - began_ms // AGE_CELL_MS)
+            self.tally.stayed(max(seen_ms, renewed_ms) - began_ms)
+        return self.spend(ticket_id, renewed_ms, now_ms)
 
     def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:
         """Ends at most `limit` sessions whose time is over: `ended(id, spent until)` for each. Forgets old spent ids."""

@@ -6,7 +6,7 @@ that a minute, its hour and its day are worked out again, and doing it twice cha
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -113,6 +113,9 @@ class Keeper:
                 wanted[part.key] = part
         with self._change():
             taken = self._take(list(wanted.values()))
+            last = max((part.minute for part in wanted.values()), default=0)
+            if last > self._facts.get("last_minute", 0):
+                self._note("last_minute", last)
         return Written(taken, repeated + len(wanted) - taken, late)
 
     def tend(self, now_s: int) -> None:
@@ -121,6 +124,33 @@ class Keeper:
         self._close(DAYS, "days_to", DAY_S, now_s)
         self._forget(now_s)
 
+    def begin(self, minute: int) -> int:
+        """A process begins to write in this minute. Raises StorageFailed.
+
+        One before it that did not end in order was killed: the minute after its last one is marked in every room that it had. Returns
+        how many rooms these are.
+        """
+        found = self._engine.select("SELECT name, value FROM facts WHERE name = 'running'")
+        killed = bool(found and found[0][1])
+        last = self._facts.get("last_minute", 0)
+        marked = self._mark_incomplete(last) if killed and last else 0
+        with self._change():
+            self._note("running", 1)
+            self._note("last_minute", max(last, minute - 1))
+        return marked
+
+    def _mark_incomplete(self, last: int) -> int:
+        rows = self._engine.select(f"SELECT DISTINCT room FROM minutes WHERE t = {last * MINUTE_S}")  # noqa: S608 - a number
+        ids = {number: room for room, number in self._numbers.items()}
+        parts = [Part(f"killed-{last}", last + 1, ids[number], Rollup(incomplete=True)) for (number,) in rows]
+        self.write(parts, (last + 2) * MINUTE_S)
+        return len(parts)
+
+    def end(self) -> None:
+        """The process ends in order. Raises StorageFailed."""
+        with self._change():
+            self._note("running", 0)
+
     def close(self) -> None:
         """Nothing may be called after it."""
         self._engine.close()
@@ -128,17 +158,17 @@ class Keeper:
     # -- parts and minutes ------------------------------------------------------------------------------------------------------
 
     def _take(self, parts: Sequence[Part]) -> int:
+        """Parts are written last: where there are no transactions, what was interrupted before is done again."""
         self._register(sorted({part.room for part in parts}))
         known = self._known_parts({part.minute * MINUTE_S for part in parts})
         news = [part for part in parts if part.source not in known.get((part.minute * MINUTE_S, part.room), ())]
-        self._engine.insert(PARTS, [(part.minute * MINUTE_S, self._numbers[part.room], part.source, _encode(part.rollup)) for part in news])
         cells: dict[tuple[int, str], list[Rollup]] = defaultdict(list)
         for part in news:
             cells[part.minute * MINUTE_S, part.room].append(part.rollup)
-        fresh = {cell: rollups for cell, rollups in cells.items() if cell not in known}
-        self._engine.insert(MINUTES, [self._minute(cell, rollups) for cell, rollups in fresh.items()])
-        self._minutes_again([cell for cell in cells if cell in known])
+        self._engine.insert(MINUTES, [self._minute(cell, rollups) for cell, rollups in cells.items() if cell not in known])
+        self._minutes_again({cell: rollups for cell, rollups in cells.items() if cell in known})
         self._again({(t // HOUR_S * HOUR_S, self._numbers[room]) for t, room in cells})
+        self._engine.insert(PARTS, [(part.minute * MINUTE_S, self._numbers[part.room], part.source, _encode(part.rollup)) for part in news])
         return len(news)
 
     def _register(self, rooms: Sequence[str]) -> None:
@@ -176,17 +206,16 @@ class Keeper:
         row = minute_row(merge(rollups))
         return cell[0], self._numbers[cell[1]], *(row[name] for name in (*MINUTE_COLUMNS, *TIMES))
 
-    def _minutes_again(self, cells: Sequence[tuple[int, str]]) -> None:
-        """A part came for minutes that are there already: they are made of all their parts once more."""
-        by_time: dict[int, list[str]] = defaultdict(list)
-        for t, room in cells:
-            by_time[t].append(room)
+    def _minutes_again(self, cells: Mapping[tuple[int, str], Sequence[Rollup]]) -> None:
+        """Parts came for minutes that are there already: they are made of all their parts once more."""
+        by_time: dict[int, dict[str, list[Rollup]]] = defaultdict(dict)
+        for (t, room), rollups in cells.items():
+            by_time[t][room] = list(rollups)
         ids = {number: room for room, number in self._numbers.items()}
-        for t, rooms in by_time.items():
-            where = f"t = {t} AND {rooms_condition(self._numbers[room] for room in rooms)}"
-            parts: dict[str, list[Rollup]] = defaultdict(list)
+        for t, parts in by_time.items():
+            where = f"t = {t} AND {rooms_condition(self._numbers[room] for room in parts)}"
             for number, payload in self._engine.read(f"SELECT room, payload FROM parts WHERE {where}"):  # noqa: S608
-                parts[ids[number]].append(_decode(payload))
+                parts[ids[number]].append(_decode(bytes(payload)))
             self._engine.replace(MINUTES, [self._minute((t, room), rollups) for room, rollups in parts.items()], where)
 
     # -- hours and days -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,47 @@
+"""Looks at every room a few times a minute: gauges, limits, and what only the ledger knows."""
+
+from collections.abc import Iterable
+from math import ceil, isfinite
+from typing import Protocol
+
+import msgspec
+
+from greenroom.admission.ledger.tally import Taken
+from greenroom.analytics.recorder import Recorder
+from greenroom.analytics.rollup import RoomLimits
+from greenroom.model.room import Room
+from greenroom.model.visit import Estimate
+
+
+class RoomLook(msgspec.Struct, frozen=True):
+    """One room at this moment. `room` has the settings in force, of the room or its event; None: not looked at from here."""
+
+    room: Room
+    active: int | None = None
+    queued: int | None = None
+    wait_s: int | None = None
+    tally: Taken | None = None
+
+
+class Rooms(Protocol):
+    """What can be looked at."""
+
+    def looks(self, now_ms: int) -> Iterable[RoomLook]:
+        """Every open room. The tallies are taken: the next look has only what came after."""
+
+
+def wait_seconds(estimate: Estimate | None) -> int | None:
+    """The median of an estimate in whole seconds; None: not known."""
+    return ceil(estimate.p50_s) if estimate is not None and isfinite(estimate.p50_s) else None
+
+
+def sample(recorder: Recorder, looks: Iterable[RoomLook], now_ms: int) -> None:
+    """Records a look at every room."""
+    for look in looks:
+        room = look.room
+        if look.tally is not None:
+            recorder.stayed(room.id, look.tally.stays_ms, now_ms)
+            recorder.counted(room.id, "abandoned", look.tally.abandoned, now_ms)
+        if look.active is not None and look.queued is not None:
+            recorder.looked(room.id, look.active, look.queued, look.wait_s, now_ms)
+        recorder.limited(room.id, RoomLimits(now_ms, room.total_active_users, room.new_users_per_minute, room.session_duration))

@@ -1,0 +1,138 @@
+"""Analytics of this process: what is recorded, where it is kept, and who may ask. Wiring only."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import structlog
+
+from greenroom.analytics.recorder import Recorder
+from greenroom.analytics.rollup import SLOT_MS
+from greenroom.api.graphql.datasets import DatasetAnswer
+from greenroom.collector.decisions import recording
+from greenroom.collector.sampler import Rooms, sample
+from greenroom.collector.writer import Writer
+from greenroom.config.addresses import ANALYTICS_OFF, store_shown
+from greenroom.config.settings import AnalyticsRetention, Config
+from greenroom.control.state import AnalyticsState
+from greenroom.decision.observer import Observer
+from greenroom.errors import StorageFailed
+from greenroom.ports import Clock, ConfigStore
+from greenroom.stores.analytics.engine import Engine
+from greenroom.stores.analytics.keeper import Keeper, Retention, RoomPlace
+
+FILE = "analytics.duckdb"
+DAY_S = 86_400
+BREATH_S = 0.002
+"""For visitors, between two pieces of work on hours and days."""
+
+log = structlog.get_logger(__name__)
+
+
+def retention_of(kept: AnalyticsRetention) -> Retention:
+    """In seconds, as the store wants it."""
+    return Retention(kept.minutes_days * DAY_S, kept.hours_days * DAY_S, kept.days_days * DAY_S)
+
+
+def open_keeper(where: str, data: Path, kept: AnalyticsRetention, place_of: Callable[[str], RoomPlace]) -> Keeper:
+    """The store of these settings. Raises StorageFailed."""
+    return Keeper(_engine(where, data), place_of, retention_of(kept), breathe=lambda: time.sleep(BREATH_S))
+
+
+def _engine(where: str, data: Path) -> Engine:
+    """The libraries are large, so only the one that is needed is imported, when it is."""
+    if where:
+        from greenroom.stores.analytics.click import ClickEngine
+
+        return ClickEngine(where, store_shown(where))
+    from greenroom.stores.analytics.duck import DuckEngine
+
+    return DuckEngine(data / FILE)
+
+
+def places_of(config: ConfigStore) -> Callable[[str], RoomPlace]:
+    """Where a room belongs, as the configuration has it now."""
+
+    def place_of(room_id: str) -> RoomPlace:
+        try:
+            entry = config.read().rooms.get(room_id)
+        except StorageFailed:
+            return RoomPlace()
+        return RoomPlace(entry.parent, entry.record.name) if entry else RoomPlace()
+
+    return place_of
+
+
+class NoAnalytics:
+    """Where they are switched off; what a process that records does as well."""
+
+    observers: Sequence[Observer] = ()
+    """Told of every decision."""
+
+    def answers(self) -> Mapping[str, DatasetAnswer]:
+        """For GraphQL."""
+        return {}
+
+    def state(self) -> AnalyticsState | None:
+        """For metrics; None: nothing is recorded."""
+        return None
+
+    async def run(self, rooms: Rooms) -> None:  # noqa: ARG002
+        """Until cancelled: looks at every room in every slot of five seconds, and passes on the minutes that are over."""
+        await asyncio.Event().wait()
+
+    async def close(self, rooms: Rooms) -> None:
+        """The minute as it is, and the end."""
+
+
+def analytics_of(config: Config, data: Path, clock: Clock, known: ConfigStore) -> NoAnalytics:
+    """What these settings say. Processes that share their ledgers do not record yet: only one process may write a store."""
+    off = config.analytics == ANALYTICS_OFF or config.shared is not None
+    return NoAnalytics() if off else Analytics(config, data, clock, known)
+
+
+class Analytics(NoAnalytics):
+    """Records while `run` runs."""
+
+    def __init__(self, config: Config, data: Path, clock: Clock, known: ConfigStore) -> None:
+        self._now_ms = clock.now_ms
+        self._clock = clock
+        self._known = known
+        here = config.shared.data_center if config.shared else "here"
+        self._recorder = Recorder(secrets.token_hex(8), here, clock.now_ms())
+        self.observers = (recording(self._recorder),)
+        place_of = places_of(known)
+        self._writer = Writer(lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of), clock.now_ms)
+
+    def answers(self) -> Mapping[str, DatasetAnswer]:
+        """See `NoAnalytics`."""
+        from greenroom.api.graphql.room_datasets import room_answers
+
+        return room_answers(self._writer, self._known, self._clock)
+
+    def state(self) -> AnalyticsState:
+        """See `NoAnalytics`."""
+        found = self._writer.state()
+        dropped = found.dropped_minutes + self._recorder.dropped_minutes
+        return AnalyticsState(found.waiting_minutes, dropped, found.written_parts, found.failures, found.written_s, found.trouble)
+
+    async def run(self, rooms: Rooms) -> None:
+        """See `NoAnalytics`."""
+        self._writer.start()
+        while True:
+            now_ms = self._now_ms()
+            await asyncio.sleep((SLOT_MS - now_ms % SLOT_MS) / 1_000)
+            now_ms = self._now_ms()
+            self._recorder.close(now_ms)
+            sample(self._recorder, rooms.looks(now_ms), now_ms)
+            self._writer.offer(self._recorder.fetch())
+
+    async def close(self, rooms: Rooms) -> None:
+        """See `NoAnalytics`."""
+        now_ms = self._now_ms()
+        sample(self._recorder, rooms.looks(now_ms), now_ms)
+        self._recorder.finish()
+        self._writer.offer(self._recorder.fetch())
+        await asyncio.to_thread(self._writer.stop)

@@ -1,0 +1,111 @@
+"""A real greenroom records what its visitors do, and published GraphQL clients read it: Python's gql, and the official SDK."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import gql
+from api_rig import Api, create_token
+from gql.transport.httpx import HTTPXTransport
+
+QUERY = """query Rooms($since: Time!, $n: uint64!) { viewer { zones { zoneTag
+  total: waitingRoomAnalyticsAdaptiveGroups(limit: $n, filter: {datetime_geq: $since}) {
+    count
+    max { totalActiveUsers totalQueuedUsers totalActiveUsersConfig newUsersPerMinuteConfig sessionDurationConfig }
+    sum { newUsersPerMinute requestsHeld requestsPassed usersLeft usersWaited sessionsEnded minutesIncomplete }
+    percentile { totalTimeWaitedP50 timeOnOriginP50 }
+    avgWeighted { totalTimeWaitedP50 }
+  } } } }"""
+
+
+def since() -> str:
+    return (datetime.now(UTC) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def total(api: Api) -> Any:
+    """The one row of the one zone; the store is opened in a thread, so the first question may come too early."""
+    for _ in range(100):
+        body = api.ask("POST", "/graphql", {"query": QUERY, "variables": {"since": since(), "n": 10}}).body
+        if body["errors"] is None:
+            return body["data"]["viewer"]["zones"][0]["total"][0]
+        time.sleep(0.05)  # another thread opens a file
+    raise AssertionError(body)
+
+
+def test_what_visitors_do_is_what_clients_read(greenroom: Any, origin: Any) -> None:
+    running = greenroom.room(origin.url, 2, 100)
+    inside = [running.visitor(), running.visitor()]
+    for visitor in inside:
+        assert not visitor.get().waiting
+        visitor.get()
+    waiter, begun = running.visitor(), time.monotonic()
+    assert waiter.take_place().waiting
+    inside[0].get("/?greenroom=leave", "POST", {"Sec-Fetch-Site": "same-origin"})
+    waiter.wait_until_in()
+    waited_s = time.monotonic() - begun
+    assert running.stop() == 0
+    running = greenroom.room(origin.url, 2, 100)
+    api = Api(running.control, create_token(greenroom.data, "reader", "--scope", "analytics"))
+    row = total(api)
+    assert row["sum"]["newUsersPerMinute"] == 3
+    assert row["sum"]["usersWaited"] == 1
+    assert row["sum"]["usersLeft"] == 1
+    assert row["sum"]["sessionsEnded"] == 1
+    assert row["sum"]["requestsPassed"] == 2
+    assert row["sum"]["requestsHeld"] >= 2
+    assert row["sum"]["minutesIncomplete"] == 0
+    assert row["max"]["totalActiveUsersConfig"] == 2
+    assert row["max"]["newUsersPerMinuteConfig"] == 100
+    assert row["max"]["sessionDurationConfig"] == 5
+    assert row["max"]["totalActiveUsers"] <= 2
+    assert waited_s - 0.5 < row["percentile"]["totalTimeWaitedP50"] <= waited_s + 0.1
+    assert 0 <= row["percentile"]["timeOnOriginP50"] < waited_s
+
+    sdk = api.sdk().post("/graphql", body={"query": QUERY, "variables": {"since": since(), "n": 10}}, cast_to=object)
+    assert sdk["data"]["viewer"]["zones"][0]["total"][0]["sum"] == row["sum"]
+
+    transport = HTTPXTransport(url=f"{api.base_url}/graphql", headers={"Authorization": f"Bearer {api.token}"})
+    with gql.Client(transport=transport, fetch_schema_from_transport=True) as session:
+        query = gql.gql(QUERY)
+        query.variable_values = {"since": since(), "n": 10}
+        assert session.execute(query)["viewer"]["zones"][0]["total"][0]["sum"] == row["sum"]
+
+
+def test_kill_9_marks_the_minute_that_was_lost(greenroom: Any, origin: Any) -> None:
+    running = greenroom.room(origin.url, 5, 100)
+    assert not running.visitor().get().waiting
+    running.stop()
+    running = greenroom.room(origin.url, 5, 100)
+    assert not running.visitor().get().waiting
+    total(Api(running.control, create_token(greenroom.data, "one", "--scope", "analytics")))
+    running.kill()
+    running = greenroom.room(origin.url, 5, 100)
+    row = total(Api(running.control, create_token(greenroom.data, "two", "--scope", "analytics")))
+    assert row["sum"]["newUsersPerMinute"] == 1, "the minute that was under way is lost, and no other"
+    assert row["sum"]["minutesIncomplete"] == 1
+    running.stop()
+    with duckdb.connect(str(Path(greenroom.data) / "analytics.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT sum(incomplete) FROM minutes").fetchall() == [(1,)]
+
+
+def test_switched_off_nothing_is_recorded_and_clients_are_told(greenroom: Any, origin: Any) -> None:
+    config = f'origin = "{origin.url}"\nanalytics = "off"\n[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 5\nnew_users_per_minute = 5\n'
+    running = greenroom.config(config)
+    assert not running.visitor().get().waiting
+    api = Api(running.control, create_token(greenroom.data, "reader", "--scope", "analytics"))
+    body = api.ask("POST", "/graphql", {"query": QUERY, "variables": {"since": since(), "n": 1}}).body
+    assert "is not recorded by this process" in body["errors"][0]["message"]
+    running.stop()
+    assert not list(Path(greenroom.data).glob("analytics*"))
+
+
+def test_a_store_that_cannot_be_opened_stops_no_visitor(greenroom: Any, origin: Any) -> None:
+    Path(greenroom.data).mkdir(parents=True, exist_ok=True)
+    (Path(greenroom.data) / "analytics.duckdb").write_bytes(b"not a database" * 1_000)
+    running = greenroom.room(origin.url, 5, 100)
+    assert not running.visitor().get().waiting
+    running.wait_until_printed("analytics_not_written")
+    assert not running.visitor().get().waiting
+    assert running.stop() == 0

@@ -83,10 +83,10 @@ async def campaign(options: argparse.Namespace, folder: Path) -> Verdict:
         print(f"{options.visitors} visitors come to {len(world.names)} data centers with {len(world.edges)} edges", flush=True)
         crowd = Crowd(world, options.visitors, options.come, SESSION_S, options.seed, options.pages, (2.0, 12.0))
         told: list[tuple[float, str]] = []
-        trouble = asyncio.create_task(faults(world, crowd.began, options, told))
+        problem = asyncio.create_task(faults(world, crowd.began, options, told))
         await crowd.run(crowd.began + options.seconds)
         ended = time.monotonic()
-        await trouble
+        await problem
         verdict = judge(crowd, world.origin, ended)
         show(options, crowd, verdict, ended)
         return verdict

@@ -286,7 +286,7 @@ def api() -> str:
     for tag, rows in operations.items():
         parts.append(f"\n## {tag.capitalize()}\n\n{table(('call', 'what it does', 'body', 'result', 'scope'), rows)}")
     for name, form in FORMS.items():
-        parts.append(f"\n### {name}\n\n{blanks(form)}")
+        parts.append(f"\n### {name}\n\n{fields_of(form)}")
     return "".join(parts)
 
 
@@ -301,7 +301,7 @@ def named(schema: dict[str, Any]) -> str:
     return f"`{name}`" if name else ""
 
 
-def blanks(form: ApiSchema) -> str:
+def fields_of(form: ApiSchema) -> str:
     """The fields of one resource."""
     whole = form.schema("whole")
     needed = {*whole.get("required", ()), *whole["properties"].get(EXTENSION, {}).get("required", ())}

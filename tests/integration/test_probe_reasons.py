@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from origin_troubles import (
+from failing_origins import (
     NAME,
     STRANGER,
     answers,
@@ -200,10 +200,10 @@ ROUTES = {"unreachable": Reason.NO_ROUTE, "none": Reason.NETWORK_UNREACHABLE, "p
 """What the routing table says -> what the probe says; each in a network namespace of its own."""
 
 
-@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
-def test_a_failure_is_told_by_its_published_reason(trouble: Callable[[], Awaitable[ProbeResult]]) -> None:
-    result = asyncio.run(trouble())
-    assert result.reason == TROUBLES[trouble]
+@pytest.mark.parametrize("problem", TROUBLES, ids=lambda problem: problem.__name__)
+def test_a_failure_is_told_by_its_published_reason(problem: Callable[[], Awaitable[ProbeResult]]) -> None:
+    result = asyncio.run(problem())
+    assert result.reason == TROUBLES[problem]
     assert not result.ok
 
 
@@ -219,9 +219,9 @@ def test_every_published_reason_is_produced() -> None:
     assert {*TROUBLES.values(), *ROUTES.values()} == set(Reason)
 
 
-@pytest.mark.parametrize(("trouble", "tries"), [(swallowed, 2), (slow_body, 2), (refused, 1), (reset, 1), (wrong_code, 1)])
-def test_a_probe_tries_again_after_a_timeout_and_after_nothing_else(trouble: Callable[[], Awaitable[ProbeResult]], tries: int) -> None:
-    assert asyncio.run(trouble()).tries == tries
+@pytest.mark.parametrize(("problem", "tries"), [(swallowed, 2), (slow_body, 2), (refused, 1), (reset, 1), (wrong_code, 1)])
+def test_a_probe_tries_again_after_a_timeout_and_after_nothing_else(problem: Callable[[], Awaitable[ProbeResult]], tries: int) -> None:
+    assert asyncio.run(problem()).tries == tries
 
 
 def run(wanted: Callable[[int], HealthCheck], handler: object, tools: Equipment | None = None, tls: object = None) -> ProbeResult:

@@ -144,8 +144,8 @@ def draws_the_early_more_often(patch: pytest.MonkeyPatch) -> None:
 @broken(trials.fair_room)
 def gives_the_draw_to_whoever_tries(patch: pytest.MonkeyPatch) -> None:
     def poll(original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-        if isinstance(self._calling, Random) and ticket_id in self.line.slots and ticket_id < b"\0" * 11 + b"\4":
-            self._calling.drawn = {self.line.slots[ticket_id]}
+        if isinstance(self._queueing, Random) and ticket_id in self.line.slots and ticket_id < b"\0" * 11 + b"\4":
+            self._queueing.drawn = {self.line.slots[ticket_id]}
         return original(self, ticket_id, key, now_ms, random_bits)
 
     around(patch, Ledger, "poll", poll)
@@ -210,7 +210,7 @@ def does_not_confirm_newcomers(patch: pytest.MonkeyPatch) -> None:
 def admits_under_queue_all(patch: pytest.MonkeyPatch) -> None:
     def configure(original: Any, self: Ledger, room: Any, now_ms: int) -> None:
         original(self, room, now_ms)
-        self._open = self._calling.open
+        self._open = self._queueing.open
 
     around(patch, Ledger, "configure", configure)
 

@@ -113,7 +113,7 @@ def test_any_text_is_either_shown_or_refused_with_a_line_that_exists(source: str
 
 
 names = st.sampled_from(sorted(TEMPLATE_VARIABLES))
-blanks = st.sampled_from(["", " ", "\n", "  \n", "\n  "])
+fields = st.sampled_from(["", " ", "\n", "  \n", "\n  "])
 texts = st.text(alphabet="ab<&\"' \n", max_size=8)
 
 
@@ -121,7 +121,7 @@ def sections(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     def section(sign: str, name: str, parts: list[str], gap: str) -> str:
         return f"{{{{{sign}{name}}}}}{gap}{''.join(parts)}{{{{/ {name} }}}}{gap}"
 
-    return st.builds(section, st.sampled_from("#^"), names, st.lists(inside, max_size=4), blanks)
+    return st.builds(section, st.sampled_from("#^"), names, st.lists(inside, max_size=4), fields)
 
 
 leaves = (
@@ -129,7 +129,7 @@ leaves = (
     | names.map(lambda name: f"{{{{{name}}}}}")
     | names.map(lambda name: f"{{{{{{ {name} }}}}}}")
     | names.map(lambda name: f"{{{{& {name}}}}}")
-    | st.builds(lambda before, after: f"{before}{{{{! a comment }}}}{after}", blanks, blanks)
+    | st.builds(lambda before, after: f"{before}{{{{! a comment }}}}{after}", fields, fields)
 )
 templates = st.lists(st.recursive(leaves, sections, max_leaves=12), max_size=8).map("".join)
 

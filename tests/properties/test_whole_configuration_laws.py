@@ -231,7 +231,7 @@ def test_a_desk_makes_it_true_in_one_revision(tmp_path: Path) -> None:
 def test_differences_lead_from_any_configuration_to_any_other() -> None:
     known = everything()
     wanted, _ = applied(Configuration(), [Put(zone("z9")), Put(room("r1", host="r1.z9.example"), "z9")], 1)
-    wanted = wanted.with_shelves(wanted.revision, {"token": dict(known.tokens)})
+    wanted = wanted.with_indexes(wanted.revision, {"token": dict(known.tokens)})
     after, _ = applied(known, differences(known, wanted, 2), 2)
     assert contents(after) == contents(wanted)
     assert ListItem not in {type(record) for _, record, _ in contents(after)}

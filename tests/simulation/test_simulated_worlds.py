@@ -111,7 +111,7 @@ def test_visitors_of_a_data_center_that_lost_its_books_stay_inside() -> None:
 
 def test_permits_on_their_way_count_beside_what_may_be_admitted_while_cut_off() -> None:
     center = DataCenter("here", granted=5, seen=4, used=4)
-    center.allow_rho(1, 3)
+    center.allow_disconnected_rate(1, 3)
     assert center.value == 4
     center.seen = 5
     assert center.value == 3

@@ -120,7 +120,7 @@ class GroundTruth:
         ledgers = self.ledger.ledger
         room_left = self._room_left()
         ahead = sum(1 for other, place in self.present() if place.key < key and other != one)
-        drawn = getattr(ledgers._calling, "drawn", set())
+        drawn = getattr(ledgers._queueing, "drawn", set())
         called = ledgers.line.slots.get(one) in drawn and ledgers.lease.permits > 0 and not self.closed and not ledgers.halted
         outcome = self._ask(self.ledger.poll, one, key)
         if self._claims(one, outcome):

@@ -54,14 +54,20 @@ class InRedis:
         self._server = server.client()
         self._server.flushall()
         self._runner = asyncio.Runner()
-        self._luck = Random(1)
+        self._random_bits = Random(1)
         self.room = room
         self.coordinator = Coordinator(["here"], room, self.clock.ms)
 
         async def make() -> RedisLedgerStore:
             clock = ServerClock(self.clock)
             return RedisLedgerStore(
-                Link(server.url).client(5.0), "here", clock, self._luck.getrandbits, self._sync_all, library=TRIAL_LIBRARY, timeout_s=5.0
+                Link(server.url).client(5.0),
+                "here",
+                clock,
+                self._random_bits.getrandbits,
+                self._sync_all,
+                library=TRIAL_LIBRARY,
+                timeout_s=5.0,
             )
 
         self.ledgers = self._runner.run(make())
@@ -124,7 +130,7 @@ class InRedis:
     async def _sync(self, want: int = 0) -> None:
         for _ in range(3):
             ups = await self.ledgers.sync_up({self.room.id: want})
-            down = self.coordinator.sync(ups[self.room.id], self.clock.ms, self._luck.getrandbits(64))
+            down = self.coordinator.sync(ups[self.room.id], self.clock.ms, self._random_bits.getrandbits(64))
             await self.ledgers.sync_down({self.room.id: down})
 
 

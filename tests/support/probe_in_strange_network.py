@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 
-from origin_troubles import check, equipment
+from failing_origins import check, equipment
 
 from greenroom.health.network import OutboundPolicy
 from greenroom.health.probes import probe

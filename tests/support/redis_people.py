@@ -29,9 +29,14 @@ class House:
         self.clock = ServerClock(MonotonicClock())
         self.troubles: list[Exception | None] = []
         self.rooms = {room.id: room for room in rooms}
-        self._luck = Random(7)
+        self._random_bits = Random(7)
         self.ledgers = RedisLedgerStore(
-            Link(url).client(timeout_s), "here", self.clock, self._luck.getrandbits, on_trouble=self.troubles.append, timeout_s=timeout_s
+            Link(url).client(timeout_s),
+            "here",
+            self.clock,
+            self._random_bits.getrandbits,
+            on_failure=self.troubles.append,
+            timeout_s=timeout_s,
         )
         self.coordinators = {room.id: Coordinator(["here"], room, self.clock.now_ms()) for room in rooms}
         for room in rooms:
@@ -41,7 +46,7 @@ class House:
         """Syncs every room that can be reached; how many."""
         ups = await self.ledgers.sync_up(dict.fromkeys(self.rooms, 0))
         now_ms = self.clock.now_ms()
-        downs = {room_id: self.coordinators[room_id].sync(up, now_ms, self._luck.getrandbits(64)) for room_id, up in ups.items()}
+        downs = {room_id: self.coordinators[room_id].sync(up, now_ms, self._random_bits.getrandbits(64)) for room_id, up in ups.items()}
         await self.ledgers.sync_down(downs)
         return len(ups)
 

@@ -87,10 +87,10 @@ def test_times_come_back_as_they_were_written_also_after_an_edit(config_service,
 
 def test_events_of_a_room_do_not_overlap_share_a_name_or_become_six(config_service, room) -> None:
     config_service.do(events.create(*room, EVENT))
-    assert config_service.refusal(events.create(*room, EVENT)) == [("CALENDAR", "/event_start_time"), ("TAKEN", "/name")]
+    assert config_service.refusal(events.create(*room, EVENT)) == [("EVENTS_OVERLAP", "/event_start_time"), ("TAKEN", "/name")]
     early = {"name": "x", "prequeue_start_time": "2030-01-01T11:59:59Z", "event_start_time": "2030-01-01T13:00:00Z"}
     assert config_service.refusal(events.create(*room, {**EVENT, **early, "event_end_time": "2030-01-01T14:00:00Z"})) == [
-        ("CALENDAR", "/event_start_time")
+        ("EVENTS_OVERLAP", "/event_start_time")
     ]
     for day in range(2, 6):
         at = {"event_start_time": f"2030-01-0{day}T11:00:00Z", "event_end_time": f"2030-01-0{day}T12:00:00Z"}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from greenroom.core.schedule import Phase, effective
 from greenroom.errors import InvalidConfig
-from greenroom.model.event import Event, calendar_problems
+from greenroom.model.event import Event, schedule_problems
 from greenroom.model.room import Room
 
 MINUTE = 60_000
@@ -51,7 +51,7 @@ def test_a_suspended_event_never_applies():
 
 def test_the_next_event_may_follow_at_once():
     closed = Event(name="closed", event_start_ms=30 * MINUTE, event_end_ms=40 * MINUTE, queueing_method="reject", session_duration=5)
-    assert calendar_problems([sale(), closed]) == []
+    assert schedule_problems([sale(), closed]) == []
     assert effective(ROOM, [closed, sale()], 30 * MINUTE).room.queueing_method == "reject"
 
 
@@ -67,12 +67,12 @@ def test_a_shuffle_needs_a_prequeue():
 
 
 def test_events_of_one_room_must_not_overlap_share_a_name_or_be_more_than_five():
-    assert "opens before" in str(calendar_problems([sale(), sale("other", event_start_ms=25 * MINUTE, prequeue_start_ms=None)])[0])
+    assert "opens before" in str(schedule_problems([sale(), sale("other", event_start_ms=25 * MINUTE, prequeue_start_ms=None)])[0])
     assert "name of another" in str(
-        calendar_problems([sale(), sale(event_start_ms=60 * MINUTE, event_end_ms=70 * MINUTE, prequeue_start_ms=50 * MINUTE)])[0]
+        schedule_problems([sale(), sale(event_start_ms=60 * MINUTE, event_end_ms=70 * MINUTE, prequeue_start_ms=50 * MINUTE)])[0]
     )
     many = [sale(f"e{n}", event_start_ms=n * 100 * MINUTE, event_end_ms=(n * 100 + 5) * MINUTE, prequeue_start_ms=None) for n in range(6)]
-    assert "at most 5" in str(calendar_problems(many)[0])
+    assert "at most 5" in str(schedule_problems(many)[0])
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

@@ -97,7 +97,7 @@ def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
     yield pack(RESET, NOBODY, 0)
     for time_ms in memory.window:
         yield pack(COUNTED, NOBODY, time_ms)
-    for kind, books in ((END, memory.spent), (SESSION, memory.sessions), (BEGAN, memory.began), (PLACE, memory.places)):
-        for ticket_id, value in books.items():
+    for kind, rows in ((END, memory.spent), (SESSION, memory.sessions), (BEGAN, memory.began), (PLACE, memory.places)):
+        for ticket_id, value in rows.items():
             yield pack(kind, ticket_id, value)
     yield pack(DONE, NOBODY, 0)

@@ -26,13 +26,13 @@ PAGE_MAX = 1_000_000_000
 T = TypeVar("T")
 
 
-def desk_of(request: Request) -> ConfigService:
+def config_service_of(request: Request) -> ConfigService:
     """The desk of this application."""
     found: ConfigService = request.app.state.config_service
     return found
 
 
-WithConfig = Annotated[ConfigService, Depends(desk_of)]
+WithConfig = Annotated[ConfigService, Depends(config_service_of)]
 
 
 class May(RouteGuard):

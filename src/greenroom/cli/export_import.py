@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from greenroom.cli.show import complain, say
-from greenroom.cli.tokens import REFUSED, ExistingDataOption, ExistingStoreOption, desk_or_exit
+from greenroom.cli.tokens import REFUSED, ExistingDataOption, ExistingStoreOption, config_service_or_exit
 
 FILE_MAX = 256 * 1024 * 1024
 """Larger than any configuration; a mistyped path to something huge is refused instead of read."""
@@ -28,7 +28,7 @@ def export(
     from greenroom.control.export_import import exported
     from greenroom.control.toml_text import toml_text
 
-    with desk_or_exit(data, store) as config_service:
+    with config_service_or_exit(data, store) as config_service:
         document = config_service.look(exported)
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else toml_text(document))
 
@@ -55,7 +55,7 @@ def audit(
     store: ExistingStoreOption = None,
 ) -> None:
     """Show who changed what, newest change first."""
-    with desk_or_exit(data, store) as config_service:
+    with config_service_or_exit(data, store) as config_service:
         for entry in config_service.store.audit(limit):
             if as_json:
                 say(json.dumps(asdict(entry), ensure_ascii=False))
@@ -71,7 +71,7 @@ def _make_true(document: Any, data: Path | None, store: str | None, *, only_chec
     from greenroom.runtime.local_config import author_here
 
     plan = make_true(document, origin_problems, only_into_empty=only_into_empty)
-    with desk_or_exit(data, store) as config_service:
+    with config_service_or_exit(data, store) as config_service:
         lines = config_service.trial(plan) if only_check else config_service.change(author_here(), plan)
     for line in lines:
         say(line)

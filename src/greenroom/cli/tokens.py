@@ -54,7 +54,7 @@ def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> 
     """List tokens, without their secrets."""
     from greenroom.control.tokens import every
 
-    with desk_or_exit(data, store) as config_service:
+    with config_service_or_exit(data, store) as config_service:
         for entry in config_service.look(every):
             token = entry.record
             ends = f"until {_day(token.expires_ms)}" if token.expires_ms is not None else "for ever"
@@ -78,12 +78,12 @@ def revoke(
 def _change(plan: Callable[..., Any], data: Path | None, store: str | None) -> Any:
     from greenroom.runtime.local_config import author_here
 
-    with desk_or_exit(data, store) as config_service:
+    with config_service_or_exit(data, store) as config_service:
         return config_service.change(author_here(), plan)
 
 
 @contextmanager
-def desk_or_exit(data: Path | None, store: str | None) -> Iterator[Any]:
+def config_service_or_exit(data: Path | None, store: str | None) -> Iterator[Any]:
     """A desk at the store; what is refused or cannot be is said, and ends the command."""
     from greenroom.config.load import default_data
     from greenroom.control.refusals import Refused

@@ -67,14 +67,14 @@ class WritableStore(Protocol):
 
 
 class WriterState(msgspec.Struct, frozen=True):
-    """For operators. `trouble` is empty while all is well."""
+    """For operators. `problem` is empty while all is well."""
 
     waiting_minutes: int = 0
     dropped_minutes: int = 0
     written_parts: int = 0
     failures: int = 0
     written_s: float = 0.0
-    trouble: str = ""
+    problem: str = ""
 
 
 class Writer:
@@ -92,7 +92,7 @@ class Writer:
         self._tended_s = float("-inf")
         self._dropped = self._written = self._failures = 0
         self._written_s = 0.0
-        self._trouble = ""
+        self._report_failure = ""
         self._thread = threading.Thread(target=self._run, name="analytics", daemon=True)
 
     # -- for the event loop -------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Writer:
     def state(self) -> WriterState:
         """At this moment."""
         with self._changed:
-            return WriterState(len(self._queue), self._dropped, self._written, self._failures, self._written_s, self._trouble)
+            return WriterState(len(self._queue), self._dropped, self._written, self._failures, self._written_s, self._report_failure)
 
     def stop(self) -> None:
         """Writes what is waiting, if the store lets it within STOP_S, and closes the store. Blocks: call it in a thread."""
@@ -139,7 +139,7 @@ class Writer:
     def _opened(self) -> WritableStore:
         store = self._store
         if store is None:
-            raise StorageFailed(self._trouble or "the analytics store is not open yet")
+            raise StorageFailed(self._report_failure or "the analytics store is not open yet")
         return store
 
     # -- the thread -----------------------------------------------------------------------------------------------------------------
@@ -200,13 +200,13 @@ class Writer:
     def _failed(self, error: Exception) -> None:
         with self._changed:
             self._failures += 1
-            known, self._trouble = self._trouble, str(error) or type(error).__name__
-        if self._trouble != known:
-            log.error("analytics_not_written", reason=self._trouble, exc_info=not isinstance(error, StorageFailed))
+            known, self._report_failure = self._report_failure, str(error) or type(error).__name__
+        if self._report_failure != known:
+            log.error("analytics_not_written", reason=self._report_failure, exc_info=not isinstance(error, StorageFailed))
 
     def _recovered(self) -> None:
         with self._changed:
-            known, self._trouble = self._trouble, ""
+            known, self._report_failure = self._report_failure, ""
         if known:
             log.info("analytics_written_again")
 

@@ -12,7 +12,7 @@ from greenroom.config.template_entries import FILE_KEY, read_template
 from greenroom.config.toml_lines import step
 from greenroom.control.time_format import milliseconds
 from greenroom.errors import Problem
-from greenroom.model.event import EVENTS_PER_ROOM, Event, calendar_problems, event_problems
+from greenroom.model.event import EVENTS_PER_ROOM, Event, event_problems, schedule_problems
 from greenroom.model.fields import check_value, spec, specs
 
 
@@ -49,7 +49,7 @@ def read_events(
         problems += found
         if not found:
             events.append(Event(id=event_id(room_id, values["name"]), **values))
-    problems += calendar_problems(events, pointer) if len(events) == len(raw[: EVENTS_PER_ROOM + 1]) else []
+    problems += schedule_problems(events, pointer) if len(events) == len(raw[: EVENTS_PER_ROOM + 1]) else []
     return tuple(events)
 
 

@@ -155,12 +155,12 @@ class LayeredStore:
 
 def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, str]]:
     """(record, parent) of everything in the file; rooms and checks are in the zone of the store that covers their host, else in its own."""
-    homes = {room.id: _home(room.host, stored) for room in file.rooms}
+    zone_ids = {room.id: _home(room.host, stored) for room in file.rooms}
     checked = {check.id: _home(check.served_host, stored) for check in file.health_checks}
-    if FILE_ZONE_ID in {*homes.values(), *checked.values()}:
+    if FILE_ZONE_ID in {*zone_ids.values(), *checked.values()}:
         yield _file_zone(file), ""
     for room in file.rooms:
-        yield room, homes[room.id]
+        yield room, zone_ids[room.id]
         for event in file.events.get(room.id, ()):
             yield event, room.id
         if file.rules.get(room.id):

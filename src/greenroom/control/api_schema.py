@@ -1,4 +1,4 @@
-"""How a record looks from outside: JSON to values, values to JSON, and the JSON schema of both, from one table of blanks.
+"""How a record looks from outside: JSON to values, values to JSON, and the JSON schema of both, from one table of fields.
 
 A form is made from a record's own described fields. What JSON writes differently (a list of objects, a time) has a Shape.
 Fields that Cloudflare does not have are in an object `greenroom`, so that they cannot be mistaken for published ones.
@@ -21,10 +21,10 @@ EXTENSION = "greenroom"
 Json = dict[str, Any]
 
 NEEDED: Any = object()
-"""Default of a blank that must be filled in."""
+"""Default of a field that must be given."""
 
 UNSET: Any = object()
-"""Default of an blank that may be left out and then has no value at all."""
+"""Default of a field that may be left out and then has no value at all."""
 
 
 class Shape(Protocol):
@@ -171,22 +171,22 @@ class ApiField:
 
 @dataclass(frozen=True, slots=True)
 class ApiSchema:
-    """A table of blanks. What is `read_only` may be sent back, and is not looked at."""
+    """A table of fields. What is `read_only` may be sent back, and is not looked at."""
 
-    blanks: tuple[ApiField, ...]
+    fields: tuple[ApiField, ...]
 
     @classmethod
     def of(
         cls, record: type, shapes: Mapping[str, Shape] | None = None, more: Sequence[ApiField] = (), without: Sequence[str] = ()
     ) -> "ApiSchema":
-        """Of every described field of a record; `more` are blanks that are computed and only shown."""
+        """Of every described field of a record; `more` are fields that are computed and only shown."""
         described, known = specs(record), shapes or {}
-        blanks = [
+        own = [
             ApiField(item.name, described[item.name], known.get(item.name) or Plain(plain_type(item.type)), _default(item))
             for item in fields(cast(Any, record))
             if item.name in described and item.name not in without
         ]
-        return cls((*blanks, *more))
+        return cls((*own, *more))
 
     def read(self, document: Json, problems: list[Problem], unknown: list[Problem]) -> Json:
         """The values of a whole document, defaults filled in, by name; what is missing is left out.
@@ -200,38 +200,38 @@ class ApiSchema:
             ours = {}
         unknown += self._unknown(document, False) + self._unknown(ours, True)
         values = {}
-        for blank in self.blanks:
-            if blank.rule.read_only:
+        for api_field in self.fields:
+            if api_field.rule.read_only:
                 continue
-            where, pointer = (ours, f"{EXTENSION}.{blank.name}") if blank.rule.extension else (document, blank.name)
-            if blank.name in where:
-                values[blank.name] = blank.shape.read(pointer, where[blank.name], problems)
-            elif blank.default is not NEEDED and blank.default is not UNSET:
-                values[blank.name] = blank.default
+            where, pointer = (ours, f"{EXTENSION}.{api_field.name}") if api_field.rule.extension else (document, api_field.name)
+            if api_field.name in where:
+                values[api_field.name] = api_field.shape.read(pointer, where[api_field.name], problems)
+            elif api_field.default is not NEEDED and api_field.default is not UNSET:
+                values[api_field.name] = api_field.default
         return values
 
     def _unknown(self, document: Mapping[str, Any], ours: bool) -> list[Problem]:
-        names = [blank.name for blank in self.blanks if blank.rule.extension is ours]
+        names = [api_field.name for api_field in self.fields if api_field.rule.extension is ours]
         known = [*names, EXTENSION] if self.has_ours and not ours else names
         return [unknown_name(f"{EXTENSION}.{name}" if ours else name, name, known) for name in document if name not in known]
 
     @property
     def has_ours(self) -> bool:
         """Whether some of it is not Cloudflare's."""
-        return any(blank.rule.extension for blank in self.blanks)
+        return any(api_field.rule.extension for api_field in self.fields)
 
     def show(self, values: Mapping[str, Any]) -> Json:
         """The whole document, in the order of the table."""
         shown: Json = {}
         ours: Json = {}
-        for blank in self.blanks:
-            if blank.name in values:
-                (ours if blank.rule.extension else shown)[blank.name] = blank.shape.show(values[blank.name])
+        for api_field in self.fields:
+            if api_field.name in values:
+                (ours if api_field.rule.extension else shown)[api_field.name] = api_field.shape.show(values[api_field.name])
         return shown | ({EXTENSION: ours} if ours else {})
 
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
         """The record's problems where the sender finds the field: extensions are inside their object."""
-        ours = {blank.name for blank in self.blanks if blank.rule.extension}
+        ours = {api_field.name for api_field in self.fields if api_field.rule.extension}
         return [
             Problem(f"{EXTENSION}.{found.pointer}", found.reason, found.line) if found.pointer.partition("[")[0] in ours else found
             for found in problems
@@ -242,9 +242,9 @@ class ApiSchema:
         answer = what == "answer"
         groups: dict[bool, Json] = {}
         for ours in (False, True):
-            properties = {blank.name: _blank_schema(blank, what) for blank in self.blanks if blank.rule.extension is ours}
-            needed = [blank for blank in self.blanks if blank.rule.extension is ours and blank.default is not UNSET]
-            required = [blank.name for blank in needed if answer or (what == "whole" and blank.required)]
+            properties = {api_field.name: _field_schema(api_field, what) for api_field in self.fields if api_field.rule.extension is ours}
+            needed = [api_field for api_field in self.fields if api_field.rule.extension is ours and api_field.default is not UNSET]
+            required = [api_field.name for api_field in needed if answer or (what == "whole" and api_field.required)]
             groups[ours] = {"type": "object", "properties": properties, "additionalProperties": False}
             if required:
                 groups[ours]["required"] = required
@@ -266,14 +266,14 @@ def computed(
     choices: tuple[Any, ...] = (),
     example: Any = None,
 ) -> ApiField:
-    """A blank that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
+    """A field that no record holds: shown, and ignored when it is sent back, unless it is `writable`; then it may be left out."""
     rule = Spec(meaning, extension=extension, read_only=not writable, choices=choices, example=example)
     return ApiField(name, rule, shape, UNSET if writable else NEEDED)
 
 
 def required(form: ApiSchema, *names: str) -> ApiSchema:
     """The form with some defaults taken away: here these must be given."""
-    return ApiSchema(tuple(replace(blank, default=NEEDED) if blank.name in names else blank for blank in form.blanks))
+    return ApiSchema(tuple(replace(api_field, default=NEEDED) if api_field.name in names else api_field for api_field in form.fields))
 
 
 def read_as(form: ApiSchema, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None) -> tuple[Json, list[ApiFault]]:
@@ -292,8 +292,12 @@ def read_as(form: ApiSchema, document: Any, problems_of: Callable[[Json], list[P
     if problems_of:
         faults += faults_of(form.pointers([found for found in problems_of(values) if _field(found.pointer) not in wrong]))
     said_already = {fault.pointer for fault in faults}
-    missing = [blank for blank in form.blanks if blank.required and blank.name not in values and f"/{blank.name}" not in said_already]
-    faults += faults_of(Problem(blank.name, f"is required: {blank.rule.help}") for blank in missing)
+    missing = [
+        api_field
+        for api_field in form.fields
+        if api_field.required and api_field.name not in values and f"/{api_field.name}" not in said_already
+    ]
+    faults += faults_of(Problem(api_field.name, f"is required: {api_field.rule.help}") for api_field in missing)
     return values, faults
 
 
@@ -367,12 +371,12 @@ def _record_schema(record: type) -> Json:
     return schema | ({"required": required} if required else {})
 
 
-def _blank_schema(blank: ApiField, what: str) -> Json:
-    schema = blank.shape.schema(blank.rule)
-    if what == "whole" and not blank.rule.read_only and blank.default is not NEEDED and blank.default is not UNSET:
-        schema = {**schema, "default": blank.shape.show(blank.default)}
-    text = blank.rule.help + (f", in {blank.rule.unit}" if blank.rule.unit else "")
+def _field_schema(api_field: ApiField, what: str) -> Json:
+    schema = api_field.shape.schema(api_field.rule)
+    if what == "whole" and not api_field.rule.read_only and api_field.default is not NEEDED and api_field.default is not UNSET:
+        schema = {**schema, "default": api_field.shape.show(api_field.default)}
+    text = api_field.rule.help + (f", in {api_field.rule.unit}" if api_field.rule.unit else "")
     described = {**schema, "description": text[:1].upper() + text[1:] + "."}
-    if blank.rule.example is not None:
-        described["examples"] = [blank.rule.example]
-    return described | ({"readOnly": True} if blank.rule.read_only else {})
+    if api_field.rule.example is not None:
+        described["examples"] = [api_field.rule.example]
+    return described | ({"readOnly": True} if api_field.rule.read_only else {})

@@ -13,7 +13,7 @@ from greenroom.control.time_format import moment as written
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.event import OVERRIDES, Event, calendar_problems, event_problems
+from greenroom.model.event import OVERRIDES, Event, event_problems, schedule_problems
 from greenroom.model.fields import Spec
 from greenroom.model.room import Room
 from greenroom.pages import template_problems
@@ -45,7 +45,7 @@ EVENT = ApiSchema.of(
     ),
 )
 
-DETAILS = ApiSchema(tuple(blank for blank in EVENT.blanks if not blank.name.startswith("turnstile")))
+DETAILS = ApiSchema(tuple(api_field for api_field in EVENT.fields if not api_field.name.startswith("turnstile")))
 """The event as it would count now: what it leaves open is answered with the room's values."""
 
 
@@ -114,7 +114,7 @@ def _put(known: Configuration, zone_id: str, room_id: str, event_id: str, docume
     refuse_if(faults)
     event = Event(id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **_in_ms(values))
     others = [entry.record for entry in known.events.of(room_id) if entry.id != event_id]
-    refuse_if(_calendar_faults(calendar_problems([*others, event])))
+    refuse_if(_schedule_faults(schedule_problems([*others, event])))
     return PlannedChange([Put(event, room_id)], lambda after: show(after.events[event_id]))
 
 
@@ -128,7 +128,7 @@ def _renamed(problems: list[Problem]) -> list[Problem]:
     return [Problem(_API_NAMES.get(found.pointer, found.pointer), found.reason) for found in problems]
 
 
-def _calendar_faults(problems: list[Problem]) -> list[ApiFault]:
+def _schedule_faults(problems: list[Problem]) -> list[ApiFault]:
     faults = []
     for found in problems:
         if found.pointer.endswith(".name"):
@@ -136,5 +136,5 @@ def _calendar_faults(problems: list[Problem]) -> list[ApiFault]:
         elif found.pointer == "events":
             faults.append(ApiFault(Code.TOO_MANY, found.reason))
         else:
-            faults.append(ApiFault(Code.CALENDAR, f"event_start_time: {found.reason}", "/event_start_time"))
+            faults.append(ApiFault(Code.EVENTS_OVERLAP, f"event_start_time: {found.reason}", "/event_start_time"))
     return faults

@@ -78,12 +78,12 @@ def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
     ours = shown.get(EXTENSION, {})
     brief: Json = {}
     inner: Json = {}
-    for blank in form.blanks:
-        where = ours if blank.rule.extension else shown
-        if blank.rule.read_only or blank.name in leave_out or blank.name not in where:
+    for api_field in form.fields:
+        where = ours if api_field.rule.extension else shown
+        if api_field.rule.read_only or api_field.name in leave_out or api_field.name not in where:
             continue
-        if blank.required or blank.default is UNSET or where[blank.name] != blank.shape.show(blank.default):
-            (inner if blank.rule.extension else brief)[blank.name] = where[blank.name]
+        if api_field.required or api_field.default is UNSET or where[api_field.name] != api_field.shape.show(api_field.default):
+            (inner if api_field.rule.extension else brief)[api_field.name] = where[api_field.name]
     return brief | ({EXTENSION: inner} if inner else {})
 
 
@@ -107,16 +107,16 @@ def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty
 
 def differences(known: Configuration, wanted: Configuration, now_ms: int) -> list[Change]:
     """What turns the one into the other."""
-    gone = {(kind, key) for kind in KINDS for key in known.shelf(kind) if kind != UNTOLD and key not in wanted.shelf(kind)}
+    gone = {(kind, key) for kind in KINDS for key in known.index_of(kind) if kind != UNTOLD and key not in wanted.index_of(kind)}
     removals: list[Change] = [
-        Remove(kind, key) for kind, key in sorted(gone) if (KINDS[kind].parent, known.shelf(kind)[key].parent) not in gone
+        Remove(kind, key) for kind, key in sorted(gone) if (KINDS[kind].parent, known.index_of(kind)[key].parent) not in gone
     ]
     left, _ = applied(known, removals, now_ms)
     puts: list[Change] = []
     for kind in KINDS:
-        shelf = left.shelf(kind)
-        for key, entry in wanted.shelf(kind).items():
-            old = shelf.get(key)
+        index_of = left.index_of(kind)
+        for key, entry in wanted.index_of(kind).items():
+            old = index_of.get(key)
             if kind != UNTOLD and (old is None or old.record != entry.record or old.parent != entry.parent):
                 puts.append(Put(entry.record, entry.parent))
     return removals + puts
@@ -137,7 +137,7 @@ _WORDS = {"created": "make", "changed": "change", "removed": "remove"}
 def _path(step: Step, above: Configuration) -> str:
     kind, parent, names = step.kind, step.entry.parent, [] if step.kind == "rules" else [step.name]
     while kind := KINDS[kind].parent:
-        entry = above.shelf(kind).get(parent)
+        entry = above.index_of(kind).get(parent)
         if entry is None:
             break
         names.append(name_of(kind, entry.record))
@@ -180,14 +180,14 @@ class _Building:
         """The id it has, or had under its name; else the one in the document if nothing else has it; else a new one."""
         if not isinstance(document, dict):
             return self.at.new_id()
-        shelf, given = self.known.shelf(kind), document.get("id")
-        if isinstance(given, str) and given in shelf and given not in self.made.shelf(kind):
+        index_of, given = self.known.index_of(kind), document.get("id")
+        if isinstance(given, str) and given in index_of and given not in self.made.index_of(kind):
             return given
         name = document.get(NAMED_BY.get(kind, "name"))
-        for entry in shelf.of(parent):
-            if name_of(kind, entry.record) == name and entry.id not in self.made.shelf(kind):
+        for entry in index_of.of(parent):
+            if name_of(kind, entry.record) == name and entry.id not in self.made.index_of(kind):
                 return entry.id
-        fine = isinstance(given, str) and ID.fullmatch(given) and given not in self.made.shelf(kind)
+        fine = isinstance(given, str) and ID.fullmatch(given) and given not in self.made.index_of(kind)
         return str(given) if fine else self.at.new_id()
 
     def parts(self, pointer: str, document: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
@@ -220,8 +220,8 @@ def _untouched(known: Configuration, document: Json) -> Configuration:
     """What the document does not speak of: tokens, what stands in a file, and the sections that it leaves out."""
     spoken = {"lists": ("list", "list_item"), "zones": ("zone", "room", "event", "rules", "health_check")}
     kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
-    shelves = {kind: {key: entry for key, entry in known.shelf(kind).items() if entry.read_only} for kind in kinds}
-    return known.with_shelves(known.revision, shelves)
+    indexes = {kind: {key: entry for key, entry in known.index_of(kind).items() if entry.read_only} for kind in kinds}
+    return known.with_indexes(known.revision, indexes)
 
 
 def _make_list(building: _Building, pointer: str, document: Any) -> None:

@@ -46,7 +46,7 @@ ITEM = ApiSchema(
         computed("ip", "address or network, for lists of kind ip", Plain(str), writable=True, example="10.20.30.40"),
         computed("hostname", "host name, for lists of kind hostname", Nested(Hostname), writable=True),
         computed("asn", "number of an autonomous system, for lists of kind asn", Plain(int), writable=True),
-        *(blank for blank in ApiSchema.of(ListItem).blanks if blank.name == "comment"),
+        *(api_field for api_field in ApiSchema.of(ListItem).fields if api_field.name == "comment"),
         computed("created_on", "creation time", Shown(_TIME)),
         computed("modified_on", "time of the last change", Shown(_TIME)),
     )

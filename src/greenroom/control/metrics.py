@@ -156,7 +156,7 @@ METRICS: tuple[MetricRow, ...] = (
     _analytics("parts_written_total", "minutes of rooms written", lambda found: found.written_parts, CounterMetricFamily),
     _analytics("failures_total", "attempts to write or keep analytics that failed", lambda found: found.failures, CounterMetricFamily),
     _analytics("write_seconds_total", "time spent writing, in the thread of analytics", lambda found: found.written_s, CounterMetricFamily),
-    _analytics("healthy", "0 while analytics cannot be written; visitors are not affected", lambda found: not found.trouble),
+    _analytics("healthy", "0 while analytics cannot be written; visitors are not affected", lambda found: not found.problem),
     _room("active_users", "visitors with a living session", lambda room: room.figures.active),
     _room("waiting_users", "visitors in line who have sent their ticket back", lambda room: room.figures.waiting),
     _room("admitted_total", "visitors let in since the start", lambda room: room.requests.get("admitted", 0), CounterMetricFamily),

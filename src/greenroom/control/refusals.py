@@ -30,7 +30,7 @@ class Code(IntEnum):
     OUTSIDE = 28024
     TEMPLATE = 28030
     EXPRESSION = 28031
-    CALENDAR = 28032
+    EVENTS_OVERLAP = 28032
     READ_ONLY = 28040
     IN_USE = 28041
     CHANGED_MEANWHILE = 28042
@@ -67,7 +67,7 @@ CODES: dict[Code, Meaning] = {
     Code.OUTSIDE: Meaning(400, "the host does not belong to the zone"),
     Code.TEMPLATE: Meaning(400, "the template of a page is invalid"),
     Code.EXPRESSION: Meaning(400, "the expression of a rule is invalid; the message marks the position"),
-    Code.CALENDAR: Meaning(400, "the events of a room overlap"),
+    Code.EVENTS_OVERLAP: Meaning(400, "the events of a room overlap"),
     Code.READ_ONLY: Meaning(403, "it comes from a configuration file and can only be changed there"),
     Code.IN_USE: Meaning(400, "it cannot be deleted while something else refers to it"),
     Code.CHANGED_MEANWHILE: Meaning(409, "another client changed it at the same time; read it again and retry"),

@@ -147,14 +147,14 @@ class HealthState(msgspec.Struct, frozen=True):
 
 
 class AnalyticsState(msgspec.Struct, frozen=True):
-    """How recording is doing, since the start. `trouble` is empty while all is well."""
+    """How recording is doing, since the start. `problem` is empty while all is well."""
 
     waiting_minutes: int = 0
     dropped_minutes: int = 0
     written_parts: int = 0
     failures: int = 0
     written_s: float = 0.0
-    trouble: str = ""
+    problem: str = ""
 
 
 class ProcessState(msgspec.Struct, frozen=True):

@@ -98,18 +98,18 @@ def entries(draw_id: str, ticket_ids: Iterable[bytes]) -> list[str]:
     return [blinded(receipt(draw_id, ticket_id)) for ticket_id in ticket_ids]
 
 
-def hold(appointment: ScheduledDraw, seed: bytes, taking_part: Collection[str], room: str, event: str) -> Draw:
+def hold(scheduled: ScheduledDraw, seed: bytes, taking_part: Collection[str], room: str, event: str) -> Draw:
     """Draws the order of these `entries`; the same every time for the same seed and entries. With those about 4 us a ticket."""
-    draw_id = appointment.draw_id
+    draw_id = scheduled.draw_id
     closed = list_hash(draw_id, taking_part)
     return Draw(
         draw=draw_id,
         room=room,
         event=event,
-        room_id=appointment.room_id,
-        event_id=appointment.event_id,
-        prequeue_start_ms=appointment.prequeue_start_ms,
-        event_start_ms=appointment.event_start_ms,
+        room_id=scheduled.room_id,
+        event_id=scheduled.event_id,
+        prequeue_start_ms=scheduled.prequeue_start_ms,
+        event_start_ms=scheduled.event_start_ms,
         commitment=commitment(draw_id, seed),
         seed=seed.hex(),
         list_hash=closed,

@@ -15,7 +15,7 @@ VALUE_MAX = 512
 TAILS_MAX = 4096
 """Ready-made endings kept for the running second; there are as many as different ages, at most 1800 in honest use."""
 
-_BLANKS_MAX = 8
+_SPACES_MAX = 8
 _SAME_SITE = {"none": b"None", "lax": b"Lax", "strict": b"Strict"}
 _DAYS = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
@@ -95,8 +95,8 @@ def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list
 
 def _begins_pair(value: bytes, at: int) -> bool:
     """Whether a cookie begins at `at`, so that `x__cfwaitingroom=` or a value that contains the name is not taken for the ticket."""
-    before = value[max(0, at - _BLANKS_MAX) : at].rstrip(b" \t")
-    return before.endswith(b";") or (not before and at < _BLANKS_MAX)
+    before = value[max(0, at - _SPACES_MAX) : at].rstrip(b" \t")
+    return before.endswith(b";") or (not before and at < _SPACES_MAX)
 
 
 def http_date(second: int) -> bytes:

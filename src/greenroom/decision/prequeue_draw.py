@@ -41,14 +41,14 @@ class ReceiptFile(msgspec.Struct, frozen=True):
 class PrequeueDraw:
     """Announced when it is made; `drawn` is there once it was held."""
 
-    __slots__ = ("_draws", "_room", "appointment", "commitment", "draw_id", "drawn", "event")
+    __slots__ = ("_draws", "_room", "commitment", "draw_id", "drawn", "event", "scheduled")
 
-    def __init__(self, appointment: ScheduledDraw, draws: DrawStore, room: str, event: str) -> None:
+    def __init__(self, scheduled: ScheduledDraw, draws: DrawStore, room: str, event: str) -> None:
         """`room` and `event` are names for people. Raises StorageFailed when the seed cannot be had."""
-        self.draw_id = appointment.draw_id
+        self.draw_id = scheduled.draw_id
         self.commitment = commitment(self.draw_id, draws.seed(self.draw_id))
         self.drawn: Drawn | None = None
-        self.appointment = appointment
+        self.scheduled = scheduled
         self._draws = draws
         self._room = room
         self.event = event
@@ -76,10 +76,10 @@ class PrequeueDraw:
 
             ledger.rekey({ticket_id: drawn.key(ticket_id, 0) for ticket_id in ticket_ids}, placed)
 
-        ledger.before(make_key(self.appointment.event_start_ms, 0), listed)
+        ledger.before(make_key(self.scheduled.event_start_ms, 0), listed)
 
     def _held(self, taking_part: Collection[str]) -> Draw:
-        return hold(self.appointment, self._draws.seed(self.draw_id), taking_part, self._room, self.event)
+        return hold(self.scheduled, self._draws.seed(self.draw_id), taking_part, self._room, self.event)
 
     def standing(self, ticket: Ticket) -> Ticket:
         """The ticket by the key that counts: the one drawn, when a waiting visitor still carries the one of the arrival."""
@@ -108,7 +108,7 @@ class PrequeueDraw:
         told = self.told(ticket_id)
         if not told.receipt:
             return None
-        times = self.appointment.prequeue_start_ms, self.appointment.event_start_ms
+        times = self.scheduled.prequeue_start_ms, self.scheduled.event_start_ms
         found = ReceiptFile(RECEIPT_FORMAT, self._room, self.event, self.draw_id, told.commitment, told.receipt, *times)
         if told.place:
             found = msgspec.structs.replace(found, place=told.place, of=told.size)

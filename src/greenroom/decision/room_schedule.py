@@ -145,9 +145,9 @@ def compile_room(
         html = effective.room.custom_page_html
         if html not in pages:
             pages[html] = compile_page(effective.room)
-        appointment = scheduled_draw_of(room, effective.event) if effective.event else None
-        if appointment and (draw is None or draw.draw_id != appointment.draw_id):
-            draw = PrequeueDraw(appointment, draws, room.name, effective.event.name if effective.event else "")
+        scheduled = scheduled_draw_of(room, effective.event) if effective.event else None
+        if scheduled and (draw is None or draw.draw_id != scheduled.draw_id):
+            draw = PrequeueDraw(scheduled, draws, room.name, effective.event.name if effective.event else "")
         compiled = CompiledRoom(
             room=effective.room,
             id=room.id.encode(),

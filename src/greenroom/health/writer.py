@@ -29,7 +29,7 @@ class HealthWriter:
         self._sink = sink
         self._now_ms = now_ms
         self._wake = asyncio.Event()
-        self._trouble = ""
+        self._report_failure = ""
         self._alerts_waiting = True
         self.pending = Pending(self._wake.set)
 
@@ -60,13 +60,13 @@ class HealthWriter:
         except StorageFailed as error:
             if batch:
                 self.pending.give_back(batch)
-            if str(error) != self._trouble:
+            if str(error) != self._report_failure:
                 log.error("health_memory_not_writable", reason=str(error))
-            self._trouble = str(error)
+            self._report_failure = str(error)
         else:
-            if self._trouble:
+            if self._report_failure:
                 log.info("health_memory_writable_again")
-            self._trouble = ""
+            self._report_failure = ""
 
     def _hand_on(self, sink: AlertSink) -> bool:
         """Whether there are more."""

@@ -174,10 +174,10 @@ class ConfirmedNames:
     def _keep(self, address: str, name: str, for_ms: int) -> None:
         self._good.pop(address, None)
         self._bad.pop(address, None)
-        shelf = self._good if name else self._bad
-        shelf[address] = (name, self._now_ms() + for_ms)
-        if len(shelf) > KNOWN_MAX:
-            del shelf[next(iter(shelf))]
+        index_of = self._good if name else self._bad
+        index_of[address] = (name, self._now_ms() + for_ms)
+        if len(index_of) > KNOWN_MAX:
+            del index_of[next(iter(index_of))]
 
 
 def _network(address: str) -> str:

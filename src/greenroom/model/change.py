@@ -122,24 +122,24 @@ class _Draft:
 
     def __init__(self, old: Configuration) -> None:
         self._old = old
-        self._shelves: dict[str, dict[str, Entry[Any]]] = {}
+        self._indexes: dict[str, dict[str, Entry[Any]]] = {}
         self._touched: dict[tuple[str, str], None] = {}
 
     def _opened(self, kind: str) -> dict[str, Entry[Any]]:
-        if kind not in self._shelves:
-            self._shelves[kind] = dict(self._old.shelf(kind))
-        return self._shelves[kind]
+        if kind not in self._indexes:
+            self._indexes[kind] = dict(self._old.index_of(kind))
+        return self._indexes[kind]
 
     def put(self, change: Put, now_ms: int) -> None:
         kind, record = KIND_OF[type(change.record)], change.record
         above = KINDS[kind].parent
         if above and change.parent not in self._opened(above):
             raise KeyError(f"{above} {change.parent}")
-        shelf = self._opened(kind)
-        old = shelf.get(record.id)
+        index_of = self._opened(kind)
+        old = index_of.get(record.id)
         if old and old.record == record and old.parent == change.parent:
             return
-        shelf[record.id] = Entry(record, change.parent, old.created_ms if old else now_ms, now_ms, self._old.revision + 1)
+        index_of[record.id] = Entry(record, change.parent, old.created_ms if old else now_ms, now_ms, self._old.revision + 1)
         self._touched[kind, record.id] = None
 
     def remove(self, kind: str, id: str) -> None:
@@ -153,22 +153,22 @@ class _Draft:
 
     def steps(self) -> list[Step]:
         """What differs from before, in the order it was touched."""
-        found = [Step(kind, self._old.shelf(kind).get(key), self._opened(kind).get(key)) for kind, key in self._touched]
+        found = [Step(kind, self._old.index_of(kind).get(key), self._opened(kind).get(key)) for kind, key in self._touched]
         return [step for step in found if step.before is not step.after]
 
     def finished(self) -> Configuration:
         """With everything that stayed in its old place, also what was taken away and made again."""
-        shelves = {}
+        indexes = {}
         for kind in {kind for kind, _ in self._touched}:
-            new = self._shelves[kind]
-            shelves[kind] = {key: new[key] for key in self._old.shelf(kind) if key in new} | new
-        return self._old.with_shelves(self._old.revision + 1, shelves)
+            new = self._indexes[kind]
+            indexes[kind] = {key: new[key] for key in self._old.index_of(kind) if key in new} | new
+        return self._old.with_indexes(self._old.revision + 1, indexes)
 
 
 def _names_twice(configuration: Configuration, steps: Iterable[Step]) -> Iterator[Problem]:
     for kind, parent in dict.fromkeys((step.kind, step.entry.parent) for step in steps if step.after and step.kind in UNIQUE):
         names: set[str] = set()
-        for entry in configuration.shelf(kind).of(parent):
+        for entry in configuration.index_of(kind).of(parent):
             name = name_of(kind, entry.record)
             if name in names:
                 yield Problem(f"{kind}.{NAMED_BY.get(kind, 'name')}", f"{name!r} is taken already")

@@ -1,7 +1,7 @@
 """Everything operators wrote down, as one immutable value at one revision: what is edited, stored, and carried to every edge.
 
 A record is what an operator configured (a room, an event ...); an Entry is a record with the data of the store; an EntryIndex has
-all entries of one kind; a Configuration is all shelves at one revision. A new revision shares every shelf and every entry
+all entries of one kind; a Configuration is all indexes at one revision. A new revision shares every index and every entry
 that did not change with the one before, so `is` tells what has to be compiled again.
 """
 
@@ -116,7 +116,7 @@ class EntryIndex(Mapping[str, Entry[R]]):
         return (entry.record for entry in self._by_id.values())
 
 
-def _shelf() -> EntryIndex[Any]:
+def _empty_index() -> EntryIndex[Any]:
     return EntryIndex({})
 
 
@@ -129,55 +129,55 @@ class Configuration:
     """
 
     revision: int = 0
-    zones: EntryIndex[Zone] = field(default_factory=_shelf)
-    rooms: EntryIndex[Room] = field(default_factory=_shelf)
-    events: EntryIndex[Event] = field(default_factory=_shelf)
-    rules: EntryIndex[RuleSet] = field(default_factory=_shelf)
-    health_checks: EntryIndex[HealthCheck] = field(default_factory=_shelf)
-    lists: EntryIndex[RuleList] = field(default_factory=_shelf)
-    list_items: EntryIndex[ListItem] = field(default_factory=_shelf)
-    tokens: EntryIndex[Token] = field(default_factory=_shelf)
-    webhooks: EntryIndex[Webhook] = field(default_factory=_shelf)
-    pagerduty_services: EntryIndex[PagerdutyService] = field(default_factory=_shelf)
-    alert_policies: EntryIndex[AlertPolicy] = field(default_factory=_shelf)
-    silences: EntryIndex[Silence] = field(default_factory=_shelf)
-    incident_notes: EntryIndex[IncidentNote] = field(default_factory=_shelf)
+    zones: EntryIndex[Zone] = field(default_factory=_empty_index)
+    rooms: EntryIndex[Room] = field(default_factory=_empty_index)
+    events: EntryIndex[Event] = field(default_factory=_empty_index)
+    rules: EntryIndex[RuleSet] = field(default_factory=_empty_index)
+    health_checks: EntryIndex[HealthCheck] = field(default_factory=_empty_index)
+    lists: EntryIndex[RuleList] = field(default_factory=_empty_index)
+    list_items: EntryIndex[ListItem] = field(default_factory=_empty_index)
+    tokens: EntryIndex[Token] = field(default_factory=_empty_index)
+    webhooks: EntryIndex[Webhook] = field(default_factory=_empty_index)
+    pagerduty_services: EntryIndex[PagerdutyService] = field(default_factory=_empty_index)
+    alert_policies: EntryIndex[AlertPolicy] = field(default_factory=_empty_index)
+    silences: EntryIndex[Silence] = field(default_factory=_empty_index)
+    incident_notes: EntryIndex[IncidentNote] = field(default_factory=_empty_index)
 
-    def shelf(self, kind: str) -> EntryIndex[Any]:
+    def index_of(self, kind: str) -> EntryIndex[Any]:
         """All entries of one kind."""
-        return cast(EntryIndex[Any], getattr(self, _SHELVES[kind]))
+        return cast(EntryIndex[Any], getattr(self, _INDEXES[kind]))
 
     def entries(self) -> Iterator[tuple[str, Entry[Any]]]:
         """(kind, entry) of everything, parents before children."""
         for kind in KINDS:
-            for entry in self.shelf(kind).values():
+            for entry in self.index_of(kind).values():
                 yield kind, entry
 
     def changed(self, revision: int, put: Iterable[Entry[Any]], removed: Iterable[tuple[str, str]] = ()) -> "Configuration":
         """The configuration at `revision`: these (kind, id) taken away, then these entries in it or in their old place."""
-        shelves: dict[str, dict[str, Entry[Any]]] = {}
+        indexes: dict[str, dict[str, Entry[Any]]] = {}
 
         def opened(kind: str) -> dict[str, Entry[Any]]:
-            if kind not in shelves:
-                shelves[kind] = dict(self.shelf(kind))
-            return shelves[kind]
+            if kind not in indexes:
+                indexes[kind] = dict(self.index_of(kind))
+            return indexes[kind]
 
         for kind, gone in removed:
             opened(kind).pop(gone, None)
         for entry in put:
             opened(KIND_OF[type(entry.record)])[entry.id] = entry
-        return self.with_shelves(revision, shelves)
+        return self.with_indexes(revision, indexes)
 
-    def with_shelves(self, revision: int, shelves: Mapping[str, Mapping[str, Entry[Any]]]) -> "Configuration":
+    def with_indexes(self, revision: int, indexes: Mapping[str, Mapping[str, Entry[Any]]]) -> "Configuration":
         """The configuration at `revision` with these kinds replaced as a whole."""
-        return replace(self, revision=revision, **{_SHELVES[kind]: EntryIndex(entries) for kind, entries in shelves.items()})
+        return replace(self, revision=revision, **{_INDEXES[kind]: EntryIndex(entries) for kind, entries in indexes.items()})
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
         """(kind, id) of everything that belongs to a record, directly or not, children behind their parents."""
         found = []
         for name, described in KINDS.items():
             if described.parent == kind:
-                for entry in self.shelf(name).of(id):
+                for entry in self.index_of(name).of(id):
                     found += [(name, entry.id), *self.below(name, entry.id)]
         return found
 
@@ -189,7 +189,7 @@ class Configuration:
 
 
 _PLURALS = {"rules": "rules", "alert_policy": "alert_policies"}
-_SHELVES: Mapping[str, str] = {kind: _PLURALS.get(kind, f"{kind}s") for kind in KINDS}
+_INDEXES: Mapping[str, str] = {kind: _PLURALS.get(kind, f"{kind}s") for kind in KINDS}
 
 
 def tree_problems(configuration: Configuration) -> list[Problem]:
@@ -197,5 +197,5 @@ def tree_problems(configuration: Configuration) -> list[Problem]:
     return [
         Problem(f"{kind} {entry.id}", f"belongs to {KINDS[kind].parent} {entry.parent}, which is not there")
         for kind, entry in configuration.entries()
-        if KINDS[kind].parent and entry.parent not in configuration.shelf(KINDS[kind].parent)
+        if KINDS[kind].parent and entry.parent not in configuration.index_of(KINDS[kind].parent)
     ]

@@ -106,7 +106,7 @@ def _together_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]
     return [Problem(f"{pointer}{missing}", f"must be given together with {given[0]}")]
 
 
-def calendar_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
+def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
     """What is wrong with the events of one room taken together: too many, one name twice, overlapping spans."""
     problems = []
     if len(events) > EVENTS_PER_ROOM:

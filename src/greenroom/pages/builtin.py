@@ -23,8 +23,8 @@ ReadVariable = Callable[[PageVariables], bytes]
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 _HIDDEN = b" hidden"
 _STRING = re.compile(r'("[^"\n]*")')
-_BLANKS_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
-_BLANKS_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
+_SPACES_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
+_SPACES_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 
 MOMENTS_MAX = 16
 """Pages that many see, kept ready per language: those of one second differ in when to try again, by a second or two."""
@@ -292,7 +292,7 @@ def _source(name: str) -> str:
     lines = [line for line in map(str.strip, text.splitlines()) if not line.startswith(("//", "/*"))]
     if name.endswith(".html"):
         return "".join(lines)
-    signs = _BLANKS_IN_CSS if name.endswith(".css") else _BLANKS_IN_JS
+    signs = _SPACES_IN_CSS if name.endswith(".css") else _SPACES_IN_JS
     parts = enumerate(_STRING.split("\n".join(lines)))
     return "".join(part if index % 2 else signs.sub(r"\1", part).replace(";}", "}") for index, part in parts)
 

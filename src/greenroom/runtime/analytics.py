@@ -116,7 +116,7 @@ class Analytics(NoAnalytics):
         """See `NoAnalytics`."""
         found = self._writer.state()
         dropped = found.dropped_minutes + self._recorder.dropped_minutes
-        return AnalyticsState(found.waiting_minutes, dropped, found.written_parts, found.failures, found.written_s, found.trouble)
+        return AnalyticsState(found.waiting_minutes, dropped, found.written_parts, found.failures, found.written_s, found.problem)
 
     async def run(self, rooms: Rooms) -> None:
         """See `NoAnalytics`."""

@@ -69,20 +69,20 @@ def start_lines(config: Config, listen: Address, control: Address) -> list[str]:
     ]
 
 
-def calendar_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tuple[DrawState, ...]]:
+def schedule_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tuple[DrawState, ...]]:
     """What an operator can know of a room's events: the settings of this moment, and its draws."""
     if schedule is None:
         return None, ()
     draws = []
     for draw in schedule.draws:
-        when, held = draw.appointment, draw.drawn is not None
+        when, held = draw.scheduled, draw.drawn is not None
         draws.append(DrawState(draw.draw_id, when.event_id, draw.event, draw.commitment, when.prequeue_start_ms, when.event_start_ms, held))
     return schedule.now.effective, tuple(draws)
 
 
 def room_state(room: Room, figures: Figures, requests: Mapping[str, int], schedule: RoomSchedule | None, origin: str) -> RoomState:
     """A room as the control listener shows it."""
-    now, draws = calendar_state(schedule)
+    now, draws = schedule_state(schedule)
     return RoomState(room, figures, requests, now, draws, origin)
 
 

@@ -52,7 +52,7 @@ class StoreFollower:
         except TooNew:
             raise
         except (StorageFailed, InvalidConfig) as error:
-            self._trouble(error)
+            self._report_failure(error)
             copied = await asyncio.to_thread(self._copy.load)
             if copied is None and not (may_be_new and isinstance(error, StorageFailed)):
                 raise
@@ -85,7 +85,7 @@ class StoreFollower:
         try:
             found = await asyncio.to_thread(self._store.read)
         except (StorageFailed, InvalidConfig) as error:
-            self._trouble(error)
+            self._report_failure(error)
             return
         if not self.state.reachable:
             log.info("config_store_reachable", store=self.state.name)
@@ -126,7 +126,7 @@ class StoreFollower:
             log.error("config_store_revision_refused", revision=revision, problems=[str(problem) for problem in problems])
         self.state = self.state.refused(revision, problems)
 
-    def _trouble(self, error: InvalidConfig | StorageFailed) -> None:
+    def _report_failure(self, error: InvalidConfig | StorageFailed) -> None:
         if isinstance(error, InvalidConfig):
             self._refuse(self.state.tried, error)
             return

@@ -184,10 +184,10 @@ class Process:
         """What is going on at this moment."""
         now_ms = self._clock.now_ms()
         ledgers = self._ledgers.open if self._ledgers else {}
-        calendars = self._decision.table.rooms if self._decision else {}
+        schedules = self._decision.table.rooms if self._decision else {}
         origin_of = self._health.origin_of if self._health else lambda _: ""
         rooms = [
-            assemble.room_state(room, ledgers[room.id].figures(now_ms), self._counts.of(room.id), calendars.get(room.id), origin_of(room))
+            assemble.room_state(room, ledgers[room.id].figures(now_ms), self._counts.of(room.id), schedules.get(room.id), origin_of(room))
             for room in self.config.rooms
             if room.id in ledgers
         ]
@@ -321,7 +321,7 @@ class Process:
 
     async def _tend(self, ring: KeyRing, ledgers: ProcessLedgerStore) -> None:
         """Once a second: keys, and everything written down so far onto the disk itself. What changes for the worse or better is said."""
-        trouble, halted = "", set[str]()
+        failure, halted = "", set[str]()
         while True:
             await asyncio.sleep(TEND_S)
             found = ""
@@ -330,13 +330,13 @@ class Process:
                 await ledgers.flush()
             except (StorageFailed, InvalidConfig) as error:
                 found = str(error)
-            if found and found != trouble:
+            if found and found != failure:
                 log.error("data_directory_failed", reason=found)
             for name in ledgers.halted() - halted:
                 log.error("admissions_stopped", room=name, reason=found or "the journal is not writable", data=str(self.config.data))
             for name in halted - ledgers.halted():
                 log.info("admissions_resumed", room=name)
-            trouble, halted = found, ledgers.halted()
+            failure, halted = found, ledgers.halted()
 
     def _apply_file(self, file: Config) -> None:
         """The file changed, or a file that it names."""

@@ -58,7 +58,7 @@ class SharedRoom:
             last_minute=self.gauges.admitted_last_minute,
             permits_unused=self.gauges.permits,
             estimate=self.estimate,
-            storage_failed=self.owner.troubled,
+            storage_failed=self.owner.failing,
         )
 
 
@@ -76,7 +76,7 @@ class SharedLedgerStore:
     ) -> None:
         """Make it inside the event loop. `data_centers` gives their names as they are configured now."""
         self.open: Mapping[str, SharedRoom] = {}
-        self.troubled = False
+        self.failing = False
         """Whether Redis could not do what it was asked the last time."""
         self._say = say
         self._on_error = on_error
@@ -86,7 +86,7 @@ class SharedLedgerStore:
         self._clock = clock
         self._name = str(shared.redis)
         self._client = shared.redis.client(TIMEOUT_S)
-        self._ledgers = RedisLedgerStore(self._client, shared.data_center, clock, Entropy().bits, on_trouble=self._trouble)
+        self._ledgers = RedisLedgerStore(self._client, shared.data_center, clock, Entropy().bits, on_failure=self._report_failure)
         self.membership = DataCenterMembership(shared, self._ledgers, self._open_rooms, data_centers, on_error)
         self._ledgers.borrow = self.membership.borrow
         self._global = shared.global_redis.client(TIMEOUT_S)
@@ -101,7 +101,7 @@ class SharedLedgerStore:
         """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
         self.take_over((), self.prepare(rooms))
         await self._look()
-        self._say(f"ledgers    {self._name}{'' if not self.troubled else '  (no answer yet: visitors are held until it answers)'}")
+        self._say(f"ledgers    {self._name}{'' if not self.failing else '  (no answer yet: visitors are held until it answers)'}")
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -138,7 +138,7 @@ class SharedLedgerStore:
 
     def looks(self, now_ms: int) -> Iterator[RoomLook]:  # noqa: ARG002 - as they were at the last look
         """See `collector.sampler.Rooms`. One process of a data center tells the gauges: the one that syncs it."""
-        telling = self.membership.state().syncing and not self.troubled
+        telling = self.membership.state().syncing and not self.failing
         for found in self.open.values():
             found.owner.asked()
             room, gauges = found.ledger.room, found.gauges
@@ -147,11 +147,11 @@ class SharedLedgerStore:
 
     def halted(self) -> set[str]:
         """Names of the rooms whose admissions are stopped because Redis does not answer."""
-        return {room.ledger.room.name for room in self.open.values()} if self.troubled else set()
+        return {room.ledger.room.name for room in self.open.values()} if self.failing else set()
 
     async def flush(self) -> None:
         """Nothing is kept here but the keys of tickets. Raises StorageFailed."""
-        if time.monotonic() >= self._exchange_s and not self.troubled:
+        if time.monotonic() >= self._exchange_s and not self.failing:
             self._exchange_s = time.monotonic() + EXCHANGE_S
             await self._keys.run(self._clock.now_ms())
 
@@ -192,8 +192,8 @@ class SharedLedgerStore:
     async def _look(self) -> None:
         found = await self._ledgers.gauges()
         if self.open:
-            self.troubled = not found
-        if self.troubled:
+            self.failing = not found
+        if self.failing:
             self.asked()  # or the end of the failure would go unnoticed: keys are not exchanged meanwhile
         for room_id, gauges in found.items():
             room = self.open.get(room_id)
@@ -209,7 +209,7 @@ class SharedLedgerStore:
 
         room.ledger.peek(bytes(TICKET_ID_BYTES), make_key(self._clock.now_ms(), -1), told)
 
-    def _trouble(self, trouble: Exception | None) -> None:
-        self.troubled = trouble is not None
-        if trouble is not None:
-            self._on_error(trouble)
+    def _report_failure(self, failure: Exception | None) -> None:
+        self.failing = failure is not None
+        if failure is not None:
+            self._on_error(failure)

@@ -29,7 +29,7 @@ CALL_LIMIT_MS = 1_000
 class Center:
     """One data center: its ledger, its clock, and who waits behind a call."""
 
-    __slots__ = ("behind", "calling_until_ms", "disk", "down", "ledger", "name", "skew_ms")
+    __slots__ = ("behind", "called_until_ms", "disk", "down", "ledger", "name", "skew_ms")
 
     def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Center:
         self.skew_ms = skew_ms
         self.down = 0
         self.disk: LedgerMemory | None = None
-        self.calling_until_ms = 0
+        self.called_until_ms = 0
         self.behind: list[tuple[SimulatedVisitor, OutcomeHandler, int]] = []
 
 
@@ -47,7 +47,7 @@ class LeaseModel:
     def __init__(self, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams) -> None:
         self._room = scenario.room
         self._agenda, self._links = agenda, links
-        self._luck = streams("random_bits")
+        self._random_bits = streams("random_bits")
         clocks = streams("clocks")
         most_ms = scenario.network.skew_ms
         self.global_calls = self.messages = 0
@@ -79,15 +79,15 @@ class LeaseModel:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self._local_ms(center)
-        visitor.key = make_key(ledger.line_ms(now_ms), self._luck.getrandbits(22))
-        visitor.latency_ms = between(self._luck, 1, 10)
+        visitor.key = make_key(ledger.line_ms(now_ms), self._random_bits.getrandbits(22))
+        visitor.latency_ms = between(self._random_bits, 1, 10)
         if center.behind or ledger.borrows(now_ms):
             if not center.behind:
                 self.global_calls += 1
                 self._call(visitor.center)
             center.behind.append((visitor, then, self._agenda.now_ms))
         else:
-            then(visitor, self._done(visitor, ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))
+            then(visitor, self._done(visitor, ledger.arrive(visitor.id, now_ms, self._random_bits.getrandbits(64))))
 
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
@@ -95,7 +95,7 @@ class LeaseModel:
         now_ms = self._local_ms(center)
         if self.before_poll:
             self.before_poll(center, visitor, now_ms)
-        outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, self._luck.getrandbits(64))
+        outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, self._random_bits.getrandbits(64))
         if self.after_poll:
             self.after_poll(center, visitor, now_ms, outcome)
         then(visitor, self._done(visitor, outcome))
@@ -103,7 +103,7 @@ class LeaseModel:
     def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
-        then(visitor, center.ledger.peek(visitor.id, visitor.key, self._local_ms(center), self._luck.getrandbits(64)))
+        then(visitor, center.ledger.peek(visitor.id, visitor.key, self._local_ms(center), self._random_bits.getrandbits(64)))
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
@@ -115,7 +115,7 @@ class LeaseModel:
             claims = len(ledger.moves.claims)
             renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
             home = self.centers[visitor.home].name
-            outcome = visit(ledger, visitor.id, visitor.key, home, renewed_ms, now_ms, self._luck.getrandbits(64))
+            outcome = visit(ledger, visitor.id, visitor.key, home, renewed_ms, now_ms, self._random_bits.getrandbits(64))
             if len(ledger.moves.claims) > claims:
                 self.messages += 1
                 self._send(visitor.center, 0)
@@ -163,9 +163,9 @@ class LeaseModel:
     def configure(self, room: Room) -> None:
         """New settings reach everybody within a second, the coordinator first or last."""
         self._room = room
-        self._agenda.after(between(self._luck, 0, 1000), self._configure_coordinator)
+        self._agenda.after(between(self._random_bits, 0, 1000), self._configure_coordinator)
         for center in self.centers:
-            self._agenda.after(between(self._luck, 0, 1000), self._configure, center, room)
+            self._agenda.after(between(self._random_bits, 0, 1000), self._configure, center, room)
 
     def _configure_coordinator(self) -> None:
         self.coordinator.configure(self._room)
@@ -213,7 +213,7 @@ class LeaseModel:
 
     def _coordinator_hears(self, number: int, up: SyncUp) -> None:
         if not self.coordinator_down:
-            down = self.coordinator.sync(up, self._coordinator_ms(), self._luck.getrandbits(64))
+            down = self.coordinator.sync(up, self._coordinator_ms(), self._random_bits.getrandbits(64))
             self._links.send(number, self._center_hears, number, down, up.want > 0)
 
     def _center_hears(self, number: int, down: SyncDown, called: bool) -> None:
@@ -234,19 +234,19 @@ class LeaseModel:
     def _call(self, number: int) -> None:
         """The lease is empty: one call, and visitors who arrive meanwhile wait for the same answer."""
         center = self.centers[number]
-        center.calling_until_ms = self._agenda.now_ms + CALL_LIMIT_MS
-        self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.calling_until_ms)
+        center.called_until_ms = self._agenda.now_ms + CALL_LIMIT_MS
+        self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.called_until_ms)
         self._send(number, center.ledger.borrows(self._local_ms(center)))
 
     def _call_ended(self, number: int, until_ms: int) -> None:
-        if self.centers[number].calling_until_ms == until_ms:
+        if self.centers[number].called_until_ms == until_ms:
             self._answer_those_behind(number)
 
     def _answer_those_behind(self, number: int) -> None:
         center = self.centers[number]
         behind, center.behind = center.behind, []
-        center.calling_until_ms = 0
+        center.called_until_ms = 0
         now_ms = self._local_ms(center)
         for visitor, then, since_ms in behind:
             visitor.latency_ms += self._agenda.now_ms - since_ms
-            then(visitor, self._done(visitor, center.ledger.arrive(visitor.id, now_ms, self._luck.getrandbits(64))))
+            then(visitor, self._done(visitor, center.ledger.arrive(visitor.id, now_ms, self._random_bits.getrandbits(64))))

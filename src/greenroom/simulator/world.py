@@ -36,7 +36,7 @@ class World:
         self.agenda = Agenda(START_MS - WARM_MS)
         self.links = Links(scenario.network, scenario.centers, self.agenda, streams)
         self.ground_truth = GroundTruth(scenario)
-        self.system = self._make_door(algorithm, streams)
+        self.system = self._make_system(algorithm, streams)
         self.crowd = Crowd(scenario, self.agenda, self.system, self.ground_truth, streams)
         self.room = scenario.room
         """As it is at this moment."""
@@ -48,7 +48,7 @@ class World:
             self._plan(fault)
         self.agenda.at(START_MS, self._sample)
 
-    def _make_door(self, algorithm: str, streams: Streams) -> SystemUnderTest:
+    def _make_system(self, algorithm: str, streams: Streams) -> SystemUnderTest:
         if algorithm == "greenroom":
             return LeaseModel(self.scenario, self.agenda, self.links, streams)
         return Published(GENERATIONS[algorithm], self.scenario, self.agenda, self.links, streams)

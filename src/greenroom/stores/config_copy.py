@@ -23,7 +23,7 @@ class ConfigCopy:
 
     def save(self, configuration: Configuration) -> None:
         """Returns when it is on the disk itself. Raises StorageFailed; the old copy then stays."""
-        kept = {kind: list(configuration.shelf(kind).values()) for kind in KINDS}
+        kept = {kind: list(configuration.index_of(kind).values()) for kind in KINDS}
         body = msgspec.json.encode({"version": VERSION, "revision": configuration.revision, "entries": kept})
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")  # processes may share the directory
         try:

@@ -94,7 +94,7 @@ class CoordinatorRegistry:
             if center is None:
                 self._forgotten[name] = None
                 continue
-            rows[name] = encode(center_row(center, coordinator.movers.on_the_way(data_center)))
+            rows[name] = encode(center_row(center, coordinator.transfers.on_the_way(data_center)))
             self._writing.append((center, mark_of(center)))
         return rows
 
@@ -145,7 +145,7 @@ class CoordinatorRegistry:
     def _put_away(self, room_id: str) -> None:
         """A room that is gone, or that this process has not heard of yet: its rows stay for a while."""
         coordinator = self.coordinators.pop(room_id)
-        rows = {name: center_row(center, coordinator.movers.on_the_way(name)) for name, center in coordinator.data_centers.items()}
+        rows = {name: center_row(center, coordinator.transfers.on_the_way(name)) for name, center in coordinator.data_centers.items()}
         self._dormant[room_id] = Dormant(self.now_ms, 0, True, room_row(coordinator), rows)
 
     def _forget_dormant(self) -> None:

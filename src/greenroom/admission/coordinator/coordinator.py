@@ -38,8 +38,8 @@ ORPHAN_SLACK_MS = 5_000
 LEASE_AHEAD_S = 2.0
 LEASE_SHARE = 0.5
 """At most this part of what is free is leased ahead, by share of arrivals: the rest can still go where a crowd appears."""
-RHO_SHARE = 0.95
-RHO_FREE_SHARE = 0.05
+DISCONNECTED_SHARE = 0.95
+DISCONNECTED_FREE_SHARE = 0.05
 """Cut off, a data center may repeat nearly what it admitted in the last minute, or a little of what was free then."""
 NO_RECALL = 1 << 62
 NO_ARRIVALS_PER_S = 1e-6
@@ -63,7 +63,7 @@ class Coordinator:
         self._horizon_s: int | None = None
         self.doubted: set[str] = set()
         """Data centers that may hold more than is known: nothing is granted until each has been heard."""
-        self.movers = SessionTransfers(self.data_centers.get)
+        self.transfers = SessionTransfers(self.data_centers.get)
         self.forecaster = Forecaster(room, now_ms)
         self.configure(room)
         self.doubted_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
@@ -144,13 +144,13 @@ class Coordinator:
                     self._weigh(center)
                 recall = self._allot(center, up.want, now_ms, random_bits)
         center.answered = max(center.answered, up.applied) + 1
-        disconnected_rate = self._rho(center)
-        center.allow_rho(center.answered, disconnected_rate)
+        disconnected_rate = self._disconnected_rate(center)
+        center.allow_disconnected_rate(center.answered, disconnected_rate)
         self._weigh(center)
         return SyncDown(
             center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, disconnected_rate,
             self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
-            max(0, self.pool), self._alone, not center.whole, self._sketch(center, now_ms), self.movers.answer(center, now_ms),
+            max(0, self.pool), self._alone, not center.whole, self._wait_table_for(center, now_ms), self.transfers.answer(center, now_ms),
         )  # fmt: skip
 
     # -- what a message says ------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Coordinator:
             center.admit(now_ms + WINDOW_MS, center.value - center.minute)
         center.granted = center.returned_permits = center.returned_freed = center.used = center.over = center.settled = 0
         center.acknowledged = center.heard = center.waiting = center.seen = center.moved_in = center.moved_out = center.arrived = 0
-        self.movers.begin_epoch(center.name)
+        self.transfers.begin_epoch(center.name)
         center.whole, center.newest = False, None
         center.seconds.clear()
         if center.reachable:
@@ -194,7 +194,7 @@ class Coordinator:
                 center.admit(now_ms - age_ms + WINDOW_MS)
             center.acknowledged = max(center.acknowledged, up.admitted)
         if up.moves:
-            self.pool += self.movers.book(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
+            self.pool += self.transfers.book(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
         self.forecaster.admitted(up.ages_ms[len(up.ages_ms) - new :], now_ms)
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
@@ -202,7 +202,7 @@ class Coordinator:
         center.waiting = up.waiting
         self._see(center, up)
         if up.moves:
-            self.movers.hear(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
+            self.transfers.hear(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
         self.forecaster.hear(up, now_ms)
 
     def _meet(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
@@ -211,7 +211,7 @@ class Coordinator:
         center.arrivals_per_s = up.arrivals_per_s
         self._contacts[center.name] = None
         self._contacts.move_to_end(center.name)
-        center.confirm_rho(up.applied, up.disconnected_rate)
+        center.confirm_disconnected_rate(up.applied, up.disconnected_rate)
 
     def _see(self, center: DataCenter, up: SyncUp) -> None:
         """Its waiters, by arrival second."""
@@ -239,7 +239,7 @@ class Coordinator:
             self._line.show(center.name, center.seconds)
             self._line.cover(center.name, max(0, center.outstanding))
 
-    def _sketch(self, center: DataCenter, now_ms: int) -> WaitTable | None:
+    def _wait_table_for(self, center: DataCenter, now_ms: int) -> WaitTable | None:
         """The forecast, when this data center has not got it yet."""
         if now_ms >= self.forecaster.due_ms:
             self.forecaster.think(self._facts(), now_ms)
@@ -323,13 +323,13 @@ class Coordinator:
         self._grant(center, min(spare, target - center.outstanding))
         return int(1.5 * target) + 2
 
-    def _rho(self, center: DataCenter) -> int:
+    def _disconnected_rate(self, center: DataCenter) -> int:
         """What it may admit per minute while cut off; never raises the sum of values above the limit."""
         if self._alone or self.pool < 0:  # more is held than there is: a ledger may remember sessions whose units went back long ago
             return 0
         left = max(0, min(self.pool, self.per_minute - self.sums.value))
-        own = int(RHO_SHARE * center.minute)
-        return max(own, min(int(RHO_FREE_SHARE * left), left + center.minute + center.outstanding))
+        own = int(DISCONNECTED_SHARE * center.minute)
+        return max(own, min(int(DISCONNECTED_FREE_SHARE * left), left + center.minute + center.outstanding))
 
     def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
         """How many of `count` permits are this data center's while somebody waits."""

@@ -124,14 +124,14 @@ class DataCenter:
                 break
         self.leaving = deque(sorted([*leaving, [cell_ms, count]]))
 
-    def allow_rho(self, number: int, disconnected_rate: int) -> None:
+    def allow_disconnected_rate(self, number: int, disconnected_rate: int) -> None:
         """The answer of this number allows it so much."""
         disconnected_rates = self.disconnected_rates
         while disconnected_rates and disconnected_rates[-1][1] <= disconnected_rate:
             disconnected_rates.pop()
         disconnected_rates.append((number, disconnected_rate))
 
-    def confirm_rho(self, number: int, disconnected_rate: int) -> None:
+    def confirm_disconnected_rate(self, number: int, disconnected_rate: int) -> None:
         """The answer of this number is in force there: those before it are not any more."""
         disconnected_rates = self.disconnected_rates
         while disconnected_rates and disconnected_rates[0][0] <= number:

@@ -52,7 +52,7 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     seen: int = 0  # of all granted, how many have arrived there for certain
 
 
-RHO_MARGIN = 1.25
+DISCONNECTED_MARGIN = 1.25
 """What may be in force is remembered with a margin, so that the row need not be written again whenever it grows a little."""
 
 Mark = tuple[int, ...]
@@ -70,7 +70,7 @@ def mark_of(center: DataCenter) -> Mark:
 
 def worth_writing(now: Mark, before: Mark) -> bool:
     """Whether the row that was written before would not do."""
-    return not before or now[:-1] != before[:-1] or now[-1] > int(before[-1] * RHO_MARGIN) + 1
+    return not before or now[:-1] != before[:-1] or now[-1] > int(before[-1] * DISCONNECTED_MARGIN) + 1
 
 
 def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
@@ -82,7 +82,7 @@ def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) ->
     return CenterRow(
         center.epoch, center.heard, center.answered, center.granted, center.returned_permits, center.returned_freed, center.used,
         center.over, center.settled, center.acknowledged, center.orphans, center.orphans_until_ms,
-        int(center.disconnected_rates[0][1] * RHO_MARGIN) + 1 if center.disconnected_rates else 0,
+        int(center.disconnected_rates[0][1] * DISCONNECTED_MARGIN) + 1 if center.disconnected_rates else 0,
         tuple(leaving.items()), center.retired, center.moved_in, center.moved_out, on_the_way, center.seen,
     )  # fmt: skip
 
@@ -105,7 +105,7 @@ def recalled(
         center = coordinator.data_centers[name] = DataCenter(name)
         _fill(center, row, passed_ms)
         if row.on_the_way:
-            coordinator.movers.recall(name, [(ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way])
+            coordinator.transfers.recall(name, [(ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way])
     if complete:
         coordinator.doubted_until_ms = known.doubted_until_ms + passed_ms
     coordinator.reckon(known.total, set(known.doubted) & set(names) if complete else names)
@@ -120,6 +120,6 @@ def _fill(center: DataCenter, row: CenterRow, passed_ms: int) -> None:
     center.used, center.over, center.settled, center.acknowledged = row.used, row.over, row.settled, row.acknowledged
     center.orphans, center.orphans_until_ms = row.orphans, row.orphans_until_ms + passed_ms
     center.retired, center.moved_in, center.moved_out, center.seen = row.retired, row.moved_in, row.moved_out, row.seen
-    center.allow_rho(row.answered, row.disconnected_rate)
+    center.allow_disconnected_rate(row.answered, row.disconnected_rate)
     for second, count in row.leaving:
         center.admit(second * ROW_CELL_MS + passed_ms, count)

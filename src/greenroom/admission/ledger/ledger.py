@@ -62,7 +62,7 @@ class Ledger:
         self.log: list[bytes] = []
         self.halted = False
         """Nothing can be written down: nobody is let in until it can."""
-        self._calling: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
+        self._queueing: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
         self._method = room.queueing_method
         self._swept = 0
         self._unseen = 0  # newcomers whose tickets have not come back, about
@@ -118,9 +118,9 @@ class Ledger:
         rank = line.rank(key)
         lease = self.lease
         if self._open and not self.halted:
-            self._calling.call(line, lease.permits, self._lookahead, random_bits)
-            if self._calling.turn(slot, rank, key, lease.spendable(now_ms), self._lookahead, self._horizon_ms(now_ms)):
-                source = lease.source(now_ms, self._calling.overdraws)
+            self._queueing.call(line, lease.permits, self._lookahead, random_bits)
+            if self._queueing.turn(slot, rank, key, lease.spendable(now_ms), self._lookahead, self._horizon_ms(now_ms)):
+                source = lease.source(now_ms, self._queueing.overdraws)
                 if source:
                     return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
         if before is None:
@@ -179,7 +179,7 @@ class Ledger:
         """Whoever has a place does not have it any more; whether there was one."""
         slot = self.line.slots.get(ticket_id, -1)
         if slot >= 0:
-            self._calling.forget(self.line.remove(ticket_id))
+            self._queueing.forget(self.line.remove(ticket_id))
         return slot >= 0
 
     def drop_place(self, ticket_id: bytes) -> None:
@@ -197,9 +197,9 @@ class Ledger:
         was_rejecting = self._rejecting
         if room.queueing_method != self._method:
             self._method = room.queueing_method
-            self._calling = QUEUEING_METHODS[self._method]()
-        self._open = self._calling.open and not room.queue_all
-        self._rejecting = not self._calling.open and not room.queue_all
+            self._queueing = QUEUEING_METHODS[self._method]()
+        self._open = self._queueing.open and not room.queue_all
+        self._rejecting = not self._queueing.open and not room.queue_all
         self._confirm = room.confirm_newcomers
         self.strong = room.strong_sessions
         self._renews = not room.disable_session_renewal
@@ -223,7 +223,7 @@ class Ledger:
         self.sessions.expire(now_ms, SWEEP_LIMIT, self._expired)
         patience_ms = PLACE_KEPT_MS if self._rejecting else 0
         for ticket_id, slot in self.line.sweep(now_ms, patience_ms, SWEEP_LIMIT):
-            self._calling.forget(slot)
+            self._queueing.forget(slot)
             self.sessions.tally.abandoned()
             self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
             self.log.append(pack(END, ticket_id, 0))
@@ -340,7 +340,7 @@ class Ledger:
     @property
     def called(self) -> int:
         """How many waiters are asked to try every two seconds."""
-        return self._calling.count(len(self.line), self.lease.permits, self._lookahead) if self._open else 0
+        return self._queueing.count(len(self.line), self.lease.permits, self._lookahead) if self._open else 0
 
     # -- inside -------------------------------------------------------------------------------------------------------------
 
@@ -355,7 +355,7 @@ class Ledger:
     def _newcomer_source(self, now_ms: int) -> PermitSource | None:
         """What a newcomer may be let in with: people here come first, and while QUEUE people anywhere."""
         lease = self.lease
-        if self._calling.overdraws:
+        if self._queueing.overdraws:
             return lease.source(now_ms, True)
         if lease.permits > len(self.line.slots) and not lease.queueing:
             return PermitSource.PERMIT
@@ -401,7 +401,7 @@ class Ledger:
         """Milliseconds until the next try; 0 where pages do not refresh."""
         if self._rejecting:
             return 0
-        if self._open and self._calling.called(slot, rank, self.lease.permits, self._lookahead):
+        if self._open and self._queueing.called(slot, rank, self.lease.permits, self._lookahead):
             return soon(random_bits)
         if self._open and self._method == "fifo":
             return by_rank(rank, estimate, self._refresh_max_ms, random_bits)

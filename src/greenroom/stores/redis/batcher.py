@@ -35,14 +35,14 @@ class BatchSource(Protocol):
 class RequestBatcher:
     """One round trip at a time."""
 
-    def __init__(self, wire: Wire, on_trip: Callable[[float], None], on_trouble: Callable[[Exception | None], None]) -> None:
+    def __init__(self, wire: Wire, on_trip: Callable[[float], None], on_failure: Callable[[Exception | None], None]) -> None:
         """`on_trip` is told how many seconds a round trip took, when its replies are read.
 
-        `on_trouble` is told of every failure, and None when it is over.
+        `on_failure` is told of every failure, and None when it is over.
         """
         self._wire = wire
         self._on_trip = on_trip
-        self._on_trouble = on_trouble
+        self._on_failure = on_failure
         self.questions = self.trips = self.failed = 0
         self.seconds = 0.0
         """Of the trips that were answered, together."""
@@ -110,7 +110,7 @@ class RequestBatcher:
 
     def _say(self, failure: Exception | None) -> None:
         if failure is not None or not self._well:
-            self._on_trouble(failure)
+            self._on_failure(failure)
         self._well = failure is None
 
     def _give_up(self, error: Exception) -> None:

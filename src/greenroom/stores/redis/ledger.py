@@ -20,7 +20,7 @@ HELD_REFRESH_MS = 5_000
 """A visitor without an answer retries about this much later, so that a crowd does not overload a Redis that has just returned."""
 
 
-class Errands(Protocol):
+class LedgerServices(Protocol):
     """What a ledger cannot do by itself."""
 
     def heard(self, server_ms: int) -> None:
@@ -52,7 +52,7 @@ class RedisLedger:
         batcher: RequestBatcher,
         clock: Clock,
         getrandbits: Callable[[int], int],
-        errands: Errands,
+        services: LedgerServices,
     ) -> None:
         """`place` is the name of the ledger in Redis."""
         self.place = place
@@ -65,7 +65,7 @@ class RedisLedger:
         self._batcher = batcher
         self._now_ms = clock.now_ms
         self._getrandbits = getrandbits
-        self._errands = errands
+        self._services = services
         self._asked: list[LedgerRequest] = []
         self._dry: list[LedgerRequest] = []
 
@@ -143,11 +143,11 @@ class RedisLedger:
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
         """See `ports.LedgerPort`. LedgerRequest until there is an answer: a draw without those who are there would be none."""
-        self._errands.before(self._room.id, key, then)
+        self._services.before(self._room.id, key, then)
 
     def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
         """See `ports.LedgerPort`."""
-        self._errands.rekey(self._room.id, keys, then)
+        self._services.rekey(self._room.id, keys, then)
 
     # -- inside -----------------------------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class RedisLedger:
                 dry.append((one, outcome))
             else:
                 one[1](outcome)
-        self._errands.heard(self.reader.now_ms + self.reader.line_ahead_ms)
+        self._services.heard(self.reader.now_ms + self.reader.line_ahead_ms)
         if dry:
             self._wait_for_permits(dry)
 
@@ -192,7 +192,7 @@ class RedisLedger:
         """Newcomers who would be let in if the coordinator had a permit to spare: they are asked about once more when it has been asked."""
         asking = bool(self._dry)
         self._dry += [one for one, _ in dry]
-        if not asking and not self._errands.run_dry(self._room.id, self.reader.want, self._ask_again):
+        if not asking and not self._services.run_dry(self._room.id, self.reader.want, self._ask_again):
             self._dry = []
             for (_, then, _), outcome in dry:
                 then(outcome)

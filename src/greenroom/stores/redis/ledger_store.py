@@ -39,13 +39,13 @@ class RedisLedgerStore:
         getrandbits: Callable[[int], int],
         borrow: Borrow | None = None,
         *,
-        on_trouble: Callable[[Exception | None], None] = lambda _: None,
+        on_failure: Callable[[Exception | None], None] = lambda _: None,
         library: Library = LEDGER_LIBRARY,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """`clock` is set right by every answer. `borrow`: see `ports.Borrow`; may be set later.
 
-        `on_trouble` is told what Redis could not do, and None when it can again.
+        `on_failure` is told what Redis could not do, and None when it can again.
         """
         self.data_center = data_center
         self.clock = clock
@@ -55,7 +55,7 @@ class RedisLedgerStore:
         self._heard_ms = 0
         self._wire = wire(client, library, timeout_s)
         self._exchanging = asyncio.Lock()
-        self.batcher = RequestBatcher(wire(client, library, timeout_s), self._on_trip, on_trouble)
+        self.batcher = RequestBatcher(wire(client, library, timeout_s), self._on_trip, on_failure)
         self._ledgers: dict[str, RedisLedger] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -3,11 +3,12 @@
 from ipaddress import ip_network
 
 import httptools
+from msgspec.structs import replace
 
 from greenroom.core.canonical import Refusal, Target, canonical_target
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.gateway.wire.forwarded_head import outgoing_head
-from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, read_header_lines
+from greenroom.gateway.wire.forwarded_head import _passed, outgoing_head
+from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, HeaderLines, read_header_lines
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 
 OURS = frozenset((b"__cfwaitingroom",))
@@ -50,9 +51,16 @@ def _remembering_changes_nothing(block: bytes, head: RequestHead) -> None:
     """Lines that are read whole, seen again, and filled into what is remembered, are the same lines."""
     raw = block[block.find(b"\r\n") :]
     for varying in ((), (COOKIE,), (COOKIE, FORWARDED_FOR)):
-        assert [read_header_lines(raw, varying) for _ in range(3)] == [head.section.lines] * 3
+        read = [read_header_lines(raw, varying) for _ in range(3)]
+        assert [_meaning(lines) for lines in read] == [_meaning(head.section.lines)] * 3
+        assert {lines.frame.passed for lines in read} <= {None, _passed(_meaning(head.section.lines))}
         for begin in {b"\r\nCookie:", b"\r\ncookie:", b"\r\nX-Forwarded-For:"}:
             assert begin not in raw or isinstance(read_header_lines(raw.replace(begin, begin + b"\x00"), varying), Refusal)
+
+
+def _meaning(lines: HeaderLines) -> HeaderLines:
+    """Without what was made of the lines since."""
+    return replace(lines, frame=replace(lines.frame, passed=None))
 
 
 def _comes_back_the_same(head: RequestHead, peer: Peer) -> None:

@@ -3,11 +3,14 @@
 from ipaddress import ip_network
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import METHOD_MAX
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire import header_lines
+from greenroom.gateway.wire.head_limits import end_of_head
 from greenroom.gateway.wire.header_lines import FRAMES_REMEMBERED, ONCE_SEEN_MAX
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
@@ -387,3 +390,8 @@ def test_what_strangers_can_make_us_remember_is_limited():
             read_head(b"GET / HTTP/1.1\r\nHost: a\r\nX-Number: %d\r\n\r\n" % number, PEER)
     assert 0 < len(header_lines._known) <= FRAMES_REMEMBERED
     assert len(header_lines._once_seen) <= ONCE_SEEN_MAX
+
+
+@given(st.lists(st.sampled_from([b"\r\n", b"\r", b"\n", b"a", b"\r\n\r\n"]), max_size=9).map(b"".join))
+def test_the_end_of_a_head_is_the_first_empty_line(data):
+    assert end_of_head(data) == (data.index(b"\r\n\r\n") + 4 if b"\r\n\r\n" in data else 0)

@@ -18,8 +18,8 @@ def ring(tmp_path: Path) -> KeyRing:
     return KeyRing(tmp_path, NOW)
 
 
-def ticket(number: int = 1, checked_ms: int = NOW) -> Ticket:
-    return Ticket(number.to_bytes(12, "big"), make_key(NOW, 5), 0, checked_ms, 20_000)
+def ticket(number: int = 1, checked_ms: int = NOW, accepted_ms: int = NOW) -> Ticket:
+    return Ticket(number.to_bytes(12, "big"), make_key(NOW, 5), accepted_ms, checked_ms, 20_000)
 
 
 def arrival(*headers: tuple[bytes, bytes]) -> Arrival:
@@ -67,10 +67,23 @@ def test_nothing_is_remembered_beyond_the_life_of_its_key(ring: KeyRing) -> None
 def test_what_strangers_send_takes_bounded_memory(ring: KeyRing) -> None:
     sealer = Sealer(ring)
     brought = TicketReader(sealer)
-    for number in range(2 * HEADERS_REMEMBERED):
-        brought.find(arrival((b"cookie", b"visits=%d" % number)), NAME, ROOM, NOW)
-    assert len(brought._known) <= HEADERS_REMEMBERED
+    good = cookie(sealer.seal(ticket(), ROOM))[1]
+    for number in range(HEADERS_REMEMBERED + 10):
+        brought.find(arrival((b"cookie", b"visits=%d; " % number + good)), NAME, ROOM, NOW)
+    assert 0 < len(brought._known) <= HEADERS_REMEMBERED
     long = arrival((b"cookie", b"x" * HEADER_REMEMBERED_MAX + b"; " + cookie(sealer.seal(ticket(), ROOM))[1]))
     held = dict(brought._known)
     assert len(brought.find(long, NAME, ROOM, NOW)) == 1
+    assert brought._known == held
+
+
+def test_visitors_in_line_and_those_without_a_ticket_do_not_push_out_what_is_remembered_of_the_others(ring: KeyRing) -> None:
+    sealer = Sealer(ring)
+    brought = TicketReader(sealer)
+    inside = arrival(cookie(sealer.seal(ticket(), ROOM)))
+    brought.find(inside, NAME, ROOM, NOW)
+    held = dict(brought._known)
+    assert len(held) == 1
+    for visit in (arrival(cookie(sealer.seal(ticket(2, accepted_ms=0), ROOM))), arrival((b"cookie", b"theme=dark"))):
+        brought.find(visit, NAME, ROOM, NOW)
     assert brought._known == held

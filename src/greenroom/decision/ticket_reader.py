@@ -1,7 +1,8 @@
 """What a visitor brought: the tickets among the cookies of one request that are real.
 
-A busy browser sends the same Cookie header with every request, so what one header held is remembered while the keys stay the same.
-Only a header whose every candidate was a ticket is: time makes no ticket less possible, but may make a refused one good.
+A let-in visitor's browser sends the same Cookie header with every request, so what one header held is remembered while the keys stay the
+same. Only a header whose every candidate was a ticket is: time makes no ticket less possible, but may make a refused one good. A visitor
+in line gets a new ticket with each answer: remembering those would push out the others.
 """
 
 from greenroom.decision.cookies import ticket_values
@@ -42,7 +43,7 @@ class TicketReader:
         found = self._known.get(key)
         if found is None:
             found, whole = self._read(((b"cookie", header),), cookie_name, room_id, now_ms)  # of what is remembered by, and nothing else
-            if whole and len(header) <= HEADER_REMEMBERED_MAX:
+            if whole and len(header) <= HEADER_REMEMBERED_MAX and any(ticket.accepted_ms for ticket, _ in found):
                 if len(self._known) >= HEADERS_REMEMBERED:
                     self._known.clear()
                 self._known[key] = found

@@ -24,7 +24,7 @@ from greenroom.gateway.visitor.exchange import Exchange
 from greenroom.gateway.visitor.flow import AHEAD, ORIGIN, Flow
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.body import BadBody
-from greenroom.gateway.wire.head_limits import hopeless
+from greenroom.gateway.wire.head_limits import end_of_head, hopeless
 from greenroom.gateway.wire.own_answers import answer_bytes, refusal
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.answer import Answer
@@ -189,8 +189,8 @@ class VisitorConnection(asyncio.Protocol):
             data = self._buffer = data[2:]
             if not data:
                 return False
-        end = data.find(b"\r\n\r\n") + 4
-        if end < 4:
+        end = end_of_head(data)
+        if not end:
             return self._wait_for_head(data)
         block = data[:end]
         head = read_head(block, self.peer)

@@ -8,6 +8,7 @@ frameworks obey them, and would serve another page than the one that was matched
 from collections.abc import Set
 
 from greenroom.decision.forwarded import forwarding_lines
+from greenroom.gateway.wire.header_lines import HeaderLines
 from greenroom.gateway.wire.request_head import Peer, RequestHead
 
 _DROPPED = frozenset(
@@ -34,9 +35,8 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
 
 def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
     """Everything behind the target: the same for every request with the same section that is no WebSocket."""
-    arrival, hops, host = head.arrival, head.hops, head.authority
-    dropped = _DROPPED if _USUAL_HOPS.issuperset(hops) else _DROPPED.union(hops)
-    lines = [name + b": " + value for name, value in arrival.headers if name not in dropped and not name.startswith(_FORWARDING)]
+    arrival, host = head.arrival, head.authority
+    lines = [b" HTTP/1.1\r\nhost: " + (authority or host) + _passed(head.section.lines)]
     lines += [b"cookie: " + kept for name, value in arrival.headers if name == b"cookie" and (kept := without_cookies(value, own_cookies))]
     if head.content_length is not None:
         lines.append(b"content-length: %d" % head.content_length)
@@ -44,13 +44,22 @@ def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[byte
         lines.append(b"transfer-encoding: chunked")
     if head.upgrade:
         lines.append(b"connection: Upgrade\r\nupgrade: " + head.upgrade)
-    passed = b"\r\n".join([b" HTTP/1.1\r\nhost: " + (authority or host), *lines])
     visitor = (
         peer.forwarding
         if (arrival.client, arrival.scheme) == (peer.client, peer.scheme)
         else forwarding_lines(arrival.client, arrival.scheme)
     )
-    return b'%b\r\n%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (passed, visitor, host, host)
+    return b'%b\r\n%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (b"\r\n".join(lines), visitor, host, host)
+
+
+def _passed(lines: HeaderLines) -> bytes:
+    """The lines that travel on as they were sent, a CRLF before each. The values that are cut out of a frame are not among them."""
+    frame = lines.frame
+    if frame.passed is None:
+        dropped = _DROPPED if _USUAL_HOPS.issuperset(frame.hops) else _DROPPED.union(frame.hops)
+        kept = [item for item in lines.headers if item[0] not in dropped and not item[0].startswith(_FORWARDING)]
+        frame.passed = b"".join([b"\r\n%b: %b" % item for item in kept])
+    return frame.passed
 
 
 def without_cookies(value: bytes, own: Set[bytes]) -> bytes:

@@ -7,6 +7,17 @@ from greenroom.gateway.wire.limits import Limits
 _NOT_HTTP = Refusal(400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable")
 
 
+_END = b"\r\n\r\n"
+
+
+def end_of_head(data: bytes) -> int:
+    """Where the first head ends; 0: it is not complete. Nearly always one head came and nothing else; searching from the end is quicker."""
+    if data.endswith(_END) and data.rfind(_END, 0, -1) < 0:
+        return len(data)
+    found = data.find(_END)
+    return found + len(_END) if found >= 0 else 0
+
+
 def hopeless(data: bytes, limits: Limits) -> Refusal | None:
     """Judges the beginning of a head: whether it is no use waiting for the rest."""
     line = data.find(b"\r\n")

@@ -36,8 +36,11 @@ Varying = tuple[bytes, bytes, bytes]
 Facts = dict[bytes, bytes]
 
 
-class Frame(msgspec.Struct, frozen=True, gc=False):
-    """What header lines say about host, body and connection. `authority` is the host as sent; `count` is the number of lines."""
+class Frame(msgspec.Struct, gc=False):
+    """What header lines say about host, body and connection. `authority` is the host as sent; `count` is the number of lines.
+
+    `passed` is what `forwarded_head` makes of them for the origin, once for all connections; nothing else changes.
+    """
 
     count: int
     host: str
@@ -49,6 +52,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     expects: bool
     websocket: bool
     hops: tuple[bytes, ...]
+    passed: bytes | None = None
 
 
 class HeaderLines(msgspec.Struct, frozen=True, gc=False):

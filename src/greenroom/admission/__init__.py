@@ -1,4 +1,4 @@
-"""Who is let in, and when: pure rules. Clock, chance and transport are whatever the caller passes (docs/howto/drive-the-core.md).
+"""The admission rules: who is let in, and when. The caller passes time, random bits and messages (docs/howto/drive-the-core.md).
 
 `Ledger` has the books of one data center, `Coordinator` leases permits to ledgers, `SyncUp` and `SyncDown` are what they tell each other,
 `visit` is for visitors who were let in elsewhere, and `problems` names every law of conservation that does not hold.

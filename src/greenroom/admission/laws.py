@@ -64,7 +64,7 @@ def sum_problems(coordinator: Coordinator) -> list[str]:
 
 
 def problems(coordinator: Coordinator, ledgers: Iterable[Ledger]) -> list[str]:
-    """What is wrong with all books together, whatever messages are still on their way."""
+    """Violations of the conservation laws over all ledgers together, for any messages that are still in transit."""
     found = coordinator_problems(coordinator)
     for ledger in ledgers:
         found += ledger_problems(ledger)

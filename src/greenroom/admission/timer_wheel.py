@@ -1,6 +1,6 @@
 """Finds what is overdue among many things whose hour keeps moving, without touching those that are not.
 
-Each thing is filed once, in a cell of a quarter of a second. Somebody whose hour moved on is filed again when the old cell comes
+Each entry is filed once, in a cell of a quarter of a second. A visitor whose deadline has moved is filed again when the old cell comes
 up, so moving costs nothing. Cells are only handed out when they have wholly passed: early is never, late is at most one cell.
 """
 

@@ -1,4 +1,4 @@
-"""What the gateway counts while it works: plain ints on the hot path, read as a mapping by whoever exports them."""
+"""Counters of the gateway: plain ints on the hot path, exported as a mapping."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields

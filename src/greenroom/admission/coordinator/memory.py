@@ -1,11 +1,11 @@
 """What must be remembered of a coordinator, as rows, and how another process goes on from them.
 
-A row is written before any answer goes out that rests on it. So whoever goes on knows of every permit that was ever granted, and that is
-all that safety needs: counters that ledgers report are theirs to repeat, and a row that is older counts more as held, not less. The
+A row is written before any answer that depends on it is sent. So the next coordinator knows every permit that was ever granted, which is
+all that safety needs: ledgers repeat the counters that they report, and an older row counts more as held, not less. The
 line is not remembered; ledgers tell it again (`SyncDown.afresh`).
 
-Times in rows are the writer's. Whoever goes on moves them by the time that passed since the newest row, so what is to leave the minute
-in ten seconds leaves it ten seconds from now, whatever the clocks of two machines say.
+Times in rows are the writer's. The next coordinator shifts them by the time since the newest row, so an admission with ten seconds left in
+the minute leaves it ten seconds from now, even when the clocks of the two machines differ.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@ LEAST_S = 60.0
 LEAST_PART = 0.25
 """Less than a minute, or than a quarter of the wait, is no news."""
 AFTER_MS = 60_000
-"""A forecast is compared with those of a minute and more ago: whoever joined since has seen none that was much different."""
+"""A forecast is compared with those of a minute and more ago: visitors who joined since have seen none that was much different."""
 OLDEST_MS = 240_000
 
 

@@ -2,11 +2,11 @@
 
 Theory. Time is cut into steps of five seconds. Of the sessions that reach step k of their life some end in it: that share is the hazard.
 Every session that is still alive counts as exposed in each step it has passed, so one whose end has not been seen yet (it is
-*censored*) teaches as much as one that ended, and a room that has just filled up is not taken for one in which nobody stays long.
+*censored*) teaches as much as one that ended, and a room that has just filled up does not look like one with only short visits.
 
     hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)        survival(k) = product of (1 - hazard) before k
 
-The prior says: nobody ends before the session duration, and then half of the rest every 42 s (S + Exp(60 s)). What was seen counts half
+The prior: no session ends before the session duration, and then half of the rest every 42 s (S + Exp(60 s)). Observations count half
 after twenty minutes, so a crowd that behaves differently is believed soon.
 """
 
@@ -72,7 +72,7 @@ class Endings:
                 return
 
     def step(self, cell: int) -> None:
-        """Time has passed: whoever lives has reached the next step."""
+        """Time has passed: living sessions have reached the next step."""
         if cell - self._cell > GAP_STEPS:
             self._alive.clear()
             self._cell = cell
@@ -86,7 +86,7 @@ class Endings:
                     exposed[now - begun] += count
 
     def reconcile(self, sessions: int) -> None:
-        """No more than this are alive: an end that was counted against a neighbour leaves somebody behind who lives for ever."""
+        """Limits the number of living sessions: an end counted in a neighbouring step would leave one that never ends."""
         excess = sum(self._alive.values()) - sessions
         if excess <= 0:
             return

@@ -1,8 +1,8 @@
-"""How many will be let in, five seconds at a time: the room played forward, with people as a fluid.
+"""Future admissions in steps of five seconds: a simulation of the room, with visitors as a fluid.
 
-In each step sessions end as their ages say and leave their units; as many enter as there are free units, as the sliding minute has room
-for, and as pacing allows (a sixtieth of the limit and of what the minute has left, each second). Whoever enters is a new session whose
-end comes when its age says. A unit that comes free is used a little later: the next sync and the next try of a visitor lie between.
+In each step sessions end according to their age and free their units; as many visitors enter as free units, the sliding minute and
+pacing allow (a sixtieth of the limit and of the rest of the minute, each second). Each visitor who enters starts a session that ends
+according to its age. A free unit is used a little later: after the next sync and the next refresh of a visitor.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ STEPS_LEAST = 24
 LONG_STEPS = 480
 """Where sessions last longer than 40 minutes, a step of 5 s says no more than one of 10 or 15, and costs as much."""
 REUSE_S = 1.5
-"""From the end of a session to the admission of somebody in its place, on average."""
+"""Average time from the end of a session to the admission of the next visitor."""
 
 
 def ends_of_the_living(living: Sequence[float], survival: Sequence[float], passed: float, steps: int) -> list[float]:
@@ -30,7 +30,7 @@ def ends_of_the_living(living: Sequence[float], survival: Sequence[float], passe
     for ahead in range(1, min(steps + 1, last), stride):
         by_step += [sum(map(mul, weights, shares[ahead:]))] * stride
     del by_step[steps + 1 :]
-    rest = sum(living) - sum(by_step)  # whoever outlives what is known ends as the oldest known do
+    rest = sum(living) - sum(by_step)  # sessions older than all known ones end like the oldest known
     hazard = shares[-1] / survival[-2] if survival[-2] else 1.0
     while len(by_step) <= steps:
         by_step.append(rest * hazard)

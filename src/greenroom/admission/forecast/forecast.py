@@ -1,12 +1,12 @@
-"""What will come of the line: learns from reports, plays the room forward, and makes the sketch that data centers read.
+"""Forecasts the line: learns from reports, simulates the room, and makes the wait table that data centers read.
 
-Every two seconds while somebody waits without a permit:
+Every two seconds while visitors wait without a permit:
 
 1. how old sessions get is known from those that ended and those that have not yet (`endings`);
 2. the room is played forward, five seconds at a time, for up to half an hour (`fluid`); what came true of earlier forecasts scales it
    (`track`); beyond half an hour the last pace goes on, up to a day, and further than that nothing is believed;
 3. people give up, at a rate per second of waiting, and a share is never seen again after joining (`patience`);
-4. so the number of people before somebody becomes a wait, in a table (`wait_table`);
+4. so the number of visitors ahead becomes a wait, in a table (`wait_table`);
 5. and how far waits stray from it is learnt from what came of earlier forecasts (`intervals`).
 
 Until ten sessions have ended nothing is known of how soon units come back, so only those are given a number who are reached by units
@@ -133,7 +133,7 @@ class Forecaster:
     # -- what follows from them -----------------------------------------------------------------------------------------------
 
     def think(self, facts: ForecastInput, now_ms: int) -> None:
-        """Makes a new sketch, or none when nobody waits."""
+        """Makes a new wait table, or none when no visitor waits."""
         self.due_ms = now_ms + THINK_MS
         self._waiting = facts.waiting
         self._endings.step(now_ms // AGE_CELL_MS)
@@ -153,7 +153,7 @@ class Forecaster:
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
 
     def _line_up(self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> WaitTable:
-        """Fifo: people before somebody become a wait."""
+        """Fifo: converts visitors ahead into a wait."""
         intervals, patience = self._intervals, self._patience
         intervals.judge(facts.standing, patience.giving_up_per_s, now_ms)
         self._knots = knots_of(facts.seconds)
@@ -205,7 +205,7 @@ class Forecaster:
         return WaitTable(now_ms, *found, draws.widths, True, known, 0.0, self._change, now_ms - DRIFT_AFTER_MS)
 
     def _forget(self) -> None:
-        """Nobody waits: what was expected does not come any more."""
+        """No visitor waits: pending expectations are dropped."""
         self.wait_table = None
         self._change = ""
         self._intervals.forget()
@@ -268,7 +268,7 @@ def table(entered: Sequence[float], scale: float, giving_up_per_s: float, learnt
         before = count
         count += now * scale * exp(giving_up_per_s * PATIENT_S * log1p(STEP_S * (step - 0.5) / PATIENT_S))
         if before == people[-1] < count and seconds[-1] < STEP_S * (step - 1):
-            people.append(before + 1e-6)  # nobody was let in for a while: the table is flat up to here
+            people.append(before + 1e-6)  # no admissions for a while: the table is flat up to here
             seconds.append(STEP_S * (step - 1.0))
         if count > people[-1] and (step >= knot or step == len(entered)):
             people.append(count)

@@ -1,7 +1,7 @@
 """How wide an interval has to be, learnt from what came of earlier forecasts: adaptive conformal inference.
 
 Theory. A quantile of 75 per cent is right if three in four are in by then. So each time that it comes the share that really is in moves the
-width: in a little when it was more than three quarters, out when it was less. Wherever the forecast errs, by whatever law, the widths
+width: in a little when it was more than three quarters, out when it was less. For any distribution of forecast errors, the widths
 drift to where the share that holds is the nominal one, and follow when the errors change. The widths are logarithms of factors on the
 median, so one set serves many waits; waits of different length have sets of their own, because near ones are surer. Until one of them
 has learnt anything it is as the next shorter one, which learns sooner.

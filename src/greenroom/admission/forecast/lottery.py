@@ -1,6 +1,6 @@
 """Waits under the random method: the chance of being drawn, added up over time, and how far it was off before.
 
-Theory. With a(t) let in per second out of n(t) who are present, everybody's hazard is a(t) / n(t), so whoever is there now is in by t with
+Theory. With a(t) admissions per second out of n(t) present visitors, each has the hazard a(t) / n(t), so a present visitor is in by t with
 probability 1 - exp(-H(t)), H being the hazard added up. How many are present follows from who joins, gets in and gives up:
 n' = joining - a - giving up * n. Newcomers keep coming as in the last minute; what of it is more than in the last ten fades, because a
 crowd that has come does not come again.
@@ -20,9 +20,9 @@ from greenroom.admission.messages.wait_table import BELIEVED_S, HAZARDS, SHARES,
 ALMOST = 0.999
 """Of those present at most this part is drawn in one step: the sum stays finite."""
 NOTHING = 1e-9
-"""A hazard that is none: smaller ones would be lost when they are added up, and the table has to ascend."""
+"""A negligible hazard: smaller ones would be lost in sums, and the table has to ascend."""
 ENOUGH = 6.0
-"""Where one in four hundred is left nobody needs to know more."""
+"""The table ends where one visitor in four hundred is left."""
 SOON_S = 120.0
 """Over how long the newest rate of joining gives way to the long one."""
 TAIL_STEPS = 12
@@ -54,7 +54,7 @@ def hazards(
         hazard = -log1p(-part)
         if hazard > NOTHING:
             if total == people[-1] and seconds[-1] < STEP_S * (step - 1):
-                total += NOTHING  # nobody was drawn for a while: the table is flat up to here
+                total += NOTHING  # no draws for a while: the table is flat up to here
                 people.append(total)
                 seconds.append(STEP_S * (step - 1.0))
             total += hazard

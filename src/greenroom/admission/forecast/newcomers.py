@@ -2,7 +2,7 @@
 
 A visitor of this second is behind everybody who came before, but a table knows only places that are real and reported: a ticket comes back
 after two seconds and a half at most, a report of it a second and a half later, and the table itself is read for two seconds more. So
-behind `FULL_S` the line is taken to go on as in the seconds before; whoever is told a wait has come, so others do too.
+behind `FULL_S` arrivals are assumed to continue as in the seconds before: a visitor who gets an estimate has arrived, so others arrive too.
 """
 
 from collections.abc import Mapping, Sequence

@@ -5,7 +5,7 @@ from collections import deque
 FADE_MS = 600_000
 """What was seen of giving up counts half after ten minutes."""
 SEEN_S = 3_600.0
-"""Nobody is taken to give up before as many seconds of waiting have been seen."""
+"""The rate of giving up counts as zero until this many seconds of waiting have been observed."""
 MOST_PER_S = 1 / 60
 """A crowd that leaves in one minute is not taken to leave any faster."""
 REMEMBERED_MS = 600_000

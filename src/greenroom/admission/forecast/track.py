@@ -13,7 +13,7 @@ LOWEST, HIGHEST = 0.5, 1.5
 
 
 class Track:
-    """Expected and realised admissions, over minutes in which somebody waited all the time."""
+    """Expected and actual admissions, over minutes with a line all the time."""
 
     __slots__ = ("_expected", "_open", "_realised")
 

@@ -1,4 +1,4 @@
-"""When a waiter tries again: soon for whoever is called, else the sooner the nearer, and never a crowd in step."""
+"""When a visitor refreshes: soon if called, otherwise the sooner the nearer to the front, and never a crowd at once."""
 
 from greenroom.model.visit import Estimate
 
@@ -6,7 +6,7 @@ CALLED_REFRESH_MS = 2_000
 
 
 def soon(random_bits: int) -> int:
-    """For whoever is called, or has no place yet."""
+    """For a visitor who is called, or has no place yet."""
     return spread(CALLED_REFRESH_MS, 25, random_bits)
 
 
@@ -16,7 +16,7 @@ def later(longest_ms: int, random_bits: int) -> int:
 
 
 def by_rank(rank: int, estimate: Estimate | None, longest_ms: int, random_bits: int) -> int:
-    """For somebody who stands in line: a third of the wait, at most `longest_ms`.
+    """For a visitor in line: a third of the wait, at most `longest_ms`.
 
     The first few try often however slow the line is: should the head be a ghost, the next is there.
     """

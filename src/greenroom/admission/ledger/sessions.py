@@ -1,4 +1,4 @@
-"""Who is inside: living sessions by ticket id, and the ids that have had theirs.
+"""Active visitors: sessions by ticket id, and the ids whose session is over.
 
 A session is one number, its last renewal: its end is that plus what the room grants now, so a changed session length counts
 from the last renewal on. How old it was at its end is counted for the forecast, and how long its visitor stayed for analytics.

@@ -1,6 +1,6 @@
 """How fast the line moves: visitors let in from the line per minute of queueing, measured over the recent past.
 
-Only time in which somebody waited counts, and only visitors who had waited: a crowd that walked into an empty room says nothing about
+Only time with a line counts, and only visitors who had waited: a crowd that entered an empty room says nothing about
 how fast a line in front of a full one moves. The recent past is as short as it can be with enough admissions in it, so the
 figure follows changes, and at most half an hour.
 """
@@ -28,7 +28,7 @@ class Tempo:
         self._queueing = False
 
     def mark(self, now_ms: int, queueing: bool) -> None:
-        """Time has passed; from now on somebody waits, or nobody does."""
+        """Time has passed; says whether there is a line from now on."""
         if self._queueing and now_ms > self._last_ms:
             self._slots[-1][1] += now_ms - self._last_ms
             if self._slots[-1][1] >= SLOT_MS:

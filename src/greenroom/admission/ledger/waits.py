@@ -1,7 +1,7 @@
 """What a visitor is told about the wait: the forecast, and the published formulas while there is none.
 
-Whoever has a permit waits for the next try only, and nobody is told to get in before the next try. A data center that is cut off lives on
-its own units: it lets in about as many a minute as in the last one, whoever waits elsewhere.
+A visitor with a permit waits only for the next refresh, and no estimate is earlier than the next refresh. A data center that is cut
+off uses its own units: it lets in about as many a minute as in the last one, independent of other lines.
 """
 
 from greenroom.admission.lease import Lease
@@ -15,7 +15,7 @@ LESS_WHEN_CUT_OFF, MORE_WHEN_CUT_OFF = 0.7, 1.4
 """Quartiles of the waits behind a cut against what its own pace says, as simulated partitions have shown; and once more for the most."""
 
 LINE_OVER_S = 10.0
-"""While answers come a sketch older than this was made for a line that is over."""
+"""While answers arrive, a wait table older than this was made for a line that is over."""
 
 
 class Waits:
@@ -30,18 +30,18 @@ class Waits:
         self.configure(room)
 
     def configure(self, room: Room) -> None:
-        """New settings. A forecast made for another method is none for this one."""
+        """New settings. A forecast for another method is not valid for this one."""
         self._minute_limit = room.new_users_per_minute
         self._random = room.queueing_method == "random"
         self.outlook.expect(self._random)
 
     def lookahead(self, now_ms: int, waiting: bool) -> None:
-        """Time has passed; from now on somebody waits, or nobody does."""
+        """Time has passed; says whether there is a line from now on."""
         self.tempo.mark(now_ms, waiting)
         self._per_minute = self.tempo.per_minute()
 
     def estimate(self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """For whoever is (or would be) at `position` of `waiting`, counted from 1, and came at that moment of the line's clock."""
+        """For a visitor who is (or would be) at `position` of `waiting`, counted from 1, and arrived at that moment of the line's clock."""
         without = (max(position, waiting) if self._random else position) - lease.permits
         if without <= 0 and not self._random:
             return AT_ONCE
@@ -63,7 +63,7 @@ class Waits:
 def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> Estimate | None:
     """Behind a cut of so many seconds: by the own pace, or, when that is sooner, by what was forecast, from when the cut is over.
 
-    A cut is taken to last as long again as it has lasted. Nobody knows, so the interval is wide and said to be old.
+    A partition is assumed to last as long again as it has lasted. This is uncertain, so the interval is wide and marked as old.
     """
     over_s = cut_s + forecast.p50_s if forecast else LONGEST_S
     wait_s = min(alone.p50_s if alone else LONGEST_S, over_s)
@@ -74,7 +74,7 @@ def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> 
 
 
 def not_before(next_try_ms: int, estimate: Estimate | None) -> Estimate | None:
-    """Nobody gets in before the next try, which is so far away."""
+    """No visitor gets in before the next refresh, which is this far away."""
     next_s = next_try_ms / 1000
     if estimate is None or estimate.p25_s >= next_s:
         return estimate

@@ -8,10 +8,10 @@ from greenroom.model.visit import arrival_ms_of
 
 AGE_CELL_MS = 5_000
 AGE_CELLS = 1_440
-"""Ages are counted in steps of 5 s up to two hours; the last step stands for everything beyond."""
+"""Ages are counted in steps of 5 s up to two hours; the last step includes everything beyond."""
 
 SOON_MS = 10_000
-"""Somebody whose place is taken this long after the first arrival was here before; who never tried later than that is a stray."""
+"""A visitor who takes a place this long after the first arrival was here before; one who never refreshed later than that is a stray."""
 
 
 class Ages:
@@ -55,10 +55,10 @@ class Census:
         self.strays = 0
         """Of the lost ones, those that never tried again after joining."""
         self.front_s = 0
-        """Arrival second of whoever got in from the line last."""
+        """Arrival second of the visitor who was admitted from the line last."""
 
     def place_taken(self, key: int, line_ms: int) -> None:
-        """Somebody takes a place; `line_ms` is the moment on the time line that keys are made of."""
+        """A visitor takes a place; `line_ms` is the moment on the time line of keys."""
         if line_ms - arrival_ms_of(key) > SOON_MS:
             self.lost -= 1
         else:

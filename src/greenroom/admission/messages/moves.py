@@ -7,10 +7,10 @@ Both sides repeat themselves until they are confirmed, on the reports and answer
 
 What was given and what has arrived are counted, absolutely and for ever, like everything else: so a message that comes late or twice moves
 nothing a second time. A unit whose ledger lost its books is an orphan, and is given, one to one, to the visitors that it was for. A claim
-whose session nobody knows is denied.
+whose session no ledger knows is denied.
 
 Until the answer comes, the visitor is served as long as the old ledger holds the unit for certain (`strong_sessions`: is held on the
-waiting page). When nobody answers for CUT_OFF_MS, a permit of the new ledger is spent instead.
+waiting page). Without an answer for CUT_OFF_MS, the new ledger spends a permit instead.
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ class MovesDown(msgspec.Struct, frozen=True, array_like=True):
     arrived: int  # sessions booked to this ledger, since the epoch began
     arrivals: tuple[tuple[bytes, int], ...] = ()  # (id, age of the last renewal) of the newest, oldest first; at least the unconfirmed
     wanted: tuple[tuple[bytes, str], ...] = ()  # (id, to): end this session, its visitor is there
-    denied: tuple[bytes, ...] = ()  # claims on a session that nobody has
+    denied: tuple[bytes, ...] = ()  # claims on a session that no ledger has
 
 
 @dataclass(slots=True)
@@ -90,12 +90,12 @@ class Moves:
         self._gifts.append((ticket_id, to, renewed_ms))
 
     def missing(self, ticket_id: bytes) -> None:
-        """Wanted, but not here: given already, or nobody knows."""
+        """Wanted, but not here: already given, or unknown."""
         if all(ticket_id != gift[0] for gift in self._gifts):
             self._unknown.add(ticket_id)
 
     def report(self, life_ms: int, now_ms: int) -> MovesUp | None:
-        """What to say; None while nobody ever moved. What is over anyway is dropped."""
+        """The message; None while no visitor has ever moved. Expired entries are dropped."""
         self.elsewhere = {one: until_ms for one, until_ms in self.elsewhere.items() if until_ms > now_ms}
         self.claims = {one: claim for one, claim in self.claims.items() if claim.renewed_ms + life_ms > now_ms}
         if not (self.claims or self.given or self.arrived or self._unknown):

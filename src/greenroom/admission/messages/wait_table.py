@@ -1,6 +1,6 @@
 """The forecast as it travels: a small table that every data center reads by itself, for each visitor in a microsecond or two.
 
-Fifo: `people[i]` of those without a permit are let in (or have given up) within `seconds[i]`; the wait of whoever is the n-th of them is
+Fifo: `people[i]` of those without a permit are let in (or have given up) within `seconds[i]`; the wait of the n-th of them is
 read backwards. Random: `people[i]` is the hazard added up until then, and a share 1 - exp(-people) of all who are present is in. Seconds
 count from the making of the table. Until the next one comes it is read further along: those let in since are gone from the line as well.
 """
@@ -23,11 +23,11 @@ LEADS_S = (15.0, 60.0, 240.0, 960.0)
 """Widths are learnt for waits of about this long, and read in between. Four times each: see WIDEST."""
 WIDEST = 1.2
 """The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by
-less than log 4, and nobody is told less than whoever stands in front."""
+less than log 4, and no visitor gets a shorter estimate than those ahead."""
 REPORT_AGE_S = 0.7
 """How old the reports are that a table is made of, on average: half of the time between two syncs."""
 UNDECIDED_S = 25.0
-"""Whoever joined and was never seen again is known to be lost so much later: one refresh and the grace."""
+"""A visitor who joined and never returned counts as lost this much later: one refresh and the grace."""
 SHARES = (0.25, 0.5, 0.75, 0.95)
 SPREAD = (-1, 0, 1, 1)
 """Where each of SHARES goes when less is known."""
@@ -56,12 +56,12 @@ class WaitTable(msgspec.Struct, frozen=True, array_like=True):
     learnt: bool = True  # behind the table nothing is known; False: nothing was learnt yet, and a measured pace may know more
     strays_per_s: float = 0.0  # people who join and are never seen again
     change: str = ""  # one of model.visit.CHANGES
-    since_ms: int = 0  # whoever joined before then is told of the change
+    since_ms: int = 0  # visitors who joined before then see the change
     ahead: tuple[tuple[int, int], ...] = ()  # (arrival second, people elsewhere without a permit who came before its end), ascending
 
 
 class Outlook:
-    """Reads the newest sketch in one data center. Arrivals are on the coordinator's clock, as keys are; `now_ms` is on ours."""
+    """Reads the newest wait table in one data center. Arrivals are on the coordinator's clock, like keys; `now_ms` is on the local one."""
 
     __slots__ = (
         "_columns",
@@ -88,7 +88,7 @@ class Outlook:
         self._random: Estimate | None = None
 
     def take(self, wait_table: WaitTable, line_ms: int, now_ms: int) -> None:
-        """A sketch arrived now, sent at `line_ms` of the coordinator's clock."""
+        """A wait table arrived now, sent at `line_ms` of the coordinator's clock."""
         self.wait_table = wait_table
         self._line_ahead_ms = line_ms - now_ms
         self._made_ms = min(now_ms, wait_table.made_ms - self._line_ahead_ms)
@@ -99,22 +99,22 @@ class Outlook:
         self._passed_s = 0.0
 
     def expect(self, random: bool) -> None:
-        """From now on sketches are of this kind; another one is no use."""
+        """From now on wait tables are of this kind; a table of another kind is dropped."""
         if self.wait_table and self.wait_table.random != random:
             self.wait_table = None
 
     @property
     def age_s(self) -> float:
-        """How old the sketch was when it was last read."""
+        """How old the wait table was when it was last read."""
         return self._passed_s
 
     @property
     def decides(self) -> bool:
-        """Whether what is behind the table is unknown, whatever else has been measured."""
+        """Whether the wait behind the table is unknown, despite other measurements."""
         return self.wait_table is not None and self.wait_table.learnt
 
     def fifo(self, before: float, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """For whoever is the `before`-th here without a permit. None: not known."""
+        """For the `before`-th visitor here without a permit. None: not known."""
         wait_table = self.wait_table
         if wait_table is None:
             return None
@@ -142,7 +142,7 @@ class Outlook:
         return Estimate(max(0.0, p25_s), max(0.0, p50_s), max(0.0, p75_s), max(0.0, most_s), change)
 
     def random(self, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """For anybody who is present. None: not known."""
+        """For every present visitor. None: not known."""
         wait_table = self.wait_table
         if wait_table is None:
             return None

@@ -2,7 +2,7 @@
 
 Keys stand in sorted stretches of about a thousand, so a rank is a sum over the stretches before and one binary search.
 Everything else about a waiter lives in columns indexed by a slot. The wheel may hold stale entries for a slot (its hour moved to an
-earlier one, or somebody else has it now); the column `_filed` tells the one that counts. Memory per waiter: an id, a dict
+earlier one, or another visitor has it now); the column `_filed` tells the one that counts. Memory per waiter: an id, a dict
 entry, one number and about 50 bytes.
 """
 
@@ -52,7 +52,7 @@ class Line:
         self.seconds: dict[int, int] = {}
         """Waiters by arrival second."""
         self.changed: set[int] = set()
-        """Seconds whose count moved since somebody cleared this."""
+        """Seconds whose count has changed since this was cleared."""
         self._filed = array("q")
         self._free: list[int] = []
         self._pardoned_ms = 0
@@ -125,7 +125,7 @@ class Line:
         return sum(self._sizes[:index]) + bisect_left(self._stretches[index][0], key)
 
     def at(self, rank: int) -> int:
-        """The slot of whoever has this rank."""
+        """The slot of the visitor with this rank."""
         for index, size in enumerate(self._sizes):
             if rank < size:
                 return self._stretches[index][1][rank]
@@ -168,7 +168,7 @@ class Line:
         return gone
 
     def pardon(self, until_ms: int) -> None:
-        """Nobody is a ghost before this; then whoever has not checked in by their own hour is."""
+        """No visitor is a ghost before this; then those who have not refreshed by their own deadline are."""
         self._pardoned_ms = until_ms
         for slot in self.slots.values():
             if self._filed[slot] > until_ms:

@@ -3,7 +3,7 @@
 
 *Called* means: a permit is there or will be by the time of the next try, so the visitor is asked to try every two seconds. `lookahead` is
 how many permits are expected within one such try (admissions per second times the measured gap between tries). QueueingMethod ahead
-keeps permits from lying idle; it is what lets somebody step in front of a neighbour, and by no more than that many places.
+keeps permits from being unused; it lets a visitor overtake others by at most that many places.
 """
 
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ class QueueingMethod(Protocol):
     """How one method hands out turns."""
 
     open: bool
-    """Whether anybody is let in at all."""
+    """Whether visitors are let in at all."""
     overdraws: bool
     """Whether people are let in without a permit."""
 
     def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
-        """Draws whoever has to be drawn now."""
+        """Draws the visitors who have to be drawn now."""
 
     def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool:
         """Whether this waiter should try every two seconds."""
@@ -42,7 +42,7 @@ class QueueingMethod(Protocol):
 
 
 class Fifo:
-    """The oldest first. Nobody is drawn: being called is a matter of rank, so a ghost that comes back is in its old place at once."""
+    """The oldest first. There are no draws: a call depends only on the rank, so a ghost that returns has its old place at once."""
 
     open = True
     overdraws = False
@@ -59,7 +59,7 @@ class Fifo:
         return min(waiting, permits + max(1, ceil(lookahead)))
 
     def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
-        """Rounded down: where permits are rare nobody steps in front of anybody."""
+        """Rounded down: where permits are rare no visitor overtakes another."""
         return rank < permits + int(lookahead) and (horizon_ms is None or arrival_ms_of(key) <= horizon_ms)
 
     def forget(self, slot: int) -> None:
@@ -91,7 +91,7 @@ class Random:
                     return
 
     def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool:
-        """Whoever was drawn."""
+        """The drawn visitors."""
         return self._everybody or slot in self.drawn
 
     def count(self, waiting: int, permits: int, lookahead: float) -> int:
@@ -99,7 +99,7 @@ class Random:
         return waiting if self._everybody else len(self.drawn)
 
     def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
-        """Whoever was drawn."""
+        """The drawn visitors."""
         return self._everybody or slot in self.drawn
 
     def forget(self, slot: int) -> None:
@@ -118,7 +118,7 @@ class Passthrough(Fifo):
 
 
 class Reject(Fifo):
-    """Nobody. Places that are real stay, because their tickets stay valid and the room may open again."""
+    """None. Real places stay, because their tickets stay valid and the room may open again."""
 
     open = False
 

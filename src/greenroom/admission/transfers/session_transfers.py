@@ -89,7 +89,7 @@ class SessionTransfers:
             self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
 
     def answer(self, center: TransferCounts, now_ms: int) -> MovesDown | None:
-        """What to tell this data center; None while nobody ever moved."""
+        """The message to this data center; None while no visitor has ever moved."""
         pending = self._by_data_center.get(center.name)
         if not (pending or center.moved_in or center.moved_out):
             return None
@@ -156,7 +156,7 @@ class SessionTransfers:
         return True
 
     def _lost_on_the_way(self, center: TransferCounts, pending: PendingTransfers, until_ms: int) -> None:
-        """Booked by a coordinator before this one, but nobody remembers for whom: nobody's until any such session must have ended."""
+        """Booked by an earlier coordinator for an unknown ledger: not used until any such session must have ended."""
         lost = center.moved_in - center.arrived - len(pending.arrivals)
         if lost > 0:
             center.moved_in -= lost

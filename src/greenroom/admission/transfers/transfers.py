@@ -70,7 +70,7 @@ class SessionLedger(Protocol):
         """Gives up a place; whether there was one."""
 
     def drop_place(self, ticket_id: bytes) -> None:
-        """A place whose visitor has been let in elsewhere is nobody's."""
+        """Frees a place whose visitor has been let in elsewhere."""
 
 
 def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_ms: int, now_ms: int, random_bits: int) -> Outcome:
@@ -91,7 +91,7 @@ def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_
     slot = ledger.line.slots.get(ticket_id, -1)
     if slot >= 0 and ledger.line.attempted[slot] < renewed_ms:
         ledger.drop_place(ticket_id)
-    elif slot >= 0:  # held here although let in: nobody has the session
+    elif slot >= 0:  # held here although let in: no ledger has the session
         return ledger.poll(ticket_id, key, now_ms, random_bits)
     claim = moves.claim(ticket_id, home, renewed_ms, now_ms)
     if claim.denied:

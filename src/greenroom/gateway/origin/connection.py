@@ -205,7 +205,7 @@ class OriginConnection(asyncio.Protocol):
         if exchange.head.method == b"HEAD" or head.status in NO_BODY:
             length = 0
             if head.status in NO_BODY and (head.chunked or (head.status == 204 and head.content_length)):
-                self._keep = False  # a body that must not be: where the next answer begins is anybody's guess
+                self._keep = False  # a body that is not allowed: the start of the next response is unknown
         elif head.chunked:
             body = self._body = ChunkedBody()
             payload = body.feed(rest)

@@ -33,7 +33,7 @@ class Pool:
         self._idle: list[OriginConnection] = []
         self._queue: deque[Borrower] = deque()
         self._open = 0  # connections, and attempts to open one
-        self._attempts = 0  # attempts made for whoever is first in the queue
+        self._attempts = 0  # attempts made for the first request in the queue
         self._tasks: set[asyncio.Task[None]] = set()
         self._context: ssl.SSLContext | None = None
         self._closed = False
@@ -57,7 +57,7 @@ class Pool:
         self._backfill()
 
     def open_for(self, borrower: Borrower) -> None:
-        """A connection that nobody used before; for the one retry."""
+        """A connection that has not been used before; for the one retry."""
         self._open_one(borrower)
 
     def withdraw(self, borrower: Borrower) -> None:

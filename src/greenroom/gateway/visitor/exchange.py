@@ -95,7 +95,7 @@ class Exchange:
     # The origin, request side
 
     def connected(self, connection: OriginConnection) -> None:
-        """A connection to the origin: send the head, and whatever is already there of the body, in one write."""
+        """A connection to the origin is open: sends the head and the body received so far in one write."""
         visitor, pool = self.visitor, self._pool
         if visitor is None or pool is None:
             connection.pool.give_back(connection, 0)
@@ -226,7 +226,7 @@ class Exchange:
             self.progressed()
 
     def released(self) -> bool:
-        """The origin's connection is no longer ours; whether it may serve another request: only if this one was sent whole."""
+        """Releases the connection to the origin; it may serve another request only if this one was sent completely."""
         self.origin = None
         visitor = self.visitor
         if visitor is None:

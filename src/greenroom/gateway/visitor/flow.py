@@ -1,4 +1,4 @@
-"""Both directions of one socket: reading, paused as long as anybody has a reason to; what was written and not taken; the hard end."""
+"""Both directions of one socket: reading, paused while there is a reason; unsent output; the hard end."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class Flow:
         return kept
 
     def reset(self) -> None:
-        """Ends the connection with a reset, which nobody can take for the end of an answer."""
+        """Ends the connection with a reset, which cannot be mistaken for the end of a response."""
         sock = self._transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)

@@ -52,7 +52,7 @@ class RequestBody:
         return payload
 
     def take_unwanted(self, kept: bytes, asked: bool) -> bool:
-        """Throws away what has arrived of a body that nobody wants; False when its end can never be found.
+        """Discards the received part of an unwanted body; False when its end can never be found.
 
         That is so when it is malformed, and when the visitor `asked` whether to send it (Expect): it may never send it.
         """

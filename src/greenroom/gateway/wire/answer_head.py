@@ -34,7 +34,7 @@ LINES_REMEMBERED = 4_096
 """Distinct header lines whose meaning is remembered; the memory starts afresh when it is full (at most 1 MB)."""
 
 LINE_REMEMBERED_MAX = 256
-"""Longer lines are read anew each time; they rarely repeat."""
+"""Longer lines are parsed each time; they rarely repeat."""
 
 HEADS_REMEMBERED, HEAD_REMEMBERED_MAX = 512, 1_024
 """Whole heads that are remembered, and their longest: one file, or one page of fixed length, asked for often within a second."""
@@ -69,7 +69,7 @@ _heads: dict[bytes, AnswerHead] = {}
 def read_answer_head(block: bytes) -> AnswerHead | None:
     """One head from the status line to the empty line; None when it is malformed or its body could end in two places.
 
-    The same bytes give the same object: nobody changes it.
+    The same bytes give the same object, which must not be changed.
     """
     head = _heads.get(block)
     if head is None:
@@ -172,7 +172,7 @@ def _read_other(head: AnswerHead, name: bytes, value: bytes) -> None:
 def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset[bytes]) -> bytes:
     """The visitor's head without framing, Connection and the empty line.
 
-    An origin can never set a cookie of ours. An answer that carries a ticket is never publicly cacheable: what is said to
+    An origin can never set the ticket cookie. An answer that carries a ticket is never publicly cacheable: what is said to
     shared caches is dropped, and Cache-Control keeps its other directives behind `private`.
     """
     lines = head.lines

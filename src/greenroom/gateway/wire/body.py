@@ -1,13 +1,13 @@
 """Where a body ends: by its length, by chunks, or with the connection. Both sides use the same strict readers.
 
-A reader is fed whatever arrived and gives back the payload in it. When it is `done`, `rest` is what stood behind the body.
+A reader gets the received bytes and returns their payload. When it is `done`, `rest` are the bytes after the body.
 Trailers and chunk extensions are checked for their form and dropped: nothing behind us may rely on what a visitor puts there.
 """
 
 import re
 
 SIZE_LINE_MAX = 256
-"""Longest line that opens a chunk: 16 digits and an extension that nobody sends."""
+"""Longest line that opens a chunk: 16 digits and an extension, which is never used."""
 
 TRAILERS_MAX = 8 * 1024
 """Most bytes of trailers read (and dropped) before the body counts as garbage."""

@@ -5,7 +5,7 @@ and nothing is guessed: a head is lines of `token ":" value` between CRLFs and n
 there is one host. Everything that is left is re-serialised (gateway.outgoing), never copied.
 
 Why our own reader and not llhttp (httptools) is told in decision 2 (docs/decisions/0002-own-data-path.md) and measured by `bench/heads.py`.
-llhttp is the test oracle: whatever is accepted here, llhttp must read the same way.
+llhttp is the test oracle: it must read every request that is accepted here in the same way.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from greenroom.gateway.wire.request_line import RequestLine, read_request_line
 from greenroom.model.visit import Arrival
 
 SECTION_REMEMBERED_MAX = 4_096
-"""Header sections above this are read anew each time; a browser's have 600 to 2,000 bytes."""
+"""Longer header sections are parsed each time; a browser's have 600 to 2,000 bytes."""
 
 SECTIONS_REMEMBERED = 1_000
 """Connections whose latest header section is remembered: those that are busy, at most 8 MB however many there are."""
@@ -117,7 +117,7 @@ _VERSIONS = ("HTTP/1.0", "HTTP/1.1")
 def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
     """The facts of one request head, or a refusal with a status from 400 to 505. `block` ends with the first CRLFCRLF.
 
-    Never raises, whatever the bytes. After a refusal the connection must be closed: where the next request begins is unknown.
+    Never raises, for any bytes. After a refusal the connection must be closed: the start of the next request is unknown.
     """
     end, limits = block.find(b"\r\n"), peer.limits
     if len(block) > limits.head_bytes:

@@ -1,5 +1,8 @@
 """A real greenroom records what its visitors do, and published GraphQL clients read it: Python's gql, and the official SDK."""
 
+import csv
+import json
+import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,7 +10,7 @@ from typing import Any
 
 import duckdb
 import gql
-from api_rig import Api, create_token
+from api_rig import GREENROOM, Api, create_token
 from gql.transport.httpx import HTTPXTransport
 
 QUERY = """query Rooms($since: Time!, $n: uint64!) { viewer { zones { zoneTag
@@ -109,3 +112,55 @@ def test_a_store_that_cannot_be_opened_stops_no_visitor(greenroom: Any, origin: 
     running.wait_until_printed("analytics_not_written")
     assert not running.visitor().get().waiting
     assert running.stop() == 0
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([GREENROOM, "analytics", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_command_line_reads_the_same_from_a_running_greenroom_and_from_a_stopped_one(
+    greenroom: Any, origin: Any, tmp_path: Path
+) -> None:
+    running = greenroom.room(origin.url, 2, 100)
+    for visitor in (running.visitor(), running.visitor()):
+        assert not visitor.get().waiting
+    running.visitor().take_place()
+    running.stop()
+    running = greenroom.room(origin.url, 2, 100)
+    token = create_token(greenroom.data, "reader", "--scope", "analytics")
+    total(Api(running.control, token))
+    asked = ("--control", f"{running.control[0]}:{running.control[1]}", "--token", token)
+    stopped = ("--data", str(greenroom.data))
+    locked = command("show", "main", *stopped)
+    assert locked.returncode == 2
+    assert "--control" in locked.stderr
+    live = {form: command("export", "--room", "main", "--from", "1h", "--format", form, *asked).stdout for form in ("csv", "json")}
+    summary = command("show", "main", "--last", "1h", *asked).stdout
+    assert "peak" in summary
+    assert "let in 2" in summary
+    running.kill()
+    offline = csv.DictReader(command("export", "--room", "main", "--from", "1h", *stopped).stdout.splitlines())
+    online = csv.DictReader(live["csv"].splitlines())
+    assert offline.fieldnames == online.fieldnames
+    same = ("datetime", "newUsersPerMinute", "totalActiveUsers", "totalActiveUsersConfig")
+    first, same_row = next(online), next(offline)
+    assert [first[name] for name in same] == [same_row[name] for name in same]
+    rows = json.loads(live["json"])
+    assert sum(row["newUsersPerMinute"] for row in rows) == 2
+    assert "let in 2" in command("show", "main", "--last", "1h", *stopped).stdout
+    parquet = tmp_path / "out.parquet"
+    done = command("export", "--room", "main", "--from", "1h", "--format", "parquet", "--by", "hour", "-o", str(parquet), *stopped)
+    assert done.returncode == 0, done.stderr
+    assert duckdb.sql(f"SELECT sum(sum_newUsersPerMinute) FROM '{parquet}'").fetchall() == [(2,)]
+
+
+def test_the_command_line_says_what_is_wrong(greenroom: Any, tmp_path: Path) -> None:
+    for arguments, message in (
+        (("show", "x", "--data", str(tmp_path)), "there are no analytics in"),
+        (("show", "x", "--control", "127.0.0.1:1"), "requires a token"),
+        (("show", "x", "--control", "127.0.0.1:1", "--token", "t"), "cannot ask 127.0.0.1:1"),
+        (("export", "--room", "x", "--from", "1h", "--format", "xml"), "must be one of csv, json, parquet"),
+        (("export", "--room", "x", "--from", "1h", "--format", "parquet"), "--output is required"),
+    ):
+        done = command(*arguments)
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from greenroom.cli import export_import
+from greenroom.cli.analytics import analytics
 from greenroom.cli.explain import explain
 from greenroom.cli.probe import probe
 from greenroom.cli.show import complain, complain_of, say, show_config
@@ -44,6 +45,7 @@ app = typer.Typer(
 keys = typer.Typer(name="keys", help="Manage the keys that seal visitors' tickets.", no_args_is_help=True)
 app.add_typer(keys)
 app.add_typer(tokens)
+app.add_typer(analytics)
 export_import.register(app)
 app.command()(simulate)
 app.command()(verify_draw)

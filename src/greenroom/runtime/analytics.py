@@ -41,6 +41,13 @@ def open_keeper(where: str, data: Path, kept: AnalyticsRetention, place_of: Call
     return Keeper(_engine(where, data), place_of, retention_of(kept), breathe=lambda: time.sleep(BREATH_S))
 
 
+def open_analytics_file(path: Path) -> Keeper:
+    """The store of a greenroom that does not run. Raises StorageFailed."""
+    from greenroom.stores.analytics.duck import DuckEngine
+
+    return Keeper(DuckEngine(path))
+
+
 def _engine(where: str, data: Path) -> Engine:
     """The libraries are large, so only the one that is needed is imported, when it is."""
     if where:

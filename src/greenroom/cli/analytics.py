@@ -33,14 +33,14 @@ FORMATS = ("csv", "json", "parquet")
 PAGE_S = 4 * 86_400
 """Time range of one question: 5,760 minutes of one room, below the 10,000 rows of an answer."""
 
-RoomOption = Annotated[str, typer.Option("--room", metavar="ROOM", help="Name or id of the room.", show_default=False)]
-DataOption = Annotated[
+_Room = Annotated[str, typer.Option("--room", metavar="ROOM", help="Name or id of the room.", show_default=False)]
+_Data = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Data directory of a stopped greenroom (default: as for `greenroom serve`).")
 ]
-ControlOption = Annotated[
+_Control = Annotated[
     str | None, typer.Option(metavar="ADDRESS:PORT", help=f"Ask the running greenroom at this control address, such as {Server().control}.")
 ]
-TokenOption = Annotated[
+_Token = Annotated[
     str | None,
     typer.Option(
         metavar="TOKEN", help=f"Token with the scope `analytics` (default: ${' or $'.join(TOKEN_VARIABLES)}).", show_default=False
@@ -58,15 +58,15 @@ class _Source(Protocol):
 
 @analytics.command()
 def export(
-    room: RoomOption,
+    room: _Room,
     start: Annotated[str, typer.Option("--from", metavar="TIME", help="Begin: 2030-01-01T10:00:00Z, or 7d.", show_default=False)],
     end: Annotated[str, typer.Option("--to", metavar="TIME", help="End, exclusive (default: now).")] = "0m",
     by: Annotated[str, typer.Option("--by", metavar="BUCKET", help=f"Width of a row: {', '.join(BUCKETS)}.")] = "minute",
     form: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")] = "csv",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write (default: standard output).")] = None,
-    data: DataOption = None,
-    control: ControlOption = None,
-    token: TokenOption = None,
+    data: _Data = None,
+    control: _Control = None,
+    token: _Token = None,
 ) -> None:
     """Write one row for each minute (or hour, or day) of a room."""
     if by not in BUCKETS:
@@ -85,9 +85,9 @@ def export(
 def show(
     room: Annotated[str, typer.Argument(metavar="ROOM", help="Name or id of the room.", show_default=False)],
     last: Annotated[str, typer.Option(metavar="TIME", help="Time range up to now, such as 30m, 24h or 30d.")] = "24h",
-    data: DataOption = None,
-    control: ControlOption = None,
-    token: TokenOption = None,
+    data: _Data = None,
+    control: _Control = None,
+    token: _Token = None,
 ) -> None:
     """Show peaks, waits and limits of a room, with sparklines."""
     source = _source(data, control, token)

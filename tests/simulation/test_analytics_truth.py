@@ -1,0 +1,177 @@
+"""Analytics against what the crowd itself saw: three data centers with two processes each, in virtual time, through the real pipeline.
+
+Visitors note when they came, when they got in and when they were last there. Their requests go through the real decision service; each
+process records for itself; its messages reach the store late, twice, out of order, or only after the collector was killed and opened again.
+"""
+
+import random
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from admission_world import small_room
+from analytics_material import nearest_rank
+from visitors import Browser, Site
+
+from greenroom.analytics.question import Question, Wanted
+from greenroom.analytics.recorder import Recorder
+from greenroom.analytics.rollup import PERCENTS, SLOT_MS, Part
+from greenroom.collector.decisions import recording
+from greenroom.collector.sampler import RoomLook, sample, wait_seconds
+from greenroom.decision.verdict import Forward
+from greenroom.stores.analytics.duck import DuckEngine
+from greenroom.stores.analytics.keeper import Keeper
+
+MINUTES = 14
+STEP_MS = 1_000
+
+
+@dataclass
+class Person:
+    """A visitor with a browser, who notes what happens."""
+
+    browser: Browser
+    comes_ms: int
+    stays_ms: int
+    leaves_ms: int | None = None
+    first_ms: int = 0
+    in_ms: int = 0
+    seen_ms: int = 0
+    waited: bool = False
+    gone: bool = False
+
+
+@dataclass
+class Center:
+    """A data center: one ledger, two processes, and the people in front of it."""
+
+    name: str
+    site: Site
+    recorders: list[Recorder]
+    people: list[Person] = field(default_factory=list)
+    active: list[int] = field(default_factory=list)
+    passed: int = 0
+    held: int = 0
+
+
+def a_center(name: str, folder: Path, seed: int) -> Center:
+    folder.mkdir()
+    rng = random.Random(seed)
+    site = Site(folder, small_room(total_active_users=12, new_users_per_minute=20, session_duration=1), seed=seed)
+    recorders = [Recorder(f"{name}-{process}", name, site.clock.ms) for process in range(2)]
+    observers = [recording(recorder) for recorder in recorders]
+    site.decisions._observe = lambda event: observers[rng.randrange(2)](event)
+    center = Center(name, site, recorders)
+    for number in range(45):
+        comes_ms = site.clock.ms + rng.randrange(5 * 60_000)
+        stays_ms = rng.randrange(5_000, 90_000)
+        center.people.append(Person(Browser(site, client=f"192.0.2.{number}"), comes_ms, stays_ms))
+    return center
+
+
+def second(center: Center, rng: random.Random) -> None:
+    """What the people of one data center do in this second."""
+    now_ms = center.site.clock.ms
+    for person in center.people:
+        if person.gone or now_ms < person.comes_ms:
+            continue
+        if person.in_ms and now_ms - person.in_ms > person.stays_ms:
+            person.gone = True
+            continue
+        due = not person.first_ms or (not person.in_ms and now_ms >= person.seen_ms + person.browser.retry_s * 1_000)
+        if not due and not (person.in_ms and rng.random() < 0.2):
+            continue
+        reply = person.browser.visit()
+        person.first_ms = person.first_ms or now_ms
+        person.seen_ms = now_ms
+        if isinstance(reply, Forward):
+            center.passed += bool(person.in_ms)
+            person.waited = person.waited or (not person.in_ms and now_ms > person.first_ms)
+            person.in_ms = person.in_ms or now_ms
+        else:
+            center.held += 1
+            assert not person.in_ms, "a session is renewed with every request, so nobody is put out"
+
+
+def looks(center: Center) -> None:
+    """Every five seconds; one process of the data center tells the gauges and takes the tallies."""
+    now_ms = center.site.clock.ms
+    (ledger,) = center.site.ledgers.values()
+    gauges = ledger.gauges()
+    center.active.append(gauges.active)
+    look = RoomLook(ledger.room, gauges.active, gauges.waiting, wait_seconds(None), ledger.tally())
+    sample(center.recorders[0], [look], now_ms)
+    sample(center.recorders[1], [RoomLook(ledger.room)], now_ms)
+
+
+def deliver(folder: Path, messages: list[Part], rng: random.Random, now_s: int) -> Keeper:
+    """Every message arrives at last: in batches, some twice, some late; the collector is killed in between, more than once."""
+    late = [part for part in messages if rng.random() < 0.2]
+    queue = [part for part in messages if part not in late]
+    queue += rng.sample(messages, len(messages) // 3)
+    rng.shuffle(queue)
+    keeper = Keeper(DuckEngine(folder / "analytics.duckdb"))
+    for begin in range(0, len(queue), 9):
+        keeper.write(queue[begin : begin + 9], now_s)
+        if rng.random() < 0.3:
+            keeper.close()  # killed between two writes; within one is what test_analytics_store_survives tries
+            keeper = Keeper(DuckEngine(folder / "analytics.duckdb"))
+            keeper.write(queue[max(0, begin - 9) : begin + 9], now_s)  # does not know what was heard
+    keeper.tend(now_s)
+    keeper.write(late + late, now_s)
+    return keeper
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    centers = [a_center(f"center-{number}", tmp_path / str(number), seed * 10 + number) for number in range(3)]
+    begin_ms = centers[0].site.clock.ms
+    for center in centers:
+        assert center.site.clock.ms == begin_ms
+    for _ in range(MINUTES * 60_000 // STEP_MS):
+        for center in centers:
+            second(center, rng)
+            if center.site.clock.ms % SLOT_MS == 0:
+                looks(center)
+            center.site.advance(STEP_MS)
+    for center in centers:
+        looks(center)
+        assert not center.site.errors
+    messages: list[Part] = []
+    for center in centers:
+        for recorder in center.recorders:
+            recorder.finish()
+            messages += [part for minute in recorder.fetch() for part in minute.parts()]
+    keeper = deliver(tmp_path, messages, rng, centers[0].site.clock.ms // 1_000)
+    times = [Wanted("percentile", f"{stem}P{percent}") for stem in ("totalTimeWaited", "timeOnOrigin") for percent in PERCENTS]
+    sums = [Wanted("sum", name) for name in ("newUsersPerMinute", "usersWaited", "sessionsEnded", "requestsPassed", "requestsHeld")]
+    wanted = (*sums, *times, Wanted("max", "totalActiveUsers"), Wanted("avg", "totalActiveUsers"), Wanted("max", "totalActiveUsersConfig"))
+    (row,) = keeper.answer(Question(0, 1 << 32, metrics=wanted)).rows
+
+    people = [person for center in centers for person in center.people]
+    assert all(person.in_ms for person in people)
+    assert row["sum", "newUsersPerMinute"] == len(people)
+    assert row["sum", "usersWaited"] == sum(person.waited for person in people)
+    assert 30 < row["sum", "usersWaited"] < len(people)
+    assert row["sum", "sessionsEnded"] == len(people)
+    assert row["sum", "requestsPassed"] == sum(center.passed for center in centers)
+    assert row["sum", "requestsHeld"] == sum(center.held for center in centers)
+    assert row["max", "totalActiveUsersConfig"] == 12
+    together = [sum(moment) for moment in zip(*[center.active for center in centers], strict=True)]
+    assert row["max", "totalActiveUsers"] == max(together)
+    percentiles(row, "totalTimeWaited", [person.in_ms - person.first_ms for person in people if person.waited])
+    percentiles(row, "timeOnOrigin", [person.seen_ms - person.in_ms for person in people])
+    keeper.close()
+
+
+def percentiles(row: Any, stem: str, truth_ms: list[int]) -> None:
+    """Within the precision of the histogram, and of two decimals."""
+    for percent in PERCENTS:
+        exact_s = nearest_rank(sorted(truth_ms), percent) / 1_000
+        assert exact_s - 0.01 <= row["percentile", f"{stem}P{percent}"] <= exact_s * 1.001 + 0.01, (stem, percent)

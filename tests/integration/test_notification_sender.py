@@ -3,13 +3,17 @@
 import asyncio
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import trustme
+from aiosmtpd.smtp import AuthResult, LoginPassword
 from receivers import MailReceiver, WebReceiver, until
 
 from greenroom.alerting.alert_types import ALERTS, make
@@ -203,6 +207,57 @@ def test_mail_without_a_mail_server_waits_and_says_why(store: SqlStore, caplog) 
     outcome = asyncio.run(story())
     assert "smtp_host" in outcome.problem
     assert not outcome.permanent
+
+
+def test_a_fault_of_greenroom_is_a_failed_attempt_and_spins_for_no_one(store: SqlStore, hurry) -> None:
+    tries = []
+
+    async def faulty(due: Due, _known: object) -> DeliveryOutcome:
+        tries.append(due.alert.correlation_id)
+        if len(tries) < 4:
+            raise ValueError("a header with a line break")
+        return DeliveryOutcome()
+
+    having(store, policy(emails=("ann@example.com",)))
+    store.outbox.put([alert(1)], now_ms())
+    running(store, lambda: store.outbox.waiting() == 0, attempt=faulty)
+    assert tries == ["c1"] * 4
+    assert store.outbox.history(0, None, 0, 1)[0][0].attempts == 4
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH")  # where TLS is there from the first byte, the receiver does not see it
+@pytest.mark.parametrize("security", ["starttls", "tls"])
+def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
+    store: SqlStore, tmp_path: Path, monkeypatch, security: str, hurry
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setattr("greenroom.notify.mail.TOTAL_S", 3.0)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+
+    def check(_server: object, _session: object, _envelope: object, _mechanism: str, given: LoginPassword) -> AuthResult:
+        return AuthResult(success=(given.login, given.password) == (b"me", b"pass word"), handled=False)
+
+    secured = {"tls_context": context, "require_starttls": True} if security == "starttls" else {"ssl_context": context}
+    mail = MailReceiver(authenticator=check, auth_required=True, auth_require_tls=security == "starttls", **secured)
+    try:
+        server = MailServer("127.0.0.1", mail.port, security, "me", "pass word", "alerts@shop.example")
+        due = Due(1, alert(1), "p1", "Shop", "", "email:ann@example.com", 0, 0)
+
+        def tried(**changed) -> str:
+            deliver = Delivery(Guard(HERE), now_ms, replace(server, **changed))
+            return asyncio.run(deliver.attempt(due, store.read())).problem
+
+        assert "refused the login: 535" in tried(password="wrong")
+        assert tried() == ""
+        assert "cannot be used" in tried(security="tls" if security == "starttls" else "starttls")
+        monkeypatch.delenv("SSL_CERT_FILE")
+        assert "certificate" in tried().lower()
+        assert [to for to, _ in mail.messages] == [["ann@example.com"]]
+    finally:
+        mail.close()
 
 
 def test_what_no_longer_exists_is_given_up(store: SqlStore) -> None:

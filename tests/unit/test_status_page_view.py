@@ -125,8 +125,8 @@ def test_the_page_needs_no_script_and_cannot_be_made_to_run_one() -> None:
 
 def test_a_percentage_is_never_rounded_up_to_all() -> None:
     check = CheckFacts("c1", "a", "healthy", days={"2030-03-17": (99_999, 100_000)})
-    assert "99.99 % in 90 days" in html(view(EVERYTHING, StatusFacts(NOW, (), (check,))), "", "")
-    assert "100 % in 90 days" in html(
+    assert "99.99 % uptime in 90 days" in html(view(EVERYTHING, StatusFacts(NOW, (), (check,))), "", "")
+    assert "100 % uptime in 90 days" in html(
         view(EVERYTHING, StatusFacts(NOW, (), (CheckFacts("c1", "a", "healthy", days={"2030-03-17": (5, 5)}),))), "", ""
     )
 

@@ -17,7 +17,7 @@ import structlog
 
 from greenroom.alerting.outbox import Due
 from greenroom.alerting.retries import next_try_ms
-from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
 from greenroom.notify.delivery import DeliveryOutcome
 
@@ -150,15 +150,21 @@ class NotificationSender:
 
     async def _deliver(self, due: Due, known: Configuration) -> None:
         try:
-            outcome = await self._attempt(due, known)
+            outcome = await self._attempted(due, known)
             await self._write_down(due, outcome)
         except StorageFailed as error:
             log.warning("a notification was sent and not written down; it will be sent again", reason=str(error))
-        except InvalidConfig as error:
-            log.error("a notification cannot be made", alert_type=due.alert.type, reason=str(error))
         finally:
             self._busy.pop(due.destination, None)
             self._wake.set()
+
+    async def _attempted(self, due: Due, known: Configuration) -> DeliveryOutcome:
+        """What became of it; a fault of greenroom counts as a failed attempt, so that it cannot stop or spin."""
+        try:
+            return await self._attempt(due, known)
+        except Exception as error:
+            log.exception("a notification cannot be made", alert_type=due.alert.type, destination=due.destination)
+            return DeliveryOutcome(f"internal error: {type(error).__name__}")
 
     async def _write_down(self, due: Due, outcome: DeliveryOutcome) -> None:
         now_ms = self._now_ms()

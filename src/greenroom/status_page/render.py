@@ -44,7 +44,7 @@ def html(found: StatusView, feed: str, data: str) -> str:
 def _line(line: StatusLine) -> str:
     facts = []
     if line.uptime is not None:
-        facts.append(f"{_percent(line.uptime)} in 90 days")
+        facts.append(f"{_percent(line.uptime)} uptime in 90 days")
     if line.response_ms is not None:
         facts.append(f"responds in {line.response_ms} ms")
     below = f'<div class="soft">{escape(", ".join(facts))}</div>' if facts else ""
@@ -86,7 +86,8 @@ def _stories(heading: str, stories: list[Story]) -> str:
 def _story(story: Story) -> str:
     notes = "".join(f'<p>{escape(note.text)}</p><div class="soft">{_words_time(note.at_ms)}</div>' for note in story.notes)
     state = "bad" if story.open else "good"
-    return f'<li class="{state}"><h3>{escape(story.title)}</h3><div class="soft">{escape(_span(story))}</div>{notes}</li>'
+    span = "" if story.message else f'<div class="soft">{escape(_span(story))}</div>'
+    return f'<li class="{state}"><h3>{escape(story.title)}</h3>{span}{notes}</li>'
 
 
 def _span(story: Story) -> str:

@@ -113,6 +113,11 @@ class Story:
     notes: tuple[NoteFacts, ...] = ()
 
     @property
+    def message(self) -> bool:
+        """Whether it is a message of the operator, and no incident."""
+        return self.id.startswith("note:")
+
+    @property
     def updated_ms(self) -> int:
         """When something was last said about it."""
         return max([self.began_ms, self.ended_ms or 0, *(note.at_ms for note in self.notes)])

@@ -1,4 +1,4 @@
-"""Reads the configuration: everything wrong with it is found at once, each problem with its key and line."""
+"""Reads the configuration and finds all problems at once, each with its key and line."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How this process runs, as the operator writes it: every key of the configuration file outside the rooms, with its bounds."""
+"""The settings of a process: every key of the configuration file outside the rooms, with its bounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""One greenroom process from start to end: what happens in which order, and which signal does what.
+"""One greenroom process from start to end: the order of its steps, and the effect of signals.
 
 Order of the start: configuration, data directory and its lock, both addresses taken, control listener (so that /healthz answers
 and /readyz says "starting"), keys, ledgers restored, and only then the public listener. So no visitor is let in before it is known

@@ -1,4 +1,4 @@
-"""Takes over a changed configuration while everything runs, or keeps the last good one and says why."""
+"""Reloads a changed configuration while the process runs, or keeps the last good one and reports why."""
 
 import asyncio
 from collections.abc import Callable

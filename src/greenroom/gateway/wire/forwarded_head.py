@@ -1,7 +1,7 @@
 """Writes the head that the origin is sent, from the understood facts only: nothing is copied that was not read.
 
 Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-*, TE, Trailer, Upgrade), our own cookies,
-Expect (answered here), forwarding headers (written anew, so an origin may believe them) and headers that override the path (some
+Expect (answered here), forwarding headers (rewritten, so an origin may trust them) and headers that override the path (some
 frameworks obey them, and would serve another page than the one that was matched). Header names are in lower case.
 """
 

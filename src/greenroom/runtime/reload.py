@@ -18,6 +18,7 @@ NEEDS_RESTART = {
     "listen": "public listen address",
     "control": "control listen address",
     "status_listen": "status listen address",
+    "decide": "listen address for other proxies",
     "data": "data directory",
     "store": "configuration store",
     "shared": "Redis servers and data center",

@@ -7,6 +7,7 @@ frameworks obey them, and would serve another page than the one that was matched
 
 from collections.abc import Set
 
+from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import forwarding_lines
 from greenroom.gateway.wire.header_lines import HeaderLines
 from greenroom.gateway.wire.request_head import Peer, RequestHead
@@ -60,10 +61,3 @@ def _passed(lines: HeaderLines) -> bytes:
         kept = [item for item in lines.headers if item[0] not in dropped and not item[0].startswith(_FORWARDING)]
         frame.passed = b"".join([b"\r\n%b: %b" % item for item in kept])
     return frame.passed
-
-
-def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
-    """A Cookie header without the cookies of these names, what is left byte for byte; empty when nothing is left."""
-    parts = value.split(b";")
-    kept = [part for part in parts if part.partition(b"=")[0].strip() not in own]
-    return value if len(kept) == len(parts) else b";".join(kept).strip()

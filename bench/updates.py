@@ -1,6 +1,6 @@
 """What the requests of a busy room cost, the update of somebody in line first, beside servers that do nothing: CPU of the server.
 
-    python bench/updates.py [--waiters 12000] [--rounds 3] [--seconds 2]
+    python bench/updates.py [--waiters 12000] [--rounds 3] [--seconds 2] [--against PATH]
 
 12,000 different waiters stand in line, each with a ticket of its own and the header lines of one of 384 kinds of Chrome; they ask one after
 the other over 64 connections, so no request repeats one that could be remembered as a whole. The floors (`bench/floors.py`) are servers in
@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from browser_heads import LINE, browsers, cookie_line, navigating
-from gateway import BODY, GREENROOM_CONF, NGINX, OPEN, ORIGIN, ORIGIN_CONF, PROXY_CONF, running, worker_of
+from gateway import BODY, GREENROOM_CONF, NGINX, ORIGIN, ORIGIN_CONF, PROXY_CONF, running, worker_of
 
-CLOSED, JSON, PAGE, PROXY = 9104, 9105, 9106, 9107
+OWN, OTHER = 9111, 9113
+PROXY = "nginx, plain proxy"
 LIMIT = 100
 """Of the room with a line: it moves now and then, so there are estimates to give."""
 
@@ -118,11 +119,54 @@ def measure(contestants: dict[str, Contestant], folder: Path, rounds: int, secon
     script.write_text(LUA)
     for _ in range(rounds):
         for name, (port, pid, heads, _floor) in contestants.items():
-            load(port, WARM_S, folder / heads, script)
+            if heads.startswith("line"):
+                load(port, WARM_S, folder / heads, script)
             before = cpu_us(pid)
             answered = load(port, seconds, folder / heads, script)
             took[name].append((cpu_us(pid) - before) / answered)
     return took
+
+
+def greenroom(stack: contextlib.ExitStack, folder: Path, command: str, port: int, label: str, waiters: int) -> dict[str, Contestant]:
+    """Two processes, one with room for everybody and one with a line, and what they are asked. They listen on `port` and the next one."""
+    inside, closed, made = port, port + 1, {}
+    for number, limit, session in ((inside, 100_000, 30), (closed, LIMIT, 1)):
+        text = GREENROOM_CONF.format(origin=ORIGIN, port=number, control=number + 100, data=folder / str(number), limit=limit)
+        (folder / f"{number}.toml").write_text(text.replace("session_duration = 30", f"session_duration = {session}"))
+        made[number] = stack.enter_context(running([command, "serve", "--config", str(folder / f"{number}.toml")], number, 0)).pid
+    waiting = tickets(closed, waiters + LIMIT)[LIMIT:]
+    asked: dict[str, tuple[list[bytes], list[bytes]]] = {
+        "line: updates": (browsers(), waiting),
+        "line: published": (browsers(b"1"), waiting),
+        "line: one update": (browsers()[:1], waiting[:1]),
+        "line: pages": (navigating(), waiting),
+        "newcomers": (navigating(), [b""] * waiters),
+        "inside": (navigating(), tickets(inside, INSIDE)),
+    }
+    for name, (kinds, carried) in asked.items():
+        write_heads(folder / f"{name}{label}", kinds, carried)
+    return {
+        f"let-in visitors{label}": Contestant(inside, made[inside], f"inside{label}", "floor: proxy"),
+        f"newcomers' page{label}": Contestant(closed, made[closed], f"newcomers{label}", "floor: page"),
+        f"page of visitors in line{label}": Contestant(closed, made[closed], f"line: pages{label}", "floor: page"),
+        f"update, different waiters{label}": Contestant(closed, made[closed], f"line: updates{label}", "floor: JSON"),
+        f"the same, published JSON{label}": Contestant(closed, made[closed], f"line: published{label}", "floor: JSON"),
+        f"update, one waiter repeated{label}": Contestant(closed, made[closed], f"line: one update{label}", "floor: JSON"),
+    }
+
+
+def floors(stack: contextlib.ExitStack, folder: Path) -> dict[str, Contestant]:
+    """The origin, nginx as a proxy, and the servers that do nothing; all are asked what our own greenroom is asked."""
+    (folder / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
+    (folder / "proxy.conf").write_text(PROXY_CONF.format(dir=folder, port=NGINX, origin=ORIGIN))
+    stack.enter_context(running(["nginx", "-c", str(folder / "origin.conf")], ORIGIN, 1))
+    nginx = worker_of(stack.enter_context(running(["nginx", "-c", str(folder / "proxy.conf")], NGINX, 0)))
+    found = {}
+    for kind, port, heads in (("JSON", 9105, "updates"), ("page", 9106, "pages"), ("proxy", 9107, "inside")):
+        command = [sys.executable, str(Path(__file__).with_name("floors.py")), kind.lower(), str(port), str(ORIGIN)]
+        pid = stack.enter_context(running(command, port, 0)).pid
+        found[f"floor: {kind}"] = Contestant(port, pid, heads if kind == "proxy" else f"line: {heads}", "")
+    return found | {PROXY: Contestant(NGINX, nginx, "inside", "floor: proxy")}
 
 
 def main() -> None:
@@ -130,53 +174,19 @@ def main() -> None:
     parser.add_argument("--waiters", type=int, default=12_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--against", metavar="PATH", help="the command of another greenroom, measured in the same rounds; a minute longer")
     options = parser.parse_args()
-    greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
-    floors = [sys.executable, str(Path(__file__).with_name("floors.py"))]
+    own = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        (folder / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
-        (folder / "proxy.conf").write_text(PROXY_CONF.format(dir=folder, port=NGINX, origin=ORIGIN))
-        for port, limit in ((OPEN, 100_000), (CLOSED, LIMIT)):
-            text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=folder / str(port), limit=limit)
-            (folder / f"{port}.toml").write_text(text.replace("session_duration = 30", "session_duration = 1") if port == CLOSED else text)
-        stack.enter_context(running(["nginx", "-c", str(folder / "origin.conf")], ORIGIN, 1))
-        nginx = worker_of(stack.enter_context(running(["nginx", "-c", str(folder / "proxy.conf")], NGINX, 0)))
-        started = {
-            port: stack.enter_context(running(command, port, 0)).pid
-            for port, command in {
-                JSON: [*floors, "json", str(JSON)],
-                PAGE: [*floors, "page", str(PAGE)],
-                PROXY: [*floors, "proxy", str(PROXY), str(ORIGIN)],
-                OPEN: [greenroom, "serve", "--config", str(folder / f"{OPEN}.toml")],
-                CLOSED: [greenroom, "serve", "--config", str(folder / f"{CLOSED}.toml")],
-            }.items()
-        }
-        waiting = tickets(CLOSED, options.waiters + LIMIT)[LIMIT:]
-        write_heads(folder / "updates", browsers(), waiting)
-        write_heads(folder / "published", browsers(b"1"), waiting)
-        write_heads(folder / "one update", browsers()[:1], waiting[:1])
-        write_heads(folder / "pages", navigating(), waiting)
-        write_heads(folder / "newcomers", navigating(), [b""] * options.waiters)
-        write_heads(folder / "inside", navigating(), tickets(OPEN, INSIDE))
+        contestants = floors(stack, folder) | greenroom(stack, folder, own, OWN, "", options.waiters)
+        if options.against:
+            contestants |= greenroom(stack, folder, options.against, OTHER, " (other)", options.waiters)
         time.sleep(DUE_S)
-        contestants = {
-            "floor: JSON": Contestant(JSON, started[JSON], "updates", ""),
-            "floor: page": Contestant(PAGE, started[PAGE], "pages", ""),
-            "floor: proxy": Contestant(PROXY, started[PROXY], "inside", ""),
-            "nginx, plain proxy": Contestant(NGINX, nginx, "inside", "floor: proxy"),
-            "let-in visitors": Contestant(OPEN, started[OPEN], "inside", "floor: proxy"),
-            "newcomers' page": Contestant(CLOSED, started[CLOSED], "newcomers", "floor: page"),
-            "page of visitors in line": Contestant(CLOSED, started[CLOSED], "pages", "floor: page"),
-            "update, different waiters": Contestant(CLOSED, started[CLOSED], "updates", "floor: JSON"),
-            "the same, published JSON": Contestant(CLOSED, started[CLOSED], "published", "floor: JSON"),
-            "update, one waiter repeated": Contestant(CLOSED, started[CLOSED], "one update", "floor: JSON"),
-        }
         took = {name: statistics.median(values) for name, values in measure(contestants, folder, options.rounds, options.seconds).items()}
-    print(f"{'':30} {'CPU us/request':>14} {'of its floor':>13} {'of nginx':>9}")
+    print(f"{'':36} {'CPU us/request':>14} {'of its floor':>13} {'of nginx':>9}")
     for name, contestant in contestants.items():
-        floor = took[contestant.floor or name]
-        print(f"{name:30} {took[name]:14.1f} {took[name] / floor:13.2f} {took[name] / took['nginx, plain proxy']:9.2f}")
+        print(f"{name:36} {took[name]:14.1f} {took[name] / took[contestant.floor or name]:13.2f} {took[name] / took[PROXY]:9.2f}")
 
 
 if __name__ == "__main__":

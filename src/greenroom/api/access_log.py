@@ -1,4 +1,4 @@
-"""Middleware of the API: every request gets an id, a log line, and a response in the envelope even after an internal error."""
+"""In front of the API: every request gets an id, a line in the log, and an answer in the envelope even when something breaks."""
 
 import re
 import secrets

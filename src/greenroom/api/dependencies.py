@@ -1,4 +1,4 @@
-"""Dependencies of API calls: the caller, the JSON body, and pagination."""
+"""What a request brings along: who asks, the JSON of its body, and the page that is wanted."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar

@@ -1,4 +1,4 @@
-"""The OpenAPI document, from the parameters of the routes and the schemas of bodies and responses."""
+"""The OpenAPI document: what the routes know about their parameters, and what the forms know about bodies and answers."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""`greenroom explain`: explains what would happen to a request."""
+"""`greenroom explain`: what would happen to a request, and why."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Output of the commands: a configuration in plain words, problems one per line, progress of a start."""
+"""What the commands print: a configuration in plain words, problems one to a line, how a start goes on."""
 
 import os
 import sys

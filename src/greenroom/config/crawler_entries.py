@@ -1,4 +1,4 @@
-"""Reads the `[[crawlers]]` of a configuration, with their network files."""
+"""Reads the `[[crawlers]]` of a configuration, with the networks that stand in files of their own."""
 
 from dataclasses import replace
 from pathlib import Path

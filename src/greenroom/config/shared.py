@@ -1,4 +1,4 @@
-"""Settings of shared ledgers: the Redis of this data center, the global Redis, and the list of data centers."""
+"""Where ledgers are shared by many processes: the Redis of this data center, the one of all, and which data centers there are."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -1,1 +1,1 @@
-"""The use cases of operators, without HTTP."""
+"""What an operator can ask about and do, without any HTTP."""

@@ -1,4 +1,4 @@
-"""Explanations of a request: the question, and the interface that answers it."""
+"""Asking what would happen to a request: the question, and who answers it."""
 
 from typing import Any, Protocol
 

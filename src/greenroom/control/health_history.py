@@ -1,4 +1,4 @@
-"""The history of a check: its event log, and its figures over a period."""
+"""What became of a check: its event log, and its figures over a span of time."""
 
 from collections.abc import Sequence
 from math import ceil

@@ -1,4 +1,4 @@
-"""The interface of running health checks for the API."""
+"""What the API asks of the health checks at work."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol

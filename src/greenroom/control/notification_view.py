@@ -1,4 +1,4 @@
-"""The interface of running notifications for the alerting API."""
+"""What the alerting API asks of the notifications at work, wherever they run."""
 
 from typing import Protocol
 

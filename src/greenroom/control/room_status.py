@@ -1,4 +1,4 @@
-"""The current status of a room, as the API returns it."""
+"""How a room is doing right now, as the API answers it."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The state of a running greenroom: one frozen snapshot, taken on request."""
+"""What an operator can know about a running greenroom: one frozen picture, taken on request."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol, Self

@@ -1,4 +1,4 @@
-"""The state of a running greenroom as plain values, for JSON and for people."""
+"""The picture of a running greenroom as plain values, for JSON and for people."""
 
 from typing import Any
 

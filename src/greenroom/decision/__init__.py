@@ -1,1 +1,1 @@
-"""The decision about one request, without sockets or HTTP bytes: the service below every front end."""
+"""What happens to one request, without sockets or bytes on the wire: the service below every front end."""

@@ -1,4 +1,4 @@
-"""Starts and ends events on time in rooms without requests."""
+"""Makes events begin and end on time in rooms where no request comes."""
 
 import asyncio
 from collections.abc import Callable

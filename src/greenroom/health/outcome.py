@@ -1,4 +1,4 @@
-"""Data of the monitor that still has to be written."""
+"""What the monitor wants written down, until it is."""
 
 from collections import deque
 from collections.abc import Callable, Sequence

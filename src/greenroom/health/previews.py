@@ -1,4 +1,4 @@
-"""Previews of checks before they are saved: probed by this process for a while, and not stored."""
+"""Checks that are tried before they are saved: probed by this very process, for a while, and remembered nowhere."""
 
 from collections.abc import Callable
 

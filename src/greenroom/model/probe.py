@@ -1,4 +1,4 @@
-"""The result of one probe, and every reason for a failure."""
+"""What one probe of an address brought back, and every reason that a probe can fail for."""
 
 from collections.abc import Sequence
 from enum import StrEnum

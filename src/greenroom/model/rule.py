@@ -1,4 +1,4 @@
-"""Bypass rules and named lists as configured; core.rules checks expressions."""
+"""A bypass rule and a named list as an operator writes them down; whether an expression is right is for core.rules to say."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields

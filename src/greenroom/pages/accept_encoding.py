@@ -1,4 +1,4 @@
-"""Accept-Encoding: whether a browser accepts a compressed page."""
+"""Whether a browser takes a compressed page: its Accept-Encoding header."""
 
 import re
 from functools import lru_cache

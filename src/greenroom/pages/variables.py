@@ -1,4 +1,4 @@
-"""The variables of a held visitor's page and JSON: exactly the published ones, and extensions, one row each.
+"""The variables a held visitor's page and JSON may use: the published ones, exactly, and our own beside them, one row each.
 
 Rounding, the same everywhere: seconds are rounded to the millisecond and then UP to whole minutes, so no visitor is promised
 less than the estimate; a wait of no time is 0 minutes. Estimates that are not finite count as unknown, negative ones as 0.
@@ -39,16 +39,36 @@ class PageVariables(msgspec.Struct, frozen=True, gc=False):
     held: Held
     known: bool
     minutes: int
-    p25: int
-    p50: int
-    p75: int
-    low: int
-    high: int
     most: int  # 0 = not known
     change: str
     start_minutes: int
     end_minutes: int
     progress: int  # -1 = unknown
+
+    @property
+    def low(self) -> int:
+        """Minutes that three of four wait at least."""
+        return _minutes(self.held.estimate.p25_s) if self.known and self.held.estimate else 0
+
+    @property
+    def high(self) -> int:
+        """Minutes in which three of four are let in."""
+        return _minutes(self.held.estimate.p75_s) if self.known and self.held.estimate else 0
+
+    @property
+    def p25(self) -> int:
+        """As published: `low` where the order is random."""
+        return self.low if self.held.method == "random" else 0
+
+    @property
+    def p50(self) -> int:
+        """As published: `minutes` where the order is random."""
+        return self.minutes if self.held.method == "random" else 0
+
+    @property
+    def p75(self) -> int:
+        """As published: `high` where the order is random."""
+        return self.high if self.held.method == "random" else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +90,15 @@ class Variable:
 def facts_of(held: Held) -> PageVariables:
     """The facts of one held visitor. Under queue_all the wait is unknown, even with an estimate."""
     estimate = usable_estimate(held)
-    minutes = p25 = p50 = p75 = low = high = most = 0
+    minutes = most = 0
     progress, change = -1, ""
     if estimate is not None:
-        minutes, low, high = _minutes(estimate.p50_s), _minutes(estimate.p25_s), _minutes(estimate.p75_s)
-        most, change = _minutes(estimate.most_s), estimate.change
-        if held.method == "random":
-            p25, p50, p75 = low, minutes, high
-        elif held.joined_ms and held.in_line:
+        minutes, most, change = _minutes(estimate.p50_s), _minutes(estimate.most_s), estimate.change
+        if held.method != "random" and held.joined_ms and held.in_line:
             progress = _progress(max(0, held.now_ms - held.joined_ms) / 1000, max(0.0, estimate.p50_s))
     start = _minutes((held.event_start_ms - held.now_ms) / 1000) if held.event_prequeueing else 0
     end = _minutes((held.event_end_ms - held.now_ms) / 1000) if held.event_active else 0
-    return PageVariables(held, estimate is not None, minutes, p25, p50, p75, low, high, most, change, start, end, progress)
+    return PageVariables(held, estimate is not None, minutes, most, change, start, end, progress)
 
 
 def usable_estimate(held: Held) -> Estimate | None:

@@ -1,4 +1,4 @@
-"""The use cases of the API for commands, on the store of a greenroom that may be running."""
+"""A desk for commands: the same use-cases as the API's, on the store of a greenroom that may be running beside them."""
 
 import getpass
 from collections.abc import Iterator

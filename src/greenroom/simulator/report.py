@@ -1,4 +1,4 @@
-"""The figures of a run: waits, order, limits, unused capacity, estimates, traffic between data centers."""
+"""How a run went, in figures: waits, order, limits, unused capacity, estimates, traffic between data centers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

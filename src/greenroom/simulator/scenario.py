@@ -1,4 +1,4 @@
-"""The description of one run: a room, a crowd and its behaviour, data centers, their network and clocks, and faults."""
+"""What is to happen in one run: a room, a crowd and its habits, data centers, their network and clocks, and what goes wrong when."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""The state of health checks that survives a restart."""
+"""What of the health checks outlives a process."""
 
 from collections.abc import Mapping, Sequence
 

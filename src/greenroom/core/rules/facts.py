@@ -1,4 +1,4 @@
-"""The facts about one request that rules can use: the arrival, the time and lookups; derived values are computed lazily."""
+"""What a rule may know about one request: the arrival, the time, and what others look up; everything derived is filled lazily."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

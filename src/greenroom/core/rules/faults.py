@@ -1,4 +1,4 @@
-"""Errors in expressions and their position, with a caret in the published style."""
+"""What is wrong with an expression and where: worded and drawn with a caret in the published style."""
 
 from typing import NamedTuple
 

@@ -1,1 +1,1 @@
-"""Ledgers of many processes in Redis: its functions, and the clients that call them."""
+"""Redis as the engine of many processes: its functions, and the clients that call them."""

@@ -1,4 +1,4 @@
-"""Migrates a database to the tables of this version, and refuses one of a newer version."""
+"""Brings a database forward to the tables this greenroom knows, and refuses one that is further on already."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Runs the missing migrations with alembic, on the given connection and inside its transaction."""
+"""What alembic runs: every step that is missing, on the connection it was handed, inside that connection's transaction."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""In front of the API: every request gets an id, a line in the log, and an answer in the envelope even when something breaks."""
+"""Middleware of the API: every request gets an id, a log line, and a response in the envelope even after an internal error."""
 
 import re
 import secrets

@@ -1,4 +1,4 @@
-"""What a request brings along: who asks, the JSON of its body, and the page that is wanted."""
+"""Dependencies of API calls: the caller, the JSON body, and pagination."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar

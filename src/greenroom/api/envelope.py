@@ -1,4 +1,4 @@
-"""What every answer looks like: success or errors around a result, as published."""
+"""The envelope of every response: success or errors around a result, as published."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

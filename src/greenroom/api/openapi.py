@@ -1,4 +1,4 @@
-"""The OpenAPI document: what the routes know about their parameters, and what the forms know about bodies and answers."""
+"""The OpenAPI document, from the parameters of the routes and the schemas of bodies and responses."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""Previews: a template is kept for a while under an address that needs no token, and shown in any state that one asks for."""
+"""Previews: a template is kept for an hour under an address that needs no token, and shown in any requested state."""
 
 import threading
 import uuid

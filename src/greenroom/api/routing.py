@@ -1,4 +1,4 @@
-"""How a call of the API is written: a function, its path, and parameters that say where their values come from.
+"""The router of the API: a call is a function with a path and parameters that declare where their values come from.
 
     router = Router(tags=["events"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events")
 

@@ -88,6 +88,12 @@ MethodOption = Annotated[
 ListenOption = Annotated[
     str | None, typer.Option(metavar="ADDRESS:PORT", help="Public listen address (default: 127.0.0.1:8080).", rich_help_panel=_WHERE)
 ]
+DecideOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS:PORT", help="Listen address where other proxies ask for decisions (default: none).", rich_help_panel=_WHERE
+    ),
+]
 ControlOption = Annotated[
     str | None,
     typer.Option(
@@ -149,6 +155,7 @@ def serve(
     queueing_method: MethodOption = None,
     config: ConfigOption = None,
     listen: ListenOption = None,
+    decide: DecideOption = None,
     control: ControlOption = None,
     data: DataOption = None,
     store: StoreOption = None,
@@ -179,7 +186,7 @@ def serve(
         "session_duration": session_duration,
         "queueing_method": queueing_method,
     }
-    given_place = {"listen": listen, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
+    given_place = {"listen": listen, "decide": decide, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
     given_place["store"] = store_url(store, Path.cwd()) if store else None
     room = {key: value for key, value in given_room.items() if value is not None}
     place = {key: value for key, value in given_place.items() if value is not None}
@@ -206,15 +213,19 @@ def _option(key: str) -> str:
     return "--" + key.replace("_", "-")
 
 
-def _run(source: ConfigSource, workers: int = 1, worker: int = 0) -> None:
+def _run(source: ConfigSource, workers: int = 1, worker: int = 0, *, only_decisions: bool = False) -> None:
+    from greenroom.runtime.parts import EVERYTHING, ONLY_DECISIONS
     from greenroom.runtime.serve import serve_until_stopped
 
     try:
         if workers > 1 and not worker:
             from greenroom.runtime.workers import serve_with_workers
 
-            raise typer.Exit(serve_with_workers(source.load(), workers, sys.argv[1:], say))
-        serve_until_stopped(source, _say_of(worker), one_of_many=worker > 0)
+            config = source.load()
+            if config.decide:
+                _stop("decide cannot be used with --workers; start greenroom edge with a decide address for each process")
+            raise typer.Exit(serve_with_workers(config, workers, sys.argv[1:], say))
+        serve_until_stopped(source, _say_of(worker), one_of_many=worker > 0, parts=ONLY_DECISIONS if only_decisions else EVERYTHING)
     except InvalidConfig as error:
         complain_of(error.problems, source.name)
         raise typer.Exit(BAD_CONFIG) from None
@@ -251,6 +262,7 @@ def edge(
         ),
     ] = None,
     listen: ListenOption = None,
+    decide: DecideOption = None,
     control: ControlOption = None,
     data: DataOption = None,
     store: StoreOption = None,
@@ -259,7 +271,7 @@ def edge(
 
     It works like `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
     """
-    given = {"listen": listen, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
+    given = {"listen": listen, "decide": decide, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
     given |= {"datacenter": datacenter, "global_redis": global_redis, "store": store_url(store, Path.cwd()) if store else None}
     source = FileSource(config.absolute(), {key: value for key, value in given.items() if value is not None})
     try:
@@ -270,6 +282,34 @@ def edge(
     if shared is None:
         _stop("--redis is required: it holds the ledgers that the processes share. A single process (greenroom serve) needs no Redis")
     _run(source)
+
+
+@app.command("decide")
+def decide_for_proxies(
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
+    listen: Annotated[
+        str | None, typer.Option(metavar="ADDRESS:PORT", help="Listen address where the proxies ask (default: `decide` in the file).")
+    ] = None,
+    control: ControlOption = None,
+    data: DataOption = None,
+    store: StoreOption = None,
+    redis: RedisOption = None,
+) -> None:
+    """Decide for another proxy (nginx, Caddy, Traefik, Envoy), which asks about each request and forwards it itself.
+
+    There is no public listener and no origin. `trusted_proxies` in the file names the addresses that may ask.
+    """
+    given = {"decide": listen, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
+    given |= {"store": store_url(store, Path.cwd()) if store else None}
+    source = FileSource(config.absolute(), {key: value for key, value in given.items() if value is not None}, needs_origin=False)
+    try:
+        listens = source.load().decide
+    except InvalidConfig as error:
+        complain_of(error.problems, source.name)
+        raise typer.Exit(BAD_CONFIG) from None
+    if listens is None:
+        _stop("--listen is required, or decide in the configuration file: the address where the proxies ask")
+    _run(source, only_decisions=True)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`greenroom explain`: what would happen to a request, and why."""
+"""`greenroom explain`: explains what would happen to a request."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""What the commands print: a configuration in plain words, problems one to a line, how a start goes on."""
+"""Output of the commands: a configuration in plain words, problems one per line, progress of a start."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`greenroom simulate`: what a sale would look like, or how a ready-made trace goes, in virtual time."""
+"""`greenroom simulate`: simulates a sale or a predefined trace in virtual time."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`greenroom token`: who may use the management API."""
+"""`greenroom token`: manages tokens for the management API."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from greenroom.config.settings import Address
+from greenroom.config.settings import Address, Server
 from greenroom.errors import Problem
 from greenroom.model.room import HOST
 
@@ -32,6 +32,16 @@ def address_problems(pointer: str, text: str) -> list[Problem]:
     if address_of(text):
         return []
     return [Problem(pointer, f"must be address:port such as 127.0.0.1:8080 or [::1]:8080, not {text[:60]!r}")]
+
+
+def decide_problems(server: Server) -> list[Problem]:
+    """What is wrong with the listener for other proxies."""
+    if not server.decide:
+        return []
+    found = address_problems("decide", server.decide)
+    if not server.trusted_proxies:
+        found.append(Problem("trusted_proxies", "is required with decide: the addresses of the proxies that may ask for decisions"))
+    return found
 
 
 def network_problems(pointer: str, text: object) -> list[Problem]:

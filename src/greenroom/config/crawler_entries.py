@@ -1,4 +1,4 @@
-"""Reads the `[[crawlers]]` of a configuration, with the networks that stand in files of their own."""
+"""Reads the `[[crawlers]]` of a configuration, with their network files."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What stands in the configuration file and what operators made through the API, as one: for the edge, and for the API to show.
+"""Merges the configuration file and the configuration made through the API, for the edge and for the API.
 
 The file is read-only here. What both claim (an id, a host and path, a cookie, the name of a list) is a problem, and problems are found
 before anything is taken over: a file that clashes with the store is refused, and so is a revision that clashes with the file.

@@ -1,10 +1,10 @@
-"""Reads the configuration: everything wrong with it is found at once, each problem with its key and line."""
+"""Reads the configuration and finds all problems at once, each with its key and line."""
 
 import os
 import re
 import ssl
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from greenroom.config.addresses import (
     address_of,
     address_problems,
     analytics_problems,
+    decide_problems,
     exposure_notes,
     listener_problems,
     loop_problems,
@@ -57,19 +58,19 @@ LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
 
 
-def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
+def load_config(path: Path, overrides: Mapping[str, str] | None = None, *, needs_origin: bool = True) -> Config:
     """Reads a configuration file; see `read_config`. An unreadable file is a Problem, as anything else that is wrong."""
     text = read_text(path, "file", FILE_MAX)
     if isinstance(text, Problem):
         raise InvalidConfig([text])
-    return read_config(text, path, overrides)
+    return read_config(text, path, overrides, needs_origin=needs_origin)
 
 
-def read_config(text: str, path: Path | None = None, overrides: Mapping[str, str] | None = None) -> Config:
+def read_config(text: str, path: Path | None = None, overrides: Mapping[str, str] | None = None, *, needs_origin: bool = True) -> Config:
     """The configuration in this TOML text; `path` is where it was read, and where relative paths start.
 
-    `overrides` replace keys at the top of the file, as options of the command line do. Raises InvalidConfig with every
-    problem, each with the line it stands on.
+    `overrides` replace keys at the top of the file, as options of the command line do. `needs_origin`: rooms need an origin, because
+    requests are forwarded from here. Raises InvalidConfig with every problem, each with the line it stands on.
     """
     try:
         raw = tomllib.loads(text)
@@ -78,14 +79,19 @@ def read_config(text: str, path: Path | None = None, overrides: Mapping[str, str
     except RecursionError:
         raise InvalidConfig([Problem("file", "is nested too deeply")]) from None
     overrides = overrides or {}
-    return config_of({**raw, **overrides}, path, KeyLines(text), {key: f"--{key}" for key in overrides})
+    return config_of({**raw, **overrides}, path, KeyLines(text), {key: f"--{key}" for key in overrides}, needs_origin=needs_origin)
 
 
 def config_of(
-    raw: Mapping[str, Any], path: Path | None = None, lines: KeyLines | None = None, options: Mapping[str, str] | None = None
+    raw: Mapping[str, Any],
+    path: Path | None = None,
+    lines: KeyLines | None = None,
+    options: Mapping[str, str] | None = None,
+    *,
+    needs_origin: bool = True,
 ) -> Config:
     """The configuration in these plain values. `options` names the command-line option behind a pointer, where there is one."""
-    reading = _Reading(raw, path, lines)
+    reading = _Reading(raw, path, lines, needs_origin)
     config = reading.config()
     if config is None:
         raise InvalidConfig(_placed(reading.problems, lines, options or {}))
@@ -115,10 +121,11 @@ def _syntax_problem(message: str, text: str) -> Problem:
 class _Reading:
     """One reading of a whole configuration; problems gather while parts become values."""
 
-    def __init__(self, raw: Mapping[str, Any], path: Path | None, lines: KeyLines | None) -> None:
+    def __init__(self, raw: Mapping[str, Any], path: Path | None, lines: KeyLines | None, needs_origin: bool = True) -> None:
         self.problems: list[Problem] = []
         self._raw = raw
         self._path = path
+        self._needs_origin = needs_origin
         self._folder = path.parent if path else Path()
         self._text_line: Callable[[str], int] = lines.text_line if lines else lambda _pointer: 0
 
@@ -134,7 +141,7 @@ class _Reading:
         read = read_rooms(raw.get("rooms", []), self._folder, self._text_line, memberships)
         self.problems += read.problems
         health_checks = read_health_checks(raw.get("health_checks", []), self.problems)
-        self._check_proxies(server.trusted_proxies if server else ())
+        self._check_proxies(server or Server())
         crawlers, range_files = read_crawlers(raw.get("crawlers", []), self._folder, self.problems)
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
         tls = self._tls(sections["tls"])
@@ -159,6 +166,7 @@ class _Reading:
             search_engine_crawler_bypass=server.search_engine_crawler_bypass,
             listen=listeners["listen"],
             control=listeners["control"],
+            decide=address_of(server.decide),
             data=data,
             store=store_url(store, self._folder),
             analytics=server.analytics,
@@ -185,8 +193,9 @@ class _Reading:
     def _files(self, tls: Tls | None, *others: Path) -> tuple[Path, ...]:
         return (*([self._path] if self._path else []), *([Path(tls.cert), Path(tls.key)] if tls else []), *others)
 
-    def _check_proxies(self, networks: Sequence[str]) -> None:
-        for index, network in enumerate(networks):
+    def _check_proxies(self, server: Server) -> None:
+        self.problems += decide_problems(server)
+        for index, network in enumerate(server.trusted_proxies):
             self.problems += network_problems(step("trusted_proxies", index), network)
 
     def _section(self, name: str, kind: type) -> Any:
@@ -220,7 +229,7 @@ class _Reading:
             raw = {}
         if len(raw) > ORIGINS_MAX:
             self.problems.append(Problem("origins", f"must be at most {ORIGINS_MAX} entries"))
-        if "origin" not in self._raw and self._raw.get("rooms"):
+        if self._needs_origin and "origin" not in self._raw and self._raw.get("rooms"):
             self.problems.append(Problem("origin", "is required: the URL of your application, such as http://127.0.0.1:3000"))
         for host in raw:
             patterned = [Problem(step("origins", host), "must be one host name")] if host.startswith("*") else []

@@ -1,4 +1,4 @@
-"""Turns tables of a configuration file into described records, collecting everything that is wrong on the way."""
+"""Turns tables of a configuration file into described records and collects all problems."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields

@@ -1,4 +1,4 @@
-"""Reads the `[[rooms]]` of a configuration: each room by itself, then what rooms must not do to each other."""
+"""Reads the `[[rooms]]` of a configuration: each room by itself, then conflicts between rooms."""
 
 import hashlib
 from collections.abc import Callable, Mapping

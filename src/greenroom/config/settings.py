@@ -1,4 +1,4 @@
-"""How this process runs, as the operator writes it: every key of the configuration file outside the rooms, with its bounds."""
+"""The settings of a process: every key of the configuration file outside the rooms, with its bounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,6 +42,7 @@ class Server:
     status_listen: str = spec(
         "listen address of the public status pages (`[[status_pages]]`); empty: there are none", "", example="0.0.0.0:8082", high=300
     )
+    decide: str = spec("address and port where other proxies (`trusted_proxies`) ask for decisions; empty: they cannot", "", high=300)
     data: str = spec(
         "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or `~/.local/state/greenroom`; "
         "a relative path starts at the directory of the configuration file",
@@ -179,6 +180,7 @@ class Config:
     search_engine_crawler_bypass: bool = False
     listen: Address
     control: Address
+    decide: Address | None = None
     data: Path
     store: str = ""
     """URL of the configuration store; empty = the one in the data directory."""

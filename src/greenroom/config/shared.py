@@ -1,4 +1,4 @@
-"""Where ledgers are shared by many processes: the Redis of this data center, the one of all, and which data centers there are."""
+"""Settings of shared ledgers: the Redis of this data center, the global Redis, and the list of data centers."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

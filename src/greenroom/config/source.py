@@ -35,7 +35,9 @@ def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
 class FileSource:
     """A configuration file and the files it names; `overrides` are options that count more than the file."""
 
-    def __init__(self, path: Path, overrides: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: Path, overrides: Mapping[str, str] | None = None, *, needs_origin: bool = True) -> None:
+        """`needs_origin`: see `read_config`."""
+        self._needs_origin = needs_origin
         self._path = path
         self._overrides = dict(overrides or {})
         self._files: tuple[Path, ...] = (path,)
@@ -47,7 +49,7 @@ class FileSource:
 
     def load(self) -> Config:
         """Also notes which files to look at from now on: those of the last good configuration."""
-        config = load_config(self._path, self._overrides)
+        config = load_config(self._path, self._overrides, needs_origin=self._needs_origin)
         self._files = config.files
         return config
 

@@ -10,7 +10,7 @@ from greenroom.errors import Problem
 from greenroom.status_page import PageSettings
 
 PAGES_MAX = 100
-"""Each is worked out anew every ten seconds while it is looked at."""
+"""Each is computed again every ten seconds while it is viewed."""
 
 
 def read_status_pages(listen: str, raw: Any, problems: list[Problem]) -> tuple[Address | None, tuple[PageSettings, ...]]:

@@ -1,4 +1,4 @@
-"""Where in a TOML file each key stands, because the standard parser does not say.
+"""The line of each key in a TOML file, because the standard parser does not report it.
 
 The text has already been read by `tomllib`, so this scanner may assume that it is well formed: it only follows keys,
 skips values and counts lines. Places are named by pointers: `rooms[1].path`, `origins."shop.example.com"`.

@@ -1,1 +1,1 @@
-"""What an operator can ask about and do, without any HTTP."""
+"""The use cases of operators, without HTTP."""

@@ -1,4 +1,4 @@
-"""How a record looks from outside: JSON to values, values to JSON, and the JSON schema of both, from one table of fields.
+"""The external form of a record: JSON to values, values to JSON, and the JSON schema of both, from one table of fields.
 
 A form is made from a record's own described fields. What JSON writes differently (a list of objects, a time) has a Shape.
 Fields that Cloudflare does not have are in an object `greenroom`, so that they cannot be mistaken for published ones.

@@ -1,4 +1,4 @@
-"""Who changed what and when, as the API answers it: newest first, with what was there before and after."""
+"""The audit log as the API returns it: newest first, with the values before and after."""
 
 from typing import Any
 

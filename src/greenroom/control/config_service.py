@@ -1,4 +1,4 @@
-"""Where operators are served: one configuration is read, a change is planned on it, and written while it is still the newest.
+"""Applies changes: reads the configuration, plans a change on it, and writes the change while that configuration is the newest.
 
 A plan sees the whole configuration at one revision, so a name that is free during planning is free when it is written. After a
 conflict the change is planned again; only a store that changes constantly makes it fail.

@@ -1,4 +1,4 @@
-"""Events of a room: times, overrides, and what they come to together with the room."""
+"""Events of a room: times, overrides, and the resulting settings."""
 
 from collections.abc import Mapping
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""Asking what would happen to a request: the question, and who answers it."""
+"""Explanations of a request: the question, and the interface that answers it."""
 
 from typing import Any, Protocol
 

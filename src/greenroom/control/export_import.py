@@ -1,4 +1,4 @@
-"""The whole configuration as one document: written out for people, and made true again.
+"""The whole configuration as one document: export, import and apply.
 
 The document is made of what the API speaks: a zone holds its rooms, a room its events and rules, beside them stand the lists. Defaults
 and what only the store knows are left out, and tokens and everything about notifications altogether.

@@ -1,4 +1,4 @@
-"""What became of a check: its event log, and its figures over a span of time."""
+"""The history of a check: its event log, and its figures over a period."""
 
 from collections.abc import Sequence
 from math import ceil

@@ -1,4 +1,4 @@
-"""What the API asks of the health checks at work."""
+"""The interface of running health checks for the API."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol

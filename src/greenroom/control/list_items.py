@@ -1,4 +1,4 @@
-"""Items of a list, changed many at once: every change is an operation that is over when it is answered."""
+"""Items of a list, changed in bulk: every change is an operation that is completed when it is answered."""
 
 import base64
 import threading

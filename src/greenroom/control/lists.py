@@ -1,4 +1,4 @@
-"""Named lists that rules reach as `$name`, and who refers to them."""
+"""Named lists that rules use as `$name`, and the rules that refer to them."""
 
 from dataclasses import replace
 from typing import Any

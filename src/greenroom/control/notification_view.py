@@ -1,4 +1,4 @@
-"""What the alerting API asks of the notifications at work, wherever they run."""
+"""The interface of running notifications for the alerting API."""
 
 from typing import Protocol
 

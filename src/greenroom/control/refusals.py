@@ -1,4 +1,4 @@
-"""What is said when something asked for is not done: one table of codes, and the error that carries every fault at once."""
+"""Refusals of the API: one table of codes, and the error that carries all faults at once."""
 
 import re
 from collections.abc import Iterable

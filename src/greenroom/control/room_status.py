@@ -1,4 +1,4 @@
-"""How a room is doing right now, as the API answers it."""
+"""The current status of a room, as the API returns it."""
 
 import math
 

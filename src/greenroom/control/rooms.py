@@ -1,4 +1,4 @@
-"""Waiting rooms: what one room must be by itself, in its zone, and beside all other rooms."""
+"""Waiting rooms: the constraints on a room by itself, in its zone, and with respect to all other rooms."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""Bypass rules of a room: expressions are checked when they are saved, and a place in the order is asked for by number or neighbour."""
+"""Bypass rules of a room: expressions are checked when they are saved; a position is given by number or by neighbour."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace

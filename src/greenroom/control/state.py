@@ -1,4 +1,4 @@
-"""What an operator can know about a running greenroom: one frozen picture, taken on request."""
+"""The state of a running greenroom: one frozen snapshot, taken on request."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol, Self

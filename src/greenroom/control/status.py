@@ -1,4 +1,4 @@
-"""The picture of a running greenroom as plain values, for JSON and for people."""
+"""The state of a running greenroom as plain values, for JSON and for people."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which arrivals may take a place in line: those that can show the waiting page or read its JSON, so one page load is one visitor.
+"""Decides which arrivals may take a place in line: those that can show the waiting page or read its JSON, so one page load is one visitor.
 
 An arrival that brings a ticket is not judged here. Without one, the first row that fits decides:
 

@@ -1,4 +1,4 @@
-"""The order of decision: the one thing that has to be asked, of the ledger or not at all, for one arrival.
+"""The order of decision: chooses the one question to ask the ledger for an arrival, or none.
 
 The order is the published one (visitor behaviour, "order of decision"), and this is the only place that knows it; the decision service
 carries it out, `explain` tells it. This function never admits a visitor: it names the question, and what the room's method, its limits

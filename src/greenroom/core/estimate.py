@@ -1,4 +1,4 @@
-"""How long a visitor will wait: the published formulas, and the one case that can be worked out exactly.
+"""Wait estimates: the published formulas, and the one case that can be computed exactly.
 
 Fifo: people ahead, oneself included, who have no permit yet, divided by the measured admissions per minute. Random: with P the chance to be
 let in within a minute, the minutes after which a share p of visitors are in, ln(1 - p) / ln(1 - P).

@@ -1,4 +1,4 @@
-"""Why a request would be treated as it is: which room covers it and why that one, which rule holds, which settings count, what comes of it.
+"""Explains a request: which room covers it and why, which rule matches, which settings apply, and the result.
 
 It asks the same functions as the data path (routing, rules, schedule, decide, admissible), so it cannot tell another story; what only the
 ledger knows, whether there is a place this very moment, it says as far as `Seats` tells.

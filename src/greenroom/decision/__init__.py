@@ -1,1 +1,1 @@
-"""What happens to one request, without sockets or bytes on the wire: the service below every front end."""
+"""The decision about one request, without sockets or HTTP bytes: the service below every front end."""

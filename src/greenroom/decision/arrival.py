@@ -1,4 +1,4 @@
-"""The one way to build an Arrival: what every front end knows of a request, in the one form that is matched and forwarded.
+"""Builds an Arrival from a request of any front end, in the one form that is matched and forwarded.
 
 Front ends differ in how they come by method, target and headers; what these may look like, which host and path they mean, and who the
 visitor behind trusted proxies is, is decided here. What two programs could read in two ways is refused, never repaired.

@@ -1,5 +1,6 @@
 """Writes the ticket cookie, and finds every value of it among what a browser sends."""
 
+from collections.abc import Set
 from functools import lru_cache
 from time import gmtime
 
@@ -109,3 +110,10 @@ def http_date(second: int) -> bytes:
 def _date(day: int) -> bytes:
     at = gmtime(day * 86_400)
     return b"%b, %02d %b %d" % (_DAYS[at.tm_wday], at.tm_mday, _MONTHS[at.tm_mon - 1], at.tm_year)
+
+
+def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
+    """A Cookie header without the cookies of these names, what is left byte for byte; empty when nothing is left."""
+    parts = value.split(b";")
+    kept = [part for part in parts if part.partition(b"=")[0].strip() not in own]
+    return value if len(kept) == len(parts) else b";".join(kept).strip()

@@ -1,4 +1,4 @@
-"""Which data center keeps a visitor's session, as it stands in the ticket: a short name of fixed length."""
+"""The data center that keeps a visitor's session, as a short name of fixed length for the ticket."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

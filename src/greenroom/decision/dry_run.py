@@ -1,4 +1,4 @@
-"""A request that was not sent, read exactly as if it had come in: for asking what would happen to it."""
+"""Parses a described request exactly like a real one, to explain what would happen to it."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""One draw of one room, from its announcement to its result: what visitors are told of it, and the holding of it."""
+"""One draw of one room, from its announcement to its result."""
 
 from collections.abc import Callable, Collection, Sequence
 

@@ -1,4 +1,4 @@
-"""What a visitor brought: the tickets among the cookies of one request that are real.
+"""Reads the valid tickets among the cookies of one request.
 
 A let-in visitor's browser sends the same Cookie header with every request, so what one header held is remembered while the keys stay the
 same. Only a header whose every candidate was a ticket is: time makes no ticket less possible, but may make a refused one good. A visitor

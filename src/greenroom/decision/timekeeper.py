@@ -1,4 +1,4 @@
-"""Makes events begin and end on time in rooms where no request comes."""
+"""Starts and ends events on time in rooms without requests."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the decision service says of one arrival, without saying how it is sent: forward, hold, or answer.
+"""The verdict about one arrival, independent of how it is sent: forward, hold, or answer.
 
 | verdict | a front end |
 |---|---|

@@ -1,1 +1,1 @@
-"""A shop to protect and a crowd to protect it from, so that everybody can see a waiting room at work within a minute."""
+"""The demo: a shop and a synthetic crowd, which show a waiting room at work within a minute."""

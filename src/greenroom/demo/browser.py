@@ -1,4 +1,4 @@
-"""A browser of few words: asks for pages over HTTP/1.1, keeps cookies, and says when the page wants to be loaded again."""
+"""A minimal browser: requests pages over HTTP/1.1, keeps cookies, and reports when a page wants to be loaded again."""
 
 import asyncio
 from email.parser import BytesParser

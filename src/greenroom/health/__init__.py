@@ -1,1 +1,1 @@
-"""Health checks at work: probes, the agents that run them on time, and the desk where their reports become verdicts."""
+"""Running health checks: probes, the agents that run them on time, and the monitor that turns their reports into verdicts."""

@@ -1,4 +1,4 @@
-"""What the monitor wants written down, until it is."""
+"""Data of the monitor that still has to be written."""
 
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Checks that are tried before they are saved: probed by this very process, for a while, and remembered nowhere."""
+"""Previews of checks before they are saved: probed by this process for a while, and not stored."""
 
 from collections.abc import Callable
 

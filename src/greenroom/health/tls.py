@@ -1,4 +1,4 @@
-"""TLS as a probe speaks it: which name is sent, which name is believed, and which certificates are."""
+"""TLS of a probe: which name is sent, which name is accepted, and which certificates are trusted."""
 
 import re
 import ssl

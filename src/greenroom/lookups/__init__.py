@@ -1,4 +1,4 @@
-"""What rules may ask about a visitor's address, answered from local data: where it is, and whether it is a verified crawler."""
+"""Lookups of a visitor's address from local data: its location, and whether it is a verified crawler."""
 
 from greenroom.core.rules import Place
 from greenroom.lookups.crawlers import Crawlers

@@ -1,4 +1,4 @@
-"""Which crawler a request really comes from: it must say so in its User-Agent AND come from an address that its operator vouches for."""
+"""Verified crawlers: the User-Agent must name the crawler AND the address must belong to its operator."""
 
 import json
 import re

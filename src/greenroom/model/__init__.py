@@ -1,1 +1,1 @@
-"""Frozen records that refuse to be invalid: what an operator writes down and what a visit is made of."""
+"""Frozen records that refuse to be invalid: an operator's configuration and the data of a visit."""

@@ -1,4 +1,4 @@
-"""One thing that operators may want to be told about, as its source raises it; who is told, and how, is for `notify` to decide."""
+"""An alert as its source raises it; `notify` decides who is notified, and how."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What greenroom answers by itself, in a form that every front end can send: status, header pairs, body, cookie."""
+"""A response made by greenroom, in a form that every front end can send: status, header pairs, body, cookie."""
 
 import msgspec
 

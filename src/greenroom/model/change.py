@@ -1,4 +1,4 @@
-"""What is asked of the configuration store, what that does to a configuration, and what is remembered about it."""
+"""Changes of the configuration: what is written to the store, its effect on a configuration, and its audit entry."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Everything operators wrote down, as one immutable value at one revision: what is edited, stored, and carried to every edge.
+"""The whole configuration as one immutable value at one revision: it is edited, stored, and sent to every edge.
 
 A record is what an operator configured (a room, an event ...); an Entry is a record with the data of the store; an EntryIndex has
 all entries of one kind; a Configuration is all indexes at one revision. A new revision shares every index and every entry

@@ -1,4 +1,4 @@
-"""A crawler that may be let by: what it calls itself, and how its operator says that it can be told from an impostor."""
+"""A crawler that can bypass rooms: its User-Agent, and how its operator lets others verify it."""
 
 from dataclasses import dataclass
 

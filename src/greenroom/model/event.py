@@ -1,4 +1,4 @@
-"""A planned event of a room: other settings for a while, with a pre-queue before it."""
+"""A planned event of a room: temporary settings, with an optional pre-queue."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields

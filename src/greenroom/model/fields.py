@@ -1,4 +1,4 @@
-"""How a field of a record says what it accepts: bounds, unit, help. Validation, schema, docs and forms all read this."""
+"""The description of a record's field: bounds, unit, help. Validation, schemas, documents and forms use it."""
 
 import re
 from dataclasses import MISSING, dataclass, field, fields

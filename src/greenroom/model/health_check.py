@@ -1,4 +1,4 @@
-"""A health check as an operator writes it down: which address is asked, how often, from where, and what a good answer is.
+"""A health check as configured: the address, the interval, the regions, and what counts as healthy.
 
 Names and defaults are those of the published API. There, 0 means "the default" in every number; `effective` puts the default in its
 place, so a record holds (and the API answers) the values that count.

@@ -1,4 +1,4 @@
-"""Who is told about which alerts: policies, the webhooks and services they name, silences, and notes on incidents."""
+"""Who is notified about which alerts: policies, their webhooks and services, silences, and notes on incidents."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What one probe of an address brought back, and every reason that a probe can fail for."""
+"""The result of one probe, and every reason for a failure."""
 
 from collections.abc import Sequence
 from enum import StrEnum

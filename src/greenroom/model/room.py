@@ -1,4 +1,4 @@
-"""A waiting room as an operator writes it down: field names, bounds and defaults of the published API, plus our own, marked."""
+"""A waiting room as configured: field names, bounds and defaults of the published API, plus marked extensions."""
 
 import re
 from collections.abc import Mapping

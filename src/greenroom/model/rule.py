@@ -1,4 +1,4 @@
-"""A bypass rule and a named list as an operator writes them down; whether an expression is right is for core.rules to say."""
+"""Bypass rules and named lists as configured; core.rules checks expressions."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields

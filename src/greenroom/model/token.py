@@ -1,4 +1,4 @@
-"""An API token as it is kept: who may do what, and the hash of the secret, never the secret."""
+"""An API token as stored: its rights, and the hash of the secret, never the secret."""
 
 import hashlib
 from dataclasses import dataclass, fields

@@ -1,4 +1,4 @@
-"""What one visit is made of: the arrival, the ticket, where the visitor is, and what a held visitor is told.
+"""The data of one visit: the arrival, the ticket, the visitor's standing, and what a held visitor is told.
 
 These records are made for every request, so they are msgspec structs (about 0.1 us each; none can be part of a cycle, so the garbage
 collector need not look at them) and times are whole milliseconds of Unix time (`_ms`).

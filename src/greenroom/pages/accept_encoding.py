@@ -1,4 +1,4 @@
-"""Whether a browser takes a compressed page: its Accept-Encoding header."""
+"""Accept-Encoding: whether a browser accepts a compressed page."""
 
 import re
 from functools import lru_cache

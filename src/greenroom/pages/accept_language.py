@@ -1,4 +1,4 @@
-"""Which of our languages a browser asks for: its Accept-Language header against the files there are."""
+"""Accept-Language: which of the available languages a browser prefers."""
 
 import re
 from functools import lru_cache

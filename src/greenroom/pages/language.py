@@ -1,4 +1,4 @@
-"""The words of the built-in page: one file per language, and how numbers and times are said in it."""
+"""The texts of the built-in page: one file per language, with its formats of numbers and times."""
 
 import re
 import tomllib

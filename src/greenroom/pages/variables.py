@@ -1,4 +1,4 @@
-"""The variables a held visitor's page and JSON may use: the published ones, exactly, and our own beside them, one row each.
+"""The variables of a held visitor's page and JSON: exactly the published ones, and extensions, one row each.
 
 Rounding, the same everywhere: seconds are rounded to the millisecond and then UP to whole minutes, so no visitor is promised
 less than the estimate; a wait of no time is 0 minutes. Estimates that are not finite count as unknown, negative ones as 0.

@@ -1,4 +1,4 @@
-"""The picture of a running process in which alerts are looked for: from what it says of itself and its configuration."""
+"""The snapshot of a running process in which alert conditions are evaluated: its state and its configuration."""
 
 import socket
 from functools import lru_cache

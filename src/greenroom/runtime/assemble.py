@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import structlog
 
-from greenroom.config.settings import Address, Config
+from greenroom.config.settings import Config
 from greenroom.config.shared import Shared
 from greenroom.control.state import DrawState, Figures, RoomState
 from greenroom.core.explain import Seats
@@ -56,17 +56,6 @@ async def agreed_draws(
     except StorageFailed as error:  # what was agreed on before still counts
         log.warning("draw_agreement_failed", reason=str(error))
     return draws
-
-
-def start_lines(config: Config, listen: Address, control: Address) -> list[str]:
-    """What a process says when it is ready for visitors."""
-    return [
-        f"visitors   http{'s' if config.tls else ''}://{listen}",
-        f"control    http://{control}  (/status /metrics /healthz /readyz)",
-        f"data       {config.data}",
-        f"origin     {config.origin.url if config.origin else 'set by each zone'}",
-        "ready",
-    ]
 
 
 def schedule_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tuple[DrawState, ...]]:
@@ -151,5 +140,14 @@ def origins(config: Config) -> Callable[[str], Origin | None]:
 
 def forwarded_policy(config: Config) -> ForwardedPolicy:
     """Whom to believe about the visitor."""
+    return _policy(config, config.trust_forwarded_host)
+
+
+def asking_policy(config: Config) -> ForwardedPolicy:
+    """Which proxies may ask for decisions. They say the host in their own way, so no X-Forwarded-Host of a visitor may replace it."""
+    return _policy(config, False)
+
+
+def _policy(config: Config, trust_host: bool) -> ForwardedPolicy:
     zones = {name: map(ip_network, proxies) for name, proxies in config.zone_proxies.items()}
-    return ForwardedPolicy(map(ip_network, config.trusted_proxies), trust_host=config.trust_forwarded_host, zones=zones)
+    return ForwardedPolicy(map(ip_network, config.trusted_proxies), trust_host=trust_host, zones=zones)

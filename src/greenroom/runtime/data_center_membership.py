@@ -1,4 +1,4 @@
-"""Keeps this process's data center in step with the coordinator: connections, the sync loop, and what operators see of it."""
+"""Syncs this process's data center with the coordinator: connections, the sync loop, and its status for operators."""
 
 import asyncio
 import os

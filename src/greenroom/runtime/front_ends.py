@@ -1,19 +1,30 @@
-"""Front ends of one process: every way in to its one decision service. The built-in gateway is the first of them."""
+"""Front ends of one process: every way in to its one decision service.
+
+The built-in gateway is the first of them; the listener where other proxies ask is the same gateway with another receiver.
+"""
 
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from greenroom.config.settings import Config
+from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.service import DecisionService
+from greenroom.dialects.service import ProxyQuestions
+from greenroom.dialects.verdict_store import VerdictStore
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tls import server_context
+from greenroom.gateway.wire.limits import Limits
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
 from greenroom.runtime.callbacks import OnError
+from greenroom.runtime.entropy import Entropy
+from greenroom.runtime.parts import Listeners
 
 Progress = Callable[[int], None]
 
@@ -80,6 +91,56 @@ class GatewayFrontEnd:
 
     def _observe(self) -> RequestObserver | None:
         return self._access_log.observe if self._access_log else None
+
+
+class DecideFrontEnd:
+    """The listener where other proxies ask. The gateway reads and writes its HTTP; nothing is forwarded from here."""
+
+    def __init__(self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError) -> None:
+        """Make it inside the event loop."""
+        self._listener = listener
+        store = VerdictStore(Entropy().take, time.monotonic)
+        self.questions = ProxyQuestions(decision, assemble.asking_policy(config), store, on_error, _arrival_limits(config))
+        self.gateway = Gateway(self.questions, lambda _: None, limits=_asking_limits(config), on_error=on_error)
+
+    async def start(self) -> None:
+        """See `FrontEnd`."""
+        await self.gateway.start(sockets=[self._listener])
+
+    def configure(self, config: Config) -> None:
+        """See `FrontEnd`."""
+        self.questions.reconfigure(assemble.asking_policy(config), _arrival_limits(config))
+        self.gateway.relimit(_asking_limits(config))
+
+    async def drain(self, seconds: float, progress: Progress) -> int:
+        """See `FrontEnd`."""
+        return await self.gateway.drain(seconds, progress)
+
+    def close(self) -> None:
+        """See `FrontEnd`."""
+        self.gateway.close()
+
+
+BuiltInFrontEnd = GatewayFrontEnd | DecideFrontEnd
+
+
+def built_in_front_ends(config: Config, decision: DecisionService, listeners: Listeners, on_error: OnError) -> list[BuiltInFrontEnd]:
+    """Those that have a listener, the gateway first. Raises what they raise."""
+    found: list[BuiltInFrontEnd] = []
+    if listeners.visitors:
+        found.append(GatewayFrontEnd(config, decision, listeners.visitors, on_error))
+    if listeners.decide:
+        found.append(DecideFrontEnd(config, decision, listeners.decide, on_error))
+    return found
+
+
+def _arrival_limits(config: Config) -> ArrivalLimits:
+    return ArrivalLimits(config.limits.head_bytes, config.limits.header_lines, config.limits.url_bytes)
+
+
+def _asking_limits(config: Config) -> Limits:
+    """A proxy opens as many connections as it needs."""
+    return replace(config.limits, connections_per_address=0)
 
 
 def _access_log(config: Config) -> AccessLog | None:

@@ -1,4 +1,4 @@
-"""The ledgers of all rooms: restored at the start, ticked, flushed, kept across reloads, put away when a room is taken out."""
+"""The ledgers of all rooms: restored at the start, ticked, flushed, kept across reloads, closed when a room is removed."""
 
 import asyncio
 import contextlib

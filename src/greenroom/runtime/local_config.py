@@ -1,4 +1,4 @@
-"""A desk for commands: the same use-cases as the API's, on the store of a greenroom that may be running beside them."""
+"""The use cases of the API for commands, on the store of a greenroom that may be running."""
 
 import getpass
 from collections.abc import Iterator

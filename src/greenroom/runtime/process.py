@@ -1,4 +1,4 @@
-"""One greenroom process from start to end: what happens in which order, and which signal does what.
+"""One greenroom process from start to end: the order of its steps, and the effect of signals.
 
 Order of the start: configuration, data directory and its lock, both addresses taken, control listener (so that /healthz answers
 and /readyz says "starting"), keys, ledgers restored, and only then the public listener. So no visitor is let in before it is known
@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import gc
 import signal
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -44,13 +43,14 @@ from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
-from greenroom.runtime.front_ends import FrontEnd, GatewayFrontEnd, MakeFrontEnd, drain_all
+from greenroom.runtime.front_ends import BuiltInFrontEnd, FrontEnd, MakeFrontEnd, built_in_front_ends, drain_all
 from greenroom.runtime.health import Layers, ProcessHealth
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
-from greenroom.runtime.listener import AppListener, bind, bound
+from greenroom.runtime.listener import AppListener
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import beside
 from greenroom.runtime.notifications import Notifications
+from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, take_addresses
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler
 from greenroom.runtime.shared_ledger_store import SharedLedgerStore
@@ -83,15 +83,17 @@ class Process:
         *,
         one_of_many: bool = False,
         front_ends: Sequence[MakeFrontEnd] = (),
+        parts: ProcessParts = EVERYTHING,
     ) -> None:
         """`say` prints a line for people; `routes` are added to the control listener. Raises InvalidConfig.
 
-        `one_of_many`: other processes listen for visitors on the same address. `front_ends` are made beside the built-in gateway, on the
-        same decision service.
+        `one_of_many`: other processes listen for visitors on the same address. `front_ends` are made beside the built-in ones, on the
+        same decision service. `parts`: what this process has of what is built in.
         """
         config, stamp = load_stamped(source)
         self._file = self.config = config
         self._one_of_many = one_of_many
+        self._parts = parts
         self.stopping = asyncio.Event()
         self.ready = asyncio.Event()
         self._clock = ServerClock(MonotonicClock()) if self.config.shared else MonotonicClock()
@@ -102,7 +104,8 @@ class Process:
         self._started_ms = self._clock.now_ms()
         self._listen, self._control = self.config.listen, self.config.control
         self._ledgers: ProcessLedgerStore | None = None
-        self._gateway: GatewayFrontEnd | None = None
+        self._gateway: BuiltInFrontEnd | None = None
+        self._decide = self.config.decide
         self._make_front_ends = front_ends
         self._front_ends: list[FrontEnd] = []
         self._counts = DecisionCounts()
@@ -136,7 +139,7 @@ class Process:
         with contextlib.ExitStack() as undo:
             data = DataDir(self.config.data, shared=self.config.shared is not None)
             undo.callback(data.release)
-            visitors, control = self._take_addresses(undo)
+            listeners = self._take_addresses(undo)
             store = await self._begin_with_store(data, undo)
             draws = DrawFiles(data.path)
             service = self._health.service if self._health else None
@@ -144,15 +147,14 @@ class Process:
             api = management_api(store, self._clock, self, self._origin_problems, self, service, self._notifications, analytics.answers())
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
-            listeners = [AppListener(control_app(self, self._exposition(), routes), control), *status]
-            self._take_signals()
-            try:
-                for listener in listeners:
+            control = [AppListener(control_app(self, self._exposition(), routes), listeners.control)] if listeners.control else []
+            if self._parts.signals:
+                self._take_signals()
+            async with contextlib.AsyncExitStack() as ending:
+                for listener in (*control, *status):
+                    ending.push_async_callback(listener.close)
                     await listener.start()
-                await self._serve(data, visitors, draws)
-            finally:
-                for listener in listeners:
-                    await listener.close()
+                await self._serve(data, listeners, draws)
 
     def _known(self) -> tuple[ProcessState, Config, Configuration]:
         """What is going on, under which configuration, and what is stored."""
@@ -213,13 +215,12 @@ class Process:
         gauges = frozenset(name for name, _, gauge, _ in described if gauge)
         return Exposition(self, (*EXPORTED, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges)))
 
-    def _take_addresses(self, undo: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
-        visitors = bind(self.config.listen, "visitors", reuse_port=self._one_of_many)
-        undo.callback(visitors.close)
-        control = bind(self.config.control, "the control listener")
-        undo.callback(control.close)
-        self._listen, self._control = bound(visitors), bound(control)
-        return visitors, control
+    def _take_addresses(self, undo: contextlib.ExitStack) -> Listeners:
+        listeners = take_addresses(self.config, self._parts, undo, one_of_many=self._one_of_many)
+        self._listen = listeners.address("visitors", self._listen)
+        self._control = listeners.address("control", self._control)
+        self._decide = listeners.address("decide", self._decide) if self._decide else None
+        return listeners
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -236,7 +237,7 @@ class Process:
         if self._phase == "serving":
             self._reloader.reload()
 
-    async def _serve(self, data: DataDir, visitors: socket.socket, draws: DrawFiles) -> None:
+    async def _serve(self, data: DataDir, listeners: Listeners, draws: DrawFiles) -> None:
         ledgers = self._ledgers = self._make_ledger_store(data)
         ending = contextlib.AsyncExitStack()
         try:
@@ -251,8 +252,9 @@ class Process:
             decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error, observers)
             decision.data_centers = assemble.data_centers(self.config)
             self._settle(decision.table, ledgers, ledgers.open)
-            self._gateway = GatewayFrontEnd(self.config, decision, visitors, self._on_error)
-            self._front_ends = [self._gateway, *[make(self.config, decision) for make in self._make_front_ends]]
+            built_in = built_in_front_ends(self.config, decision, listeners, self._on_error)
+            self._gateway = next(iter(built_in), None)
+            self._front_ends = [*built_in, *[make(self.config, decision) for make in self._make_front_ends]]
             if not self.stopping.is_set():
                 await self._open()
                 async with beside(
@@ -292,7 +294,7 @@ class Process:
         except OSError as error:
             raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
         self._phase = "serving"
-        for line in assemble.start_lines(self.config, self._listen, self._control):
+        for line in announcement(self.config, self._parts, self._listen, self._decide, self._control):
             self._say(line)
         self.ready.set()
 
@@ -368,7 +370,8 @@ class Process:
         self._settle(table, ledgers, prepared)
         decision.table, decision.data_centers = table, assemble.data_centers(config)
         self._counts.keep(set(table.rooms))
-        set_up_logs(config.log)
+        if self._parts.logs:
+            set_up_logs(config.log)
         if self._notifications is not None:
             self._notifications.apply(config)
         self.config = config

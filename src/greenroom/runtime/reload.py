@@ -1,4 +1,4 @@
-"""Takes over a changed configuration while everything runs, or keeps the last good one and says why."""
+"""Reloads a changed configuration while the process runs, or keeps the last good one and reports why."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,6 +18,7 @@ NEEDS_RESTART = {
     "listen": "public listen address",
     "control": "control listen address",
     "status_listen": "status listen address",
+    "decide": "listen address for other proxies",
     "data": "data directory",
     "store": "configuration store",
     "shared": "Redis servers and data center",

@@ -1,4 +1,4 @@
-"""Compiles rooms for the gateway, and only those whose own settings, events, rules or lists are not what they were.
+"""Compiles rooms for the gateway, but only those whose settings, events, rules or lists have changed.
 
 A change to one room of a thousand then costs one room, and the others keep their calendars, with the stage they are at. At the start of
 a process rules wait until they are first asked, or until there is time (`catch_up`): they were tried when they were saved, and a

@@ -11,15 +11,16 @@ from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.logs import set_up_logs
+from greenroom.runtime.parts import EVERYTHING, ProcessParts
 from greenroom.runtime.process import Process
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
 
 
-def serve_until_stopped(source: ConfigSource, say: Say, *, one_of_many: bool = False) -> None:
+def serve_until_stopped(source: ConfigSource, say: Say, *, one_of_many: bool = False, parts: ProcessParts = EVERYTHING) -> None:
     """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start; returns after a clean end."""
 
     async def serve() -> None:
-        process = Process(source, say, one_of_many=one_of_many)
+        process = Process(source, say, one_of_many=one_of_many, parts=parts)
         set_up_logs(process.config.log)
         await process.run()
 

@@ -1,4 +1,4 @@
-"""The ledgers of all rooms in Redis, shared with other processes: opened, kept in step with the coordinator, looked at for operators."""
+"""The ledgers of all rooms in Redis, shared with other processes: opened, synced with the coordinator, read for operators."""
 
 import asyncio
 import contextlib

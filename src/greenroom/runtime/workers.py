@@ -1,4 +1,4 @@
-"""Several workers on one machine: starts them, starts them again when one dies, passes signals on, and ends them.
+"""Several workers on one machine: starts them, restarts those that crash, forwards signals, and ends them.
 
 Workers share one address (SO_REUSEPORT: the kernel deals connections out), one data directory, and ledgers in Redis: the one that is
 named, or a private redis-server on a socket file in the data directory, which no other user can reach and which persists everything.

@@ -1,4 +1,4 @@
-"""Runs the very same admission core in virtual time: visitors, data centers, links, clocks and faults, all replayed from a seed.
+"""Runs the production admission core in virtual time: visitors, data centers, links, clocks and faults, replayed from a seed.
 
-`scenario` says what happens, `traces` has ready ones, `world` runs one, `report` says how it went.
+`scenario` describes a run, `traces` has predefined ones, `world` runs one, `report` summarizes it.
 """

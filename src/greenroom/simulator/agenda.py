@@ -1,4 +1,4 @@
-"""Virtual time: what is to happen when. Nothing waits, so an hour takes as long as its events."""
+"""Virtual time: scheduled events without waiting, so an hour takes as long as its events."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush

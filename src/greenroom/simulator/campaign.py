@@ -1,4 +1,4 @@
-"""Random rooms, crowds and networks with random faults, one for each seed; `checks` says what must hold in all of them."""
+"""Random rooms, crowds and networks with random faults, one for each seed; `checks` has the invariants for all of them."""
 
 from greenroom.model.room import Room
 from greenroom.simulator.arrivals import arrivals, shares

@@ -1,4 +1,4 @@
-"""The laws of admission as checks of any simulated world: one row for each, in the table CHECKS.
+"""The invariants of admission as checks of any simulated world: one row for each, in the table CHECKS.
 
 Some can be seen at the end of a run; the others are watched while it goes on (`Watch`), every `laws_every_s`.
 """

@@ -1,4 +1,4 @@
-"""What visitors do: come, wait as they are told (or not), look at pages, move between data centers, leave or just stop."""
+"""The behaviour of visitors: they arrive, wait as told (or not), view pages, move between data centers, leave or just stop."""
 
 from greenroom.model.visit import Outcome, Standing
 from greenroom.simulator.agenda import Agenda

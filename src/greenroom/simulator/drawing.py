@@ -1,4 +1,4 @@
-"""Pictures as SVG: panels with axes, lines, bands, dots and coloured cells. Knows numbers and colours, not what they mean."""
+"""Charts as SVG: panels with axes, lines, bands, dots and coloured cells. Knows numbers and colours, not what they mean."""
 
 from collections.abc import Iterable, Sequence
 from html import escape

@@ -1,4 +1,4 @@
-"""Keeps the truth of a run: who is really inside, who really waits, who overtook whom. Sees visitors only, never a ledger.
+"""The ground truth of a run: who is really active, who really waits, who overtook whom. It sees only visitors, never a ledger.
 
 Active is a visitor from entering until `session_duration` after the last page that was served. In use is a unit of capacity until the
 moment that the visitor was promised, which is up to q later. Unused, at a moment when visitors wait, is the part of the limits

@@ -1,7 +1,7 @@
-"""Our own protocol under simulation: the ledgers and the coordinator of `greenroom.admission`, and messages between them.
+"""greenroom's protocol under simulation: the ledgers and the coordinator of `greenroom.admission`, and messages between them.
 
-Nothing is decided here. What a process around the core does is done in virtual time: syncs at their intervals, one call to the
-coordinator at a time when the lease ran dry, visitors waiting behind it.
+Nothing is decided here. It does in virtual time what a process does around the core: syncs at their intervals, one call at a time to
+the coordinator when the lease is empty, visitors waiting for it.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pictures of a run: who was inside and who waited, what people were told and what came of it, waits by time of arrival."""
+"""Charts of a run: active and waiting visitors, estimated and actual waits, waits by time of arrival."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The three published ways of dividing slots, on the same visitors: what the protocol of greenroom is compared with.
+"""The three published methods of dividing slots, for comparison with greenroom's protocol on the same visitors.
 
 As published by Cloudflare (2021 and 2023): every data center works with a picture of the world that is a few seconds old. The slots
 of a minute, `min(total_active_users - active, new_users_per_minute)`, are divided among data centers by how many new visitors each saw two

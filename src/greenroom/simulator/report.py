@@ -1,4 +1,4 @@
-"""How a run went, in figures: waits, order, limits, unused capacity, estimates, traffic between data centers."""
+"""The figures of a run: waits, order, limits, unused capacity, estimates, traffic between data centers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

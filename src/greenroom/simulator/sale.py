@@ -1,4 +1,4 @@
-"""What would my sale look like: a scenario from limits and an expected crowd, with everything else as it usually is."""
+"""A scenario for a sale, from limits and an expected crowd, with defaults for everything else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

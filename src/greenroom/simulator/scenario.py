@@ -1,4 +1,4 @@
-"""What is to happen in one run: a room, a crowd and its habits, data centers, their network and clocks, and what goes wrong when."""
+"""The description of one run: a room, a crowd and its behaviour, data centers, their network and clocks, and faults."""
 
 from dataclasses import dataclass, field
 

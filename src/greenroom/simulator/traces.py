@@ -1,4 +1,4 @@
-"""Ready-made scenarios, by name, in the table TRACES. All have 20 data centers unless the name says otherwise."""
+"""Predefined scenarios, by name, in the table TRACES. All have 20 data centers unless the name says otherwise."""
 
 from collections.abc import Callable, Sequence
 from math import pi, sin

@@ -1,4 +1,4 @@
-"""One simulated visitor: what the browser keeps, and what is true of the person."""
+"""One simulated visitor: the state of the browser, and the true state of the person."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""One run: puts crowd, door, network and faults on one agenda, and lets time pass."""
+"""One run: schedules crowd, system, network and faults on one agenda, and lets time pass."""
 
 from collections.abc import Callable
 from dataclasses import replace

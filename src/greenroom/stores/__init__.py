@@ -1,1 +1,1 @@
-"""Adapters that answer the ports: memory ledger, journal on disk, key ring."""
+"""Adapters that implement the ports: ledgers in memory and Redis, journal, keys, configuration and analytics databases."""

@@ -1,4 +1,4 @@
-"""The last good configuration beside the journals: what an edge starts with when the configuration store cannot be reached."""
+"""The copy of the last good configuration, with which an edge starts when the configuration store cannot be reached."""
 
 import contextlib
 import hashlib

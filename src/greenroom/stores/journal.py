@@ -1,4 +1,4 @@
-"""The record on disk that survives `kill -9`: frames appended to one file, replayed at the next start.
+"""The journal on disk, which survives `kill -9`: frames appended to one file, replayed at the next start.
 
 `append` returns when the frame is in the page cache: the death of this process cannot take it away any more. A power cut can,
 up to the last `sync`, which the runtime calls once a second. What the disk refused is cut off again before anything else is

@@ -1,4 +1,4 @@
-"""What a data center and the coordinator send each other: all rooms in one batch, as msgpack.
+"""Messages between a data center and the coordinator: all rooms in one batch, as msgpack.
 
 Fields are told apart by position and new ones are added at the end, so two versions understand each other while one replaces the other.
 """

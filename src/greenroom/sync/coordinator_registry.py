@@ -1,4 +1,4 @@
-"""The coordinators of all rooms: a data center's sync batch in, the answer out, and what must be written down before it goes out.
+"""The coordinators of all rooms: takes a data center's sync batch, and returns the answer and the state to save before it is sent.
 
 No clock, no network, no randomness of its own: the leader drives it, and so do the bench and the tests. Rows have names: `=` is
 when the newest row was written, `~` in which life of the server, `room` is a room's own row and `room|data center` that of one data

@@ -1,4 +1,4 @@
-"""Leads while this process holds the leader lease: collects sync batches, answers them, and has everything written down first.
+"""Leads while this process holds the leader lease: collects sync batches, saves the new state, and answers them.
 
 A term ends when another one has begun (every step of an old term is refused), or when the store cannot be reached for long enough that
 another process will have taken over. Then everything here is thrown away: the next leader goes on from what was written, and so does this

@@ -1,4 +1,4 @@
-"""When which room of a data center is due for its next sync, and how many batches that makes.
+"""The sync schedule: when each room of a data center is due, and how many batches result.
 
 A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second come there or are let in. Rooms are
 due in slots of a quarter of a second that all rooms of a data center share, so that many rooms make few batches; each data center

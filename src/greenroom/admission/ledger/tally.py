@@ -1,6 +1,6 @@
 """What analytics want to know of a ledger and no request tells: how long visitors stayed, and how many stayed away from the line.
 
-Nothing here takes part in any decision. What nobody takes is limited, and the rest is counted.
+Nothing here takes part in any decision. Uncollected entries are limited, and the rest is counted.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ STAYS_MAX = 100_000
 class Taken(NamedTuple):
     """What happened since the last look. `stays_ms`: sessions that ended, each from admission to the visitor's last activity.
 
-    `abandoned`: places in line that were lost because the visitor did not come back. `dropped`: stays that nobody took in time.
+    `abandoned`: places in line that were lost because the visitor did not come back. `dropped`: stays that were not collected in time.
     """
 
     stays_ms: list[int]

@@ -2,7 +2,7 @@
 
 A verdict that is undecided for a moment (the second of two agents has not probed yet) changes nothing; one that stays undecided makes
 the status unknown, which is said and is no alert. An incident opens with the first unhealthy verdict and ends with the next healthy
-one, whatever lies between: so a start always has its end, under one correlation id.
+one, regardless of changes in between: so a start always has its end, under one correlation id.
 """
 
 import hashlib

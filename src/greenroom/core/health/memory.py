@@ -1,4 +1,4 @@
-"""What of the health checks outlives a process."""
+"""The state of health checks that survives a restart."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Which checks speak for the origin of a room, and whether the room holds new visitors because of them.
+"""Which checks belong to the origin of a room, and whether the room holds new visitors because of them.
 
 A check speaks for a room when it serves the room's host (its Host header or its address), or when it connects to the address and port
 of the room's origin. If any of them is unhealthy, so is the origin. A room that holds begins to do so at once, and goes on until the

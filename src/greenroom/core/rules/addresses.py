@@ -1,4 +1,4 @@
-"""IP addresses as plain integers, so that a comparison is one comparison and a set of networks is one sorted line.
+"""IP addresses as plain integers, so that comparing is one comparison and a set of networks is one sorted list.
 
 IPv4 addresses are 0 .. 2**32 - 1 and IPv6 addresses stand behind them (2**32 and up), so both share one line and never meet.
 A client address of the form ::ffff:1.2.3.4 is the IPv4 address 1.2.3.4 (that is how a dual-stack socket spells it).

@@ -1,4 +1,4 @@
-"""The closures that expressions become: what was decided when a rule was compiled is never asked again for a request.
+"""The closures that expressions compile to: decisions made at compile time are not repeated for a request.
 
 Every part is a function of the request's Facts. The missing value is None and counts as false in conditions, so nothing
 needs to convert it. A part with `[*]` reads a list of elements.

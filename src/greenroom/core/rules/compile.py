@@ -1,4 +1,4 @@
-"""Checks the types of a parsed expression and turns it into closures: what was decided once is never asked again for a request.
+"""Checks the types of a parsed expression and compiles it to closures.
 
 One pass over the parts finds every fault. A part that is right becomes a TermClosure (core.rules.closures). A comparison of what stands
 behind `[*]` is a list of truths, for any() and all().

@@ -1,4 +1,4 @@
-"""What a rule may know about one request: the arrival, the time, and what others look up; everything derived is filled lazily."""
+"""The facts about one request that rules can use: the arrival, the time and lookups; derived values are computed lazily."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""What is wrong with an expression and where: worded and drawn with a caret in the published style."""
+"""Errors in expressions and their position, with a caret in the published style."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-r"""Regular expressions and wildcards, both in time linear in the text: they stand in the path of a request.
+r"""Regular expressions and wildcards, both in time linear in the text, because every request evaluates them.
 
 The published dialect is Rust's `regex` crate on bytes without Unicode; the engine here is RE2 on Latin-1 text, which is linear as well.
 `translated` says in RE2's words what the dialect means and refuses the rest with a reason: look-around and back-references (neither

@@ -1,4 +1,4 @@
-"""The parts of a parsed expression, and how to write them down again: parsing what `show` prints gives the same parts."""
+"""The parts of a parsed expression, and how to print them: parsing the output of `show` gives the same parts."""
 
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,12 +1,13 @@
 """Writes the head that the origin is sent, from the understood facts only: nothing is copied that was not read.
 
 Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-*, TE, Trailer, Upgrade), our own cookies,
-Expect (answered here), forwarding headers (written anew, so an origin may believe them) and headers that override the path (some
+Expect (answered here), forwarding headers (rewritten, so an origin may trust them) and headers that override the path (some
 frameworks obey them, and would serve another page than the one that was matched). Header names are in lower case.
 """
 
 from collections.abc import Set
 
+from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import forwarding_lines
 from greenroom.gateway.wire.header_lines import HeaderLines
 from greenroom.gateway.wire.request_head import Peer, RequestHead
@@ -60,10 +61,3 @@ def _passed(lines: HeaderLines) -> bytes:
         kept = [item for item in lines.headers if item[0] not in dropped and not item[0].startswith(_FORWARDING)]
         frame.passed = b"".join([b"\r\n%b: %b" % item for item in kept])
     return frame.passed
-
-
-def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
-    """A Cookie header without the cookies of these names, what is left byte for byte; empty when nothing is left."""
-    parts = value.split(b";")
-    kept = [part for part in parts if part.partition(b"=")[0].strip() not in own]
-    return value if len(kept) == len(parts) else b";".join(kept).strip()

@@ -1,1 +1,1 @@
-"""Redis as the engine of many processes: its functions, and the clients that call them."""
+"""Ledgers of many processes in Redis: its functions, and the clients that call them."""

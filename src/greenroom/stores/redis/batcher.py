@@ -1,4 +1,4 @@
-"""Gathers what visitors ask in one turn of the event loop, and sends it as one batch; while that is under way the next one gathers.
+"""Collects the questions of one event-loop iteration and sends them as one batch; meanwhile the next batch collects.
 
 So a lone question goes out at once, and the busier it is the more questions share a round trip. When Redis does not answer, everybody
 who waits is answered from here: held, with nothing promised.

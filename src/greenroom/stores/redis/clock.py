@@ -1,4 +1,4 @@
-"""The clock of a process whose ledgers are in Redis: it goes by the coordinator's, so that tickets mean the same at every edge.
+"""The clock of a process whose ledgers are in Redis: it follows the coordinator's, so that tickets mean the same at every edge.
 
 The ledgers know by how much that clock is ahead of their server's, and every answer from them says both.
 """

@@ -172,7 +172,7 @@ class RedisLedgerStore:
     # -- inside -----------------------------------------------------------------------------------------------------------------
 
     def _place(self, room_id: str) -> bytes:
-        """One hash tag for all keys of a room. Two rooms never share one, whatever characters their names have."""
+        """One hash tag for all keys of a room. Two rooms never share one, for any characters in their names."""
         return f"greenroom:{{{quote(self.data_center, safe='')}/{quote(room_id, safe='')}}}".encode()
 
     def _call(self, name: str, ledger: RedisLedger, *arguments: bytes | str | int) -> Command:

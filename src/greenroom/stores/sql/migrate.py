@@ -1,4 +1,4 @@
-"""Brings a database forward to the tables this greenroom knows, and refuses one that is further on already."""
+"""Migrates a database to the tables of this version, and refuses one of a newer version."""
 
 from pathlib import Path
 

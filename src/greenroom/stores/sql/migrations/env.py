@@ -1,4 +1,4 @@
-"""What alembic runs: every step that is missing, on the connection it was handed, inside that connection's transaction."""
+"""Runs the missing migrations with alembic, on the given connection and inside its transaction."""
 
 from alembic import context
 

@@ -1,0 +1,110 @@
+"""What a dialect is: how a proxy says which request it asks about, and how it is told the verdict.
+
+A proxy asks with a request of its own (the question), which carries the visitor's headers. The dialect reads from it what the visitor
+sent (`Asked`) and words the verdict as an answer that the proxy understands. Only the configured proxies may ask: to all others these
+headers would be theirs to choose.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from greenroom.core.canonical import Refusal
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.visit import Arrival
+
+VERDICT = b"greenroom-verdict"
+STATUS = b"Greenroom-Status"
+NOT_FORWARDED = 503
+"""Status of an answer that would be taken for a yes with its own; the own one is in the header `Greenroom-Status`."""
+
+
+class Asked(NamedTuple):
+    """What the visitor sent, as the proxy says: method, raw target, Host header."""
+
+    method: bytes
+    target: bytes
+    host: bytes
+
+
+ReadQuestion = Callable[[Arrival], Asked | Refusal]
+"""What a question asks about, or why it cannot be understood."""
+
+
+class Dialect(NamedTuple):
+    """One way of asking. `path` is where questions go; with `whole_path` the visitor's own target stands behind it.
+
+    `own` are headers of the question (lower case) that the visitor did not send.
+    """
+
+    name: str
+    path: str
+    proxies: str
+    read: ReadQuestion
+    own: frozenset[bytes]
+    removes: bytes = b""  # header that names request headers for the proxy to remove
+    two_steps: bool = False  # the proxy fetches the page in a second request
+    whole_path: bool = False
+
+
+def from_headers(method: bytes, target: bytes, host: bytes) -> ReadQuestion:
+    """Reads a question that says it in headers of these names (lower case)."""
+
+    def read(question: Arrival) -> Asked | Refusal:
+        found: list[bytes] = []
+        for name in (method, target, host):
+            values = _values(question, name)
+            if len(values) != 1 or not values[0]:
+                problem = "is sent more than once" if len(values) > 1 else "is missing"
+                return Refusal(400, f"{name.decode().title()} {problem}: the proxy must set it")
+            found.append(values[0])
+        return Asked(*found)
+
+    return read
+
+
+def _values(question: Arrival, name: bytes) -> list[bytes]:
+    if question.facts is not None:
+        value = question.facts.get(name)
+        return [] if value is None else [value]
+    return [value for key, value in question.headers if key == name]
+
+
+def altered(arrival: Arrival) -> Refusal | None:
+    """Why this arrival must not go on unchanged: what the proxy passes on could be read as another path than the one that was matched.
+
+    The gateway forwards the canonical path; another proxy forwards what the visitor sent. Escapes may be spelled as one likes, but dot
+    segments, doubled slashes and session ids are resolved by some servers and not by others.
+    """
+    path = arrival.target.partition(b"?")[0]
+    if path[:1] == b"/" and unquote_to_bytes(path) == unquote_to_bytes(arrival.path):
+        return None
+    return Refusal(400, "the path is not in its canonical form")
+
+
+_FORWARD = AnswerHeaders((b"Greenroom-Verdict", b"forward"), (b"Cache-Control", b"no-store"))
+
+
+def forward_answer(set_cookie: bytes, cookies: bytes, removes: bytes) -> Answer:
+    """Tells the proxy to go on. `cookies` are those that the application may see, `removes` see `Dialect`."""
+    if cookies:
+        return Answer(200, _FORWARD.plus((b"Cookie", cookies)), b"", set_cookie)
+    return Answer(200, _without_cookie(removes) if removes else _FORWARD, b"", set_cookie)
+
+
+def _without_cookie(removes: bytes) -> AnswerHeaders:
+    headers = _REMOVING.get(removes)
+    if headers is None:
+        headers = _REMOVING[removes] = _FORWARD.plus((removes, b"cookie"))
+    return headers
+
+
+_REMOVING: dict[bytes, AnswerHeaders] = {}
+"""By the header's name, of which there is one for each dialect at most."""
+
+
+def held_answer(answer: Answer) -> Answer:
+    """The same with a status that no proxy takes for a yes."""
+    if answer.status >= 300:
+        return answer
+    return Answer(NOT_FORWARDED, answer.headers.plus((STATUS, b"%d" % answer.status)), answer.body, answer.set_cookie)

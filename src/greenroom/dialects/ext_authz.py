@@ -1,0 +1,23 @@
+"""Envoy's HTTP ext_authz: the question has the visitor's method, host and headers, and the visitor's target behind a prefix."""
+
+from greenroom.core.canonical import Refusal
+from greenroom.dialects.dialect import Asked, Dialect
+from greenroom.model.visit import Arrival
+
+PATH = "/ext-authz"
+
+
+def _read(question: Arrival) -> Asked | Refusal:
+    host = question.header(b"host") or b""
+    return Asked(question.method.encode(), question.target[len(PATH) :], host)
+
+
+EXT_AUTHZ = Dialect(
+    "ext_authz",
+    PATH,
+    "Envoy, Istio, Envoy Gateway (HTTP ext_authz)",
+    _read,
+    frozenset({b"x-envoy-internal", b"x-envoy-expected-rq-timeout-ms"}),
+    removes=b"x-envoy-auth-headers-to-remove",
+    whole_path=True,
+)

@@ -1,0 +1,144 @@
+"""Answers the questions of proxies: reads the visitor's request from the question, has it decided, words the verdict.
+
+It is a receiver of the built-in gateway, like the decision service itself: the gateway reads and writes HTTP, this decides what a
+question means. Every answer is given from here, so nothing is ever forwarded on this listener. Whatever goes wrong, the answer is not
+one that a proxy takes for a yes.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from greenroom.core.canonical import Refusal
+from greenroom.decision.arrival import ArrivalLimits, Sender, arrival_from, read_host
+from greenroom.decision.cookies import without_cookies
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.render import OUTAGE, render
+from greenroom.decision.service import DecisionService
+from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.dialects.auth_request import PAGE_PATH
+from greenroom.dialects.dialect import VERDICT, Dialect, altered, forward_answer, held_answer
+from greenroom.dialects.table import dialect_of
+from greenroom.dialects.verdict_store import VerdictStore
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.visit import Arrival
+
+SENDERS_REMEMBERED = 256
+"""Addresses of proxies that are remembered; there are a handful, and only trusted ones are kept."""
+
+_PLAIN = AnswerHeaders(
+    (b"Content-Type", b"text/plain; charset=utf-8"),
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"Cache-Control", b"private, no-store"),
+    (b"X-Robots-Tag", b"noindex"),
+)
+_NO_BODY = AnswerHeaders((b"Cache-Control", b"no-store"))
+_PAGE_TARGET = PAGE_PATH.encode()
+_NO_PROXY = Refusal(403, "only the addresses in trusted_proxies may ask here")
+_NO_DIALECT = Refusal(404, "there is no way of asking at this path")
+
+
+def refusal_answer(refusal: Refusal) -> Answer:
+    """For a request that goes no further."""
+    return Answer(refusal.status, _PLAIN, f"{refusal.status}: {refusal.reason}\n".encode())
+
+
+class ProxyQuestions:
+    """The receiver behind `decide`. `policy` and `limits` may be replaced at any time."""
+
+    own_cookies: frozenset[bytes] = frozenset()
+
+    def __init__(
+        self,
+        decisions: DecisionService,
+        policy: ForwardedPolicy,
+        store: VerdictStore,
+        on_error: Callable[[BaseException], None],
+        limits: ArrivalLimits | None = None,
+    ) -> None:
+        self.decisions = decisions
+        self.limits = limits or ArrivalLimits()
+        self.store = store
+        self._on_error = on_error
+        self._senders: OrderedDict[str, Sender] = OrderedDict()
+        self.policy = policy
+
+    def reconfigure(self, policy: ForwardedPolicy, limits: ArrivalLimits) -> None:
+        """Other proxies may ask from now on."""
+        self.policy, self.limits = policy, limits
+        self._senders.clear()
+
+    def obey(self, _forward: Forward, _command: bytes) -> bytes:
+        """No origin answers here."""
+        return b""
+
+    def receive(self, question: Arrival, done: Callable[[Verdict], None]) -> None:
+        """Answers one question, now or later; `question.client` is the other end of the connection. Never raises."""
+        try:
+            sender = self._sender(question.client)
+            if sender is None:
+                done(refusal_answer(_NO_PROXY))
+            elif question.target == _PAGE_TARGET:
+                done(self.store.page(question.header(VERDICT) or b""))
+            else:
+                self._ask(question, sender, done)
+        except Exception as error:
+            self._on_error(error)
+            done(OUTAGE)
+
+    def _sender(self, address: str) -> Sender | None:
+        """The proxy at this address; None when it is not trusted."""
+        sender = self._senders.get(address)
+        if sender is None:
+            sender = Sender(address, False, self.policy)
+            if not sender.trusted:
+                return None
+            if len(self._senders) >= SENDERS_REMEMBERED:
+                self._senders.popitem(last=False)
+            self._senders[address] = sender
+        return sender
+
+    def _ask(self, question: Arrival, sender: Sender, done: Callable[[Verdict], None]) -> None:
+        dialect = dialect_of(question.target)
+        if dialect is None:
+            done(refusal_answer(_NO_DIALECT))
+            return
+        asked = self._visitor_request(dialect, question, sender)
+        if isinstance(asked, Refusal):
+            done(self._not_forwarded(dialect, refusal_answer(asked), question))
+            return
+
+        def decided(verdict: Verdict) -> None:
+            try:
+                answer = self._worded(dialect, verdict, asked)
+            except Exception as error:
+                self._on_error(error)
+                answer = OUTAGE
+            done(answer)
+
+        self.decisions.receive(asked, decided)
+
+    def _visitor_request(self, dialect: Dialect, question: Arrival, sender: Sender) -> Arrival | Refusal:
+        """What the visitor sent, judged as strictly as if the visitor had sent it here."""
+        asked = dialect.read(question)
+        if isinstance(asked, Refusal):
+            return asked
+        if not self.policy.of(read_host(asked.host)).covers(sender.address):
+            return Refusal(403, "this proxy is not trusted for this host")
+        headers = [(name, value) for name, value in question.headers if name not in dialect.own and name != b"host"]
+        headers.append((b"host", asked.host))
+        arrival = arrival_from(asked.method.decode("latin-1"), asked.target, headers, sender, self.limits)
+        return arrival if isinstance(arrival, Refusal) else altered(arrival) or arrival
+
+    def _worded(self, dialect: Dialect, verdict: Verdict, asked: Arrival) -> Answer:
+        if not isinstance(verdict, Forward):
+            return self._not_forwarded(dialect, verdict, asked)
+        sent = b"; ".join([value for name, value in asked.headers if name == b"cookie"])
+        kept = without_cookies(sent, self.decisions.own_cookies) if sent else b""
+        return forward_answer(verdict.set_cookie, kept, dialect.removes if sent else b"")
+
+    def _not_forwarded(self, dialect: Dialect, verdict: Hold | Answer, asked: Arrival) -> Answer:
+        if dialect.two_steps:
+            name = self.store.keep(verdict, asked)
+            cookie = verdict.set_cookie
+            return Answer(401, _NO_BODY.plus((b"Greenroom-Verdict", name)), b"", cookie)
+        return held_answer(render(verdict, asked) if isinstance(verdict, Hold) else verdict)

@@ -1,0 +1,17 @@
+"""Every way of asking that greenroom understands over HTTP."""
+
+from greenroom.dialects.auth_request import AUTH_REQUEST
+from greenroom.dialects.dialect import Dialect
+from greenroom.dialects.ext_authz import EXT_AUTHZ
+from greenroom.dialects.forward_auth import FORWARD_AUTH
+
+DIALECTS: tuple[Dialect, ...] = (FORWARD_AUTH, AUTH_REQUEST, EXT_AUTHZ)
+
+
+def dialect_of(target: bytes) -> Dialect | None:
+    """The dialect of a question with this raw target."""
+    path = target.partition(b"?")[0].decode("latin-1")
+    for dialect in DIALECTS:
+        if path == dialect.path or (dialect.whole_path and path.startswith(dialect.path + "/")):
+            return dialect
+    return None

@@ -1,0 +1,127 @@
+"""Stories of visitors that every front end must tell alike: the requests, and what is decided about each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from admission_world import small_room
+from plain_front_end import Given, Pairs
+from visitors import Site
+
+from greenroom.decision.observer import Decided
+from greenroom.decision.tickets import Sealer
+from greenroom.model.event import Event
+from greenroom.model.rule import Rule
+
+PAGE: Pairs = ((b"Accept", b"text/html"), (b"Sec-Fetch-Mode", b"navigate"))
+JSON: Pairs = ((b"Accept", b"application/json"),)
+UPDATE: Pairs = ((b"Accept", b"*/*"), (b"Greenroom-Update", b"1"))
+LEAVE: Pairs = ((b"Greenroom-Update", b"leave"),)
+IMAGE: Pairs = ((b"Accept", b"image/*"), (b"Sec-Fetch-Dest", b"image"))
+NOT_COMPARED = frozenset({b"date", b"connection", b"content-length", b"set-cookie", b"cache-control"})
+NAME = b"__cfwaitingroom="
+
+
+@dataclass
+class Step:
+    """One request of one visitor, and what is expected to be decided."""
+
+    decided: Decided | None  # None: refused before a decision
+    headers: Pairs = PAGE
+    method: str = "GET"
+    target: str = "/"
+    visitor: str = "a"
+    host: bytes = b"shop.example"
+    wait_ms: int = 0
+    change: Callable[[Site], None] = field(default=lambda _: None)
+
+
+def room_of(**changes: Any) -> Callable[[Site], None]:
+    return lambda site: site.configure(small_room(total_active_users=1, **changes), events=())
+
+
+def bypassed(site: Site) -> None:
+    site._bypass = lambda *_: Rule(expression="true")
+    site.settle()
+
+
+def prequeue(site: Site) -> None:
+    now = site.clock.ms
+    event = Event(
+        name="sale", event_start_ms=now + 3_600_000, event_end_ms=now + 7_200_000, prequeue_start_ms=now - 1000, shuffle_at_event_start=True
+    )
+    site.configure(small_room(total_active_users=1), events=(event,))
+
+
+def broken(site: Site) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("broken on purpose")
+
+    site.ledgers["r"].arrive = fail  # type: ignore[method-assign]
+
+
+STORIES: dict[str, list[Step]] = {
+    "let in, renewed, and the next one waits": [
+        Step(Decided.ADMITTED),
+        Step(Decided.ACTIVE),
+        Step(Decided.ACTIVE, wait_ms=20_000),
+        Step(Decided.HELD, visitor="b"),
+        Step(Decided.HELD, visitor="b"),
+        Step(Decided.HELD, UPDATE, visitor="b", wait_ms=3_000),
+        Step(Decided.HELD, PAGE, "HEAD", visitor="b", wait_ms=20_000),
+        Step(Decided.LEFT, LEAVE, "POST", visitor="a"),
+        Step(Decided.ADMITTED, UPDATE, visitor="b", wait_ms=20_000),
+        Step(Decided.ACTIVE, IMAGE, visitor="b", target="/x.png"),
+    ],
+    "what has no place": [Step(Decided.PLACELESS, IMAGE), Step(Decided.PLACELESS, PAGE, "HEAD"), Step(Decided.ADMITTED)],
+    "JSON": [Step(Decided.ADMITTED, change=room_of(json_response_enabled=True)), Step(Decided.HELD, JSON, visitor="b")],
+    "a status of one's own": [Step(Decided.ADMITTED, change=room_of(queueing_status_code=429)), Step(Decided.HELD, visitor="b")],
+    "everybody waits": [Step(Decided.HELD, change=room_of(queue_all=True)), Step(Decided.HELD, wait_ms=30_000)],
+    "closed": [Step(Decided.HELD, change=room_of(queueing_method="reject"))],
+    "open": [Step(Decided.ADMITTED, IMAGE, change=room_of(queueing_method="passthrough"))],
+    "suspended": [Step(Decided.SUSPENDED, change=room_of(suspended=True))],
+    "a bypass rule": [Step(Decided.BYPASSED, change=bypassed)],
+    "no room": [Step(Decided.UNCOVERED, host=b"other.example", change=room_of(host="shop.example"))],
+    "a pre-queue, and its receipt": [
+        Step(Decided.HELD, change=prequeue),
+        Step(Decided.HELD, wait_ms=20_000),
+        Step(Decided.RECEIPT, target="/?greenroom=receipt"),
+        Step(Decided.LEFT, PAGE, "POST", "/?greenroom=leave"),
+    ],
+    "a session that the origin ends": [
+        Step(Decided.ADMITTED, change=room_of(enabled_origin_commands=("revoke",))),
+        Step(Decided.REVOKED, target="/revoke"),
+        Step(Decided.ADMITTED, wait_ms=5_000),
+    ],
+    "a forged ticket": [Step(Decided.ADMITTED, (*PAGE, (b"Cookie", NAME + b"x" * 108)))],
+    "something breaks": [Step(Decided.FAILED, change=broken)],
+    "refused": [
+        Step(None, host=b"a b"),
+        Step(None, target="/a%2Fb"),
+        Step(None, target="/a;b"),
+        Step(None, target="http://other.example/"),
+        Step(None, (*PAGE, (b"Host", b"twice.example"))),
+        Step(None, method="TRACE"),
+        Step(None, method="X" * 30),
+        Step(None, target="/" + "x" * 9_000),
+        Step(None, tuple((b"X-%d" % number, b"1") for number in range(101))),
+    ],
+}
+
+
+def origin(_method: str, path: str) -> tuple[int, Pairs, bytes]:
+    command = ((b"Cf-Waiting-Room-Command", b"revoke"),) if path == "/revoke" else ()
+    return 200, ((b"X-Origin", b"yes"), *command), b"hello from the origin"
+
+
+def ticket_of(site: Site, cookie: bytes) -> object:
+    """What a Set-Cookie value holds: the ticket opened (nonces differ), and the attributes as they are."""
+    value, _, rest = cookie.removeprefix(NAME).partition(b";")
+    return (Sealer(site.ring).open(value, b"r", site.clock.ms) if value else value), rest
+
+
+def told(site: Site, given: Given, decided: Decided | None) -> tuple[Any, ...]:
+    if decided is None:  # how a refusal is worded is each front end's own
+        return (given.status,)
+    named = {(name.lower(), value) for name, value in given.headers if name.lower() not in NOT_COMPARED}
+    return given.status, named, given.body, ticket_of(site, given.cookie)

@@ -53,6 +53,9 @@ class ClosedMinute:
         for room_id, room in self._rooms.items():
             yield Part(self._source, self.minute, room_id, room.rollup(self._data_center))
 
+    def written(self) -> None:
+        """Nothing waits for it."""
+
 
 class Recorder:
     """All rooms of one process. Not for several threads."""

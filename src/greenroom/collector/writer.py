@@ -40,6 +40,9 @@ class Batch(Protocol):
     def parts(self) -> Iterable[Part]:
         """The messages."""
 
+    def written(self) -> None:
+        """They are in the store; called in the writer's thread."""
+
 
 class WritableStore(Protocol):
     """What the thread does with a store; `stores.analytics.keeper.Keeper`."""
@@ -80,8 +83,12 @@ class WriterState(msgspec.Struct, frozen=True):
 class Writer:
     """The thread. `offer` is for the event loop; `answer` and `rooms_of` for any thread (`ports.AnalyticsStore`)."""
 
-    def __init__(self, open_store: Callable[[], WritableStore], now_ms: Callable[[], int]) -> None:
-        """`open_store` is called in the thread, and again after it raised StorageFailed."""
+    def __init__(self, open_store: Callable[[], WritableStore], now_ms: Callable[[], int], *, records_here: bool = True) -> None:
+        """`open_store` is called in the thread, and again after it raised StorageFailed.
+
+        `records_here`: what is written is recorded in this process, so when it is killed a minute is lost.
+        """
+        self._records_here = records_here
         self._open_store = open_store
         self._now_ms = now_ms
         self._began_minute = now_ms() // MINUTE_MS
@@ -173,7 +180,7 @@ class Writer:
     def _open(self) -> WritableStore:
         store = self._open_store()
         try:
-            incomplete = store.begin(self._began_minute)
+            incomplete = store.begin(self._began_minute) if self._records_here else 0
         except BaseException:
             store.close()
             raise
@@ -196,6 +203,7 @@ class Writer:
                 self._written_s += time.monotonic() - begun
                 if self._queue and self._queue[0] is batch:
                     self._queue.popleft()
+            batch.written()
 
     def _failed(self, error: Exception) -> None:
         with self._changed:
@@ -215,7 +223,7 @@ class Writer:
         if store is None:
             return
         try:
-            if not self._queue:
+            if not self._queue and self._records_here:
                 store.end()
         except Exception as error:  # the process ends all the same
             self._failed(error)

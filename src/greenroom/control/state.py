@@ -155,6 +155,7 @@ class AnalyticsState(msgspec.Struct, frozen=True):
     failures: int = 0
     written_s: float = 0.0
     problem: str = ""
+    collector: bool = True  # this process has the store open and answers questions
 
 
 class ProcessState(msgspec.Struct, frozen=True):

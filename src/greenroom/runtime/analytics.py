@@ -1,27 +1,34 @@
 """Analytics of this process: what is recorded, where it is kept, and who may ask. Wiring only."""
 
 import asyncio
+import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import structlog
+from redis.exceptions import RedisError
 
+from greenroom.analytics.question import AnalyticsAnswer, Question, QuestionRefused
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import SLOT_MS
 from greenroom.api.graphql.datasets import DatasetAnswer
 from greenroom.collector.decisions import recording
 from greenroom.collector.sampler import Rooms, sample
-from greenroom.collector.writer import Writer
+from greenroom.collector.shared import StreamCollector, send
+from greenroom.collector.writer import STOP_S, Writer, WriterState
 from greenroom.config.addresses import ANALYTICS_OFF, store_shown
 from greenroom.config.settings import AnalyticsRetention, Config
+from greenroom.config.shared import Shared
 from greenroom.control.state import AnalyticsState
 from greenroom.decision.observer import Observer
 from greenroom.errors import StorageFailed
 from greenroom.ports import Clock, ConfigStore
 from greenroom.stores.analytics.engine import Engine
 from greenroom.stores.analytics.keeper import Keeper, Retention, RoomPlace
+from greenroom.stores.redis.analytics_stream import RedisAnalyticsStream
+from greenroom.stores.redis.leader_lease import TIMEOUT_S
 
 FILE = "analytics.duckdb"
 DAY_S = 86_400
@@ -95,9 +102,12 @@ class NoAnalytics:
 
 
 def analytics_of(config: Config, data: Path, clock: Clock, known: ConfigStore) -> NoAnalytics:
-    """What these settings say. Processes that share their ledgers do not record yet: only one process may write a store."""
-    off = config.analytics == ANALYTICS_OFF or config.shared is not None
-    return NoAnalytics() if off else Analytics(config, data, clock, known)
+    """What these settings say."""
+    if config.analytics == ANALYTICS_OFF:
+        return NoAnalytics()
+    if config.shared is not None:
+        return SharedAnalytics(config, config.shared, data, clock, known)
+    return Analytics(config, data, clock, known)
 
 
 class Analytics(NoAnalytics):
@@ -143,3 +153,100 @@ class Analytics(NoAnalytics):
         self._recorder.finish()
         self._writer.offer(self._recorder.fetch())
         await asyncio.to_thread(self._writer.stop)
+
+
+class SharedAnalytics(NoAnalytics):
+    """Of one of many processes: it sends its minutes to a stream, and takes those of all into the store while it is the collector."""
+
+    def __init__(self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore) -> None:
+        self._now_ms = clock.now_ms
+        self._clock = clock
+        self._known = known
+        self._recorder = Recorder(secrets.token_hex(8), shared.data_center, clock.now_ms())
+        self.observers = (recording(self._recorder),)
+        self._client = shared.global_redis.client(TIMEOUT_S)
+        self._stream = RedisAnalyticsStream(self._client, self._recorder.source)
+        place_of = places_of(known)
+
+        def make_writer() -> Writer:
+            return Writer(
+                lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of), clock.now_ms, records_here=False
+            )
+
+        self._collector = StreamCollector(self._stream, lambda: shared.data_centers, make_writer, clock.now_ms)
+        self._problem = ""
+        self._failures = 0
+
+    def answers(self) -> Mapping[str, DatasetAnswer]:
+        """See `NoAnalytics`."""
+        from greenroom.api.graphql.room_datasets import room_answers
+
+        return room_answers(self, self._known, self._clock)
+
+    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
+        """See `ports.AnalyticsStore`. Only the collector has the store open."""
+        return self._opened().answer(question, timeout_s)
+
+    def rooms_of(self, zone_id: str) -> Collection[str]:
+        """See `ports.AnalyticsStore`."""
+        return self._opened().rooms_of(zone_id)
+
+    def _opened(self) -> Writer:
+        writer = self._collector.writer
+        if writer is None:
+            raise QuestionRefused(
+                "another process keeps the analytics of this installation: ask the one whose /status says collector = true"
+            )
+        return writer
+
+    def state(self) -> AnalyticsState:
+        """See `NoAnalytics`."""
+        writer = self._collector.writer
+        found = writer.state() if writer else WriterState()
+        failures, problem = found.failures + self._failures, found.problem or self._problem
+        dropped = found.dropped_minutes + self._recorder.dropped_minutes
+        return AnalyticsState(
+            found.waiting_minutes, dropped, found.written_parts, failures, found.written_s, problem, collector=writer is not None
+        )
+
+    async def run(self, rooms: Rooms) -> None:
+        """See `NoAnalytics`."""
+        while True:
+            now_ms = self._now_ms()
+            await asyncio.sleep((SLOT_MS - now_ms % SLOT_MS) / 1_000)
+            now_ms = self._now_ms()
+            self._recorder.close(now_ms)
+            sample(self._recorder, rooms.looks(now_ms), now_ms)
+            try:
+                await send(self._recorder, self._stream)
+                await self._collector.step()
+            except StorageFailed as error:
+                self._failed(str(error))
+            else:
+                self._failed("")
+
+    async def close(self, rooms: Rooms) -> None:
+        """See `NoAnalytics`."""
+        now_ms = self._now_ms()
+        sample(self._recorder, rooms.looks(now_ms), now_ms)
+        self._recorder.finish()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await send(self._recorder, self._stream, last=True)
+                if self._collector.writer is not None:
+                    await self._collector.step()
+                    await self._stream.resign()
+        except (StorageFailed, TimeoutError) as error:
+            self._failed(str(error) or "the end of the process was not told in time")
+        await self._collector.stand_back()
+        with contextlib.suppress(RedisError, OSError):
+            await self._client.aclose()
+
+    def _failed(self, reason: str) -> None:
+        if reason:
+            self._failures += 1
+        if reason and not self._problem:
+            log.error("analytics_not_sent", reason=reason)
+        elif self._problem and not reason:
+            log.info("analytics_sent_again")
+        self._problem = reason

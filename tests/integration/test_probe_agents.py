@@ -19,6 +19,7 @@ from greenroom.health.agent import ProbeAgent, ReportFailed
 from greenroom.health.agent_link import AgentLink
 from greenroom.health.service import HealthService
 from greenroom.model.change import Put
+from greenroom.model.health_check import REGIONS
 from greenroom.model.probe import AgentReport, CheckEvent, ProbeReport
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.stores.health import SqlHealthStore
@@ -75,7 +76,7 @@ async def agent(front: Front, name: str, region: str, origin: Origin, *, goodbye
 
 @contextlib.asynccontextmanager
 async def installation(folder: Path, here: Origin, sink: Sink, *regions: str) -> AsyncIterator[tuple[HealthService, Front]]:
-    async with serving(folder, here, sink, checks=[a_check(check_regions=regions)]) as service:
+    async with serving(folder, here, sink, checks=[a_check(check_regions=regions, timeout=1, retries=1)]) as service:
         front = Front(folder, service)
         await front.start()
         await until(lambda: service.leads, "the lead")
@@ -191,5 +192,35 @@ def test_two_agents_of_one_name_are_told_apart_and_a_batch_that_comes_twice_coun
             await until(lambda: [event for event in service.events(wanted) if event.agent == "rome"], "its event")
             await asyncio.sleep(1.2)  # longer than it takes to write another one down
             assert len([event for event in service.events(wanted) if event.agent == "rome"]) == 1
+
+    play(story)
+
+
+def test_thirteen_regions_with_three_agents_each_decide_by_seven(play, monkeypatch) -> None:
+    """Every agent over a connection of its own. The origin dies for six regions, then for a seventh; then whole regions are lost."""
+    monkeypatch.setattr("greenroom.health.service.REPORT_EVERY_MS", 1_000)
+
+    async def story(folder: Path) -> None:
+        views = {region: Origin() for region in REGIONS}
+        sink, crowd = Sink(), contextlib.AsyncExitStack()
+        async with installation(folder, Origin(), sink, "ALL_REGIONS") as (service, front), crowd:
+            for region in REGIONS:
+                for number in range(3):
+                    await crowd.enter_async_context(agent(front, f"{region}-{number}", region, views[region], goodbye=False))
+            await until(lambda: list(service.regions("c1").values()) == ["healthy"] * 13, "every region is heard")
+            for region in REGIONS[:6]:
+                views[region].up = False
+            await until(lambda: list(service.regions("c1").values()).count("unhealthy") == 6, "six regions see it")
+            await asyncio.sleep(1.5)  # longer than an interval: six must never be enough
+            assert (status(service), sink.kept) == ("healthy", [])
+            views[REGIONS[6]].up = False
+            await until(lambda: sink.kept, "seven regions are enough")
+            assert sink.kept[0].data["failing_regions"].count(",") == 6
+            for view in views.values():
+                view.up = True
+            await until(lambda: len(sink.kept) == 2, "the end")
+            await crowd.aclose()
+            await until(lambda: status(service) == "unknown", "too few report")
+        assert [alert.state for alert in sink.kept] == ["start", "end"]
 
     play(story)

@@ -3,6 +3,7 @@
 import re
 import secrets
 import time
+from http import HTTPStatus
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,6 +15,9 @@ log = structlog.get_logger("greenroom.api")
 
 CALLER = "greenroom.caller"
 """Where in the scope the author is noted, for the log."""
+
+AGENT_REPORTS = "/probe_agents/"
+"""In the path of calls that every agent makes every few seconds."""
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing; logged at debug level."""
@@ -52,7 +56,8 @@ class Front:
             if not status:
                 await refused(broken(error))(scope, receive, marked)
         took_ms = round((time.monotonic() - begun) * 1000, 1)
-        (log.debug if scope["method"] in READING else log.info)(
+        routine = scope["method"] in READING or (AGENT_REPORTS in scope["path"] and status == HTTPStatus.OK)
+        (log.debug if routine else log.info)(
             "api_request",
             ray=ray,
             method=scope["method"],

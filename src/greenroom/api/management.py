@@ -17,6 +17,7 @@ from greenroom.api.access_log import Front
 from greenroom.api.app import PREFIX
 from greenroom.api.envelope import broken, no_route, refused
 from greenroom.api.graphql.datasets import DATASETS, DatasetAnswer
+from greenroom.api.graphql.health_datasets import HEALTH_EVENTS, HEALTH_GROUPS, health_answers
 from greenroom.api.graphql.route import graphql_route
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
@@ -56,6 +57,10 @@ ROUTES = tuple(route for router in ROUTERS for route in router.routes)
 """Every call that asks for a token."""
 
 
+ALL_DATASETS = (*DATASETS, HEALTH_EVENTS, HEALTH_GROUPS)
+"""What GraphQL can be asked for."""
+
+
 @cache
 def api_document() -> dict[str, Any]:
     """The OpenAPI document; nothing in it depends on an installation."""
@@ -89,7 +94,8 @@ def management_app(
     """The routes with what they need."""
     previews = Previews(clock)
     without_token = [*preview_routes(previews, clock), Route("/openapi.json", _openapi)]
-    graphql = graphql_route(store, clock, DATASETS, datasets)
+    checked = health_answers(health, clock.now_ms) if health else {}
+    graphql = graphql_route(store, clock, ALL_DATASETS, {**datasets, **checked})
     app = Starlette(routes=[*ROUTES, graphql, *without_token], exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     app.state.config_service = ConfigService(store, clock)

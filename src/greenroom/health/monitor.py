@@ -171,7 +171,8 @@ class HealthMonitor:
         if turn:
             vote = verdict.vote if turn.new == UNHEALTHY else self._newest(key)
             self._pending.alert(status_alert(placed, turn, vote, verdict.failing, now_ms))
-            log.info("health_status_changed", check=placed.check.name, status=turn.new, before=turn.old, reason=after.reason)
+            if turn.event != "none":
+                log.warning("health_status_changed", check=placed.check.name, status=turn.new, before=turn.old, reason=after.reason)
         if before is None or _lasting(after) != _lasting(before):
             self._pending.condition(key, after)
         self._conditions[key] = after

@@ -48,7 +48,8 @@ DAYS_KEPT = 400
 PRUNE_EVERY = 60
 """Writes between two looks for what is old."""
 
-PAGE_MAX = 10_000
+PAGE_MAX = 50_000
+"""Events of one answer, about 50 MB."""
 
 metadata = MetaData(schema=None)
 _Number = BigInteger().with_variant(Integer, "sqlite")

@@ -22,6 +22,7 @@ from greenroom.analytics.question import AllOf, AnyOf, DimensionFilter, Order, Q
 from greenroom.analytics.rollup import Part
 from greenroom.errors import StorageFailed
 from greenroom.ports import SlowAnswer
+from greenroom.stores.analytics import keeper as keeper_module
 from greenroom.stores.analytics.click import ClickEngine
 from greenroom.stores.analytics.duck import DuckEngine
 from greenroom.stores.analytics.engine import Engine
@@ -218,6 +219,39 @@ def test_a_write_that_is_cut_off_can_be_done_again(kind: str, tmp_path: Path, mo
     keeper.write(parts, now_s)
     (row,) = keeper.answer(every()).rows
     assert {tuple(key): row[key] for key in row} == oracle(parts, every())[0]
+    keeper.close()
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_store_of_an_older_version_gets_its_new_columns_and_keeps_its_rows(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Version 1 without the columns that version 2 adds: those of the metrics `usersLeft` and `minutesGenerated`."""
+    engine = ENGINES[kind](tmp_path)
+    keeper = Keeper(engine)
+    parts = parts_of(random.Random(9), range(FIRST - 90, FIRST + 3), ROOMS, ("one",))
+    now_s = (FIRST + 4) * 60
+    keeper.write(parts, now_s)
+    keeper.tend(now_s)
+    new = {"minutes": ("gave_up", "generated"), "hours": ("gave_up_sum", "generated"), "days": ("gave_up_sum", "generated")}
+    drop = engine._run if isinstance(engine, DuckEngine) else engine._command  # type: ignore[attr-defined]
+    if kind == "duckdb":
+        drop("DROP VIEW minutes")
+    for table, columns in new.items():
+        for name in ("sorted_minutes", "recent_minutes") if kind == "duckdb" and table == "minutes" else (table,):
+            for column in columns:
+                drop(f"ALTER TABLE {name} DROP COLUMN {column}")
+    monkeypatch.setattr(keeper_module, "NEW_COLUMNS", {2: new})
+    monkeypatch.setattr(keeper_module, "VERSION", 2)
+    keeper = Keeper(engine)
+    more = parts_of(random.Random(10), range(FIRST + 3, FIRST + 6), ROOMS, ("one",))
+    keeper.write(more, now_s + 180)
+    (row,) = keeper.answer(every()).rows
+    wanted = oracle(parts + more, every())[0]
+    wanted["sum", "usersLeft"] = sum(part.rollup.outcomes.get("gave_up", 0) for part in more)
+    assert {tuple(key): row[key] for key in row} == wanted
+    assert keeper._facts["version"] == 2
+    assert Keeper(engine).answer(every()).rows == [row], "and once more, with nothing left to do"
     keeper.close()
 
 

@@ -112,7 +112,7 @@ def _metrics() -> Iterator[Metric]:
     yield _sum("requestsHeld", "held", "requests", "requests answered with the waiting page")
     yield _sum("requestsPassed", "passed", "requests", "requests of visitors who were in already")
     yield _sum("minutesIncomplete", "incomplete", "minutes", "minutes in which a process was killed, so that something may be missing")
-    yield _sum("minutesGenerated", "generated", "minutes", "minutes made up by `greenroom demo --history`")
+    yield _sum("minutesGenerated", "generated", "minutes", "minutes that no visitor made: generated for trying things out")
 
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _metrics()}

@@ -269,7 +269,7 @@ def _summary(source: _Source, room_id: str, name: str, start_s: int, end_s: int)
     total = found.rows[0]
     shown = [f"room {name}: {_iso(start_s)} to {_iso(end_s)}"]
     if found.generated:
-        shown.append("GENERATED DATA: made up by `greenroom demo --history`, no visitor was here")
+        shown.append("GENERATED DATA for trying things out: no visitor made it")
     if found.incomplete:
         shown.append(f"{found.incomplete} minute(s) incomplete: a process was killed")
     limits = (total["max", "totalActiveUsersConfig"], None, total["max", "newUsersPerMinuteConfig"])

@@ -50,7 +50,7 @@ class ClickEngine:
         """See `engine.Engine`."""
         for column in (column for column in table.columns if column.name in names):
             kind = _type(column.kind, column.nullable)
-            self._command(f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS {column.name} {kind} BEFORE version")
+            self._command(f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS {column.name} {kind}")
 
     def ready(self) -> None:
         """See `engine.Engine`."""

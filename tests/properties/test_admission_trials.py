@@ -10,8 +10,10 @@ import pytest
 from greenroom.admission.coordinator import coordinator
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.lease import Lease, PermitSource
+from greenroom.admission.ledger import ledger as ledger_rules
 from greenroom.admission.ledger import sessions
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing import line, methods
 from greenroom.admission.queueing.line import Line
@@ -204,6 +206,33 @@ def does_not_confirm_newcomers(patch: pytest.MonkeyPatch) -> None:
         self._confirm = False
 
     around(patch, Ledger, "configure", configure)
+
+
+@broken(trials.walks)
+def lets_any_number_pass_that_cannot_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Provisional, "has_room", lambda self, *_: True)
+
+
+@broken(trials.walks)
+def lets_pass_beside_waiting_visitors(patch: pytest.MonkeyPatch) -> None:
+    def arrive(original: Any, self: Ledger, ticket_id: bytes, now_ms: int) -> Outcome:
+        waiting, self.line.slots = self.line.slots, {}
+        try:
+            return original(self, ticket_id, now_ms)
+        finally:
+            self.line.slots = waiting
+
+    around(patch, Ledger, "arrive_provisionally", arrive)
+
+
+@broken(trials.walks)
+def gives_a_whole_session_to_what_cannot_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ledger_rules, "PROVISIONAL_MS", 60_000)
+
+
+@broken(trials.walks)
+def lets_a_provisional_session_end_although_its_ticket_came_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Provisional, "fulfil", lambda self, ticket_id: None)
 
 
 @broken(trials.walks)

@@ -45,6 +45,7 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             room = small_room(total_active_users=inside, new_users_per_minute=minute, queueing_method=method, confirm_newcomers=confirm)
             self.twin = Twin(client, room, seed, ("here",) if alone else ("here", "there"))
             self.keys: list[int] = []
+            self.passed = 0
             self.ups: list[tuple[SyncUp, SyncUp]] = []
             self.downs: list[SyncDown] = []
             self.alone = alone
@@ -87,6 +88,13 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
         def a_ticket_comes_back_at_once(self, index: int) -> None:
             number = index % len(self.keys)
             self.twin.poll(ticket_id(number), self.keys[number])
+
+        @rule(number=st.integers(0, 20), count=st.integers(1, 3))
+        def requests_that_cannot_wait(self, number: int, count: int) -> None:
+            for more in range(count):
+                self.twin.arrive_provisionally(ticket_id(10**6 + self.passed + more))
+            self.passed += count
+            self.twin.view(ticket_id(10**6 + number))
 
         @precondition(lambda self: self.keys)
         @rule(index=st.integers(0, 1 << 16))

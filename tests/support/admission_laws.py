@@ -11,6 +11,7 @@ from random import Random
 
 from admission_world import FlakyJournal, HandClock, answer_of, bits, small_room, ticket_id
 
+from greenroom.admission.ledger.provisional import PROVISIONAL_MS
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import remember
 from greenroom.model.room import Room
@@ -52,6 +53,8 @@ class GroundTruth:
         self.from_line: deque[int] = deque()
         self.tickets: dict[bytes, int] = {}
         self.halted = False
+        self.provisional: dict[bytes, int] = {}  # sessions of requests that cannot wait, until their ticket comes back
+        self.passed: deque[int] = deque()
 
     # -- what is true, by our own books --
 
@@ -115,6 +118,28 @@ class GroundTruth:
         self._after()
         return outcome
 
+    def arrive_provisionally(self, one: bytes) -> Outcome:
+        room_left, waiting = self._room_left(), self.present()
+        active = sum(1 for begun_ms in self.provisional.values() if self.now_ms < begun_ms + PROVISIONAL_MS)
+        minute = sum(1 for passed_ms in self.passed if self.now_ms - passed_ms < 60_000)
+        outcome = self._ask(self.ledger.arrive_provisionally, one, 0)
+        if outcome.standing is Standing.ADMITTED:
+            self.law(
+                not waiting and not self.closed and not self.room.confirm_newcomers, "a request passed waiting visitors, or a shut room"
+            )
+            self.law(room_left > 0 or self.room.queueing_method == "passthrough", f"a request passed with room for {room_left}")
+            self.law(active < max(1, self.room.total_active_users // 4), f"a request passed beside {active} provisional sessions")
+            self.law(minute < max(1, self.room.new_users_per_minute // 4), f"a request passed after {minute} in this minute")
+            self.entries.append(self.now_ms)
+            self.passed.append(self.now_ms)
+            self.provisional[one] = self.admitted[one] = self.now_ms
+            self.inside[one] = self.now_ms + PROVISIONAL_MS - self.life_ms
+            self.law(outcome.expires_ms == self.now_ms + PROVISIONAL_MS, "a provisional session lasts longer, or not so long")
+        else:
+            self.law((outcome.standing, outcome.position) == (Standing.WAITING, 0), f"a request that cannot wait is {outcome!r}")
+        self._after()
+        return outcome
+
     def poll(self, one: bytes, key: int | None = None) -> Outcome:
         key = self.tickets[one] if key is None else key
         ledgers = self.ledger.ledger
@@ -157,6 +182,10 @@ class GroundTruth:
             self.law(outcome.standing is Standing.GONE, f"a session that is over is {outcome.standing!r}")
         else:
             renewed_ms = self.inside[one]
+            if self.now_ms - renewed_ms > self.room.renewal_age_ms:
+                begun_ms = self.provisional.pop(one, None)
+                if begun_ms is not None and self.room.disable_session_renewal:
+                    renewed_ms = self.inside[one] = begun_ms
             if not self.room.disable_session_renewal and self.now_ms - renewed_ms > self.room.renewal_age_ms:
                 renewed_ms = self.inside[one] = self.now_ms
             self.law(outcome.standing is Standing.ACTIVE, f"a living session is {outcome.standing!r}")
@@ -195,6 +224,8 @@ class GroundTruth:
     def restart(self) -> None:
         """kill -9, and up again from what the journal has."""
         was_halted = self.halted or self.journal.failing
+        self.provisional.clear()  # they end in time, and are not told apart any more
+        self.passed.clear()
         self.pardoned_ms = 0
         self.ledger = MemoryLedger.restore(self.room, self.clock, self.bits, self.journal, list(self.journal.payloads))
         ledgers = self.ledger.ledger
@@ -328,21 +359,25 @@ METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
 
 def walk(seed: int, steps: int, **start: object) -> list[str]:
     """A random stretch of life of a small room; the laws that broke, with the step. Stops at the first."""
-    draw = Random(seed)
+    draw, passing = Random(seed), Random(f"{seed} passing")  # of its own, so that the rest of a seed's life stays as it is
     limits = {"total_active_users": draw.choice((1, 2, 5, 9)), "new_users_per_minute": draw.choice((1, 3, 6, 30))}
     ground_truth = GroundTruth(small_room(**{**limits, "queueing_method": draw.choice(("fifo", "random")), **start}), seed)
     for step in range(steps):
-        _step(ground_truth, draw, step)
+        _step(ground_truth, draw, passing, step)
         if ground_truth.found:
             return [f"seed {seed}, step {step}: {problem}" for problem in ground_truth.found]
     return []
 
 
-def _step(ground_truth: GroundTruth, draw: Random, step: int) -> None:
+def _step(ground_truth: GroundTruth, draw: Random, passing: Random, step: int) -> None:
     """One thing happens: mostly visitors, sometimes operators, rarely disasters."""
     ground_truth.advance(
         draw.choice((0, 0, 1, 40, 100, 300, 900, 2_000, 2_000, 5_000, 20_000) if draw.random() < 0.98 else (61_000, 400_000))
     )
+    if passing.random() < 0.15:
+        ground_truth.arrive_provisionally(ticket_id(10**6 + step))
+        if passing.random() < 0.3 and ground_truth.provisional:
+            ground_truth.view(passing.choice(list(ground_truth.provisional)))
     kind = draw.random()
     ready = [one for one, place in ground_truth.places.items() if ground_truth.now_ms >= place.attempted_ms + place.refresh_ms - 100]
     if kind < 0.22:

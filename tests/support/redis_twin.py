@@ -15,7 +15,7 @@ from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.transfers.transfers import visit
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, make_key
-from greenroom.stores.redis.answers import ARRIVE, LEAVE, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
+from greenroom.stores.redis.answers import ARRIVE, LEAVE, PASS, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
 from greenroom.stores.redis.sync_batch import arguments_of, report_of
 
 HERE = "here"
@@ -47,6 +47,9 @@ class Twin:
     def arrive(self, one: bytes) -> Outcome:
         random_bits = self.random_bits.getrandbits(64)
         return self._same("arrive", self.ledgers.arrive(one, self.now_ms, random_bits), self._ask(ARRIVE, one, 0, random_bits))
+
+    def arrive_provisionally(self, one: bytes) -> Outcome:
+        return self._same("pass", self.ledgers.arrive_provisionally(one, self.now_ms), self._ask(PASS, one, 0, 0))
 
     def poll(self, one: bytes, key: int) -> Outcome:
         random_bits = self.random_bits.getrandbits(64)
@@ -188,7 +191,8 @@ def in_order(up: SyncUp) -> SyncUp:
 
 def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
     """A stretch of life of a small room, as crowds live it; what differs between the two first of all."""
-    draw, abroad = Random(seed), Random(f"{seed} abroad")
+    draw, abroad, passing = Random(seed), Random(f"{seed} abroad"), Random(f"{seed} passing")
+    passed = 0
     method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
     limits = {"total_active_users": draw.choice((1, 3, 8, 20)), "new_users_per_minute": draw.choice((2, 6, 40, 300))}
     alone = draw.random() < 0.5
@@ -204,6 +208,12 @@ def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
         if not alone and people and abroad.random() < 0.05:
             number = abroad.randrange(len(people))
             twin.visit(ticket_id(number), people[number], "there", twin.now_ms - abroad.choice((0, 500, 1_500, 30_000)))
+        if passing.random() < 0.3:
+            if passed and passing.random() < 0.3:
+                twin.view(ticket_id(10**6 + passing.randrange(passed)))
+            else:
+                twin.arrive_provisionally(ticket_id(10**6 + passed))
+                passed += 1
         if draw.random() < 0.3:
             twin.sync()
             twin.hear_from_there_alive(alone)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from greenroom.core.admissible import ASSETS, PREVIEW_AGENTS, may_take_place, speculative
+from greenroom.core.admissible import ASSETS, PREVIEW_AGENTS, is_crawler, may_take_place, prefers_json, shows_page, speculative
 from greenroom.model.visit import Arrival
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36"
@@ -77,16 +77,51 @@ def test_what_can_show_a_page_may_wait(what):
     assert may_take_place(CAN[what], json_enabled=True)
 
 
+@pytest.mark.parametrize(
+    ("accept", "prefers"),
+    [
+        ("application/json", True),
+        ("application/json, text/plain, */*", True),
+        ("application/vnd.api+json", True),
+        ("application/*+json", True),
+        ("application/problem+json,*/*;q=0.1", True),
+        ("text/plain;q=0.5, application/json", True),
+        ("application/json, text/html", True),
+        ("text/html, application/json", False),
+        ("application/json;q=0.5, text/plain", False),
+        ("application/json;q=0", False),
+        ("*/*, application/json", False),
+        ("*/*", False),
+        ("", False),
+    ],
+)
+def test_json_is_preferred_when_no_other_type_is_wanted_more_or_named_before(accept, prefers):
+    assert prefers_json(accept.encode()) is prefers
+    assert not prefers_json(None)
+
+
+def test_what_is_held_is_shown_the_page_only_when_it_shows_pages():
+    shown = {what for what, one in CAN.items() if shows_page(one)}
+    assert CAN.keys() - shown == {"our own page asking for news", "an API client that posts", "plain OPTIONS"}
+    assert {what for what, one in CANNOT.items() if shows_page(one)} == {"HEAD"}
+
+
+def test_a_crawler_is_known_by_its_name():
+    assert is_crawler(CAN["a crawler"])
+    assert not any(is_crawler(one) for what, one in CAN.items() if what != "a crawler")
+
+
 @pytest.mark.parametrize("what", CANNOT)
 def test_what_cannot_show_a_page_takes_no_place(what):
     assert not may_take_place(CANNOT[what], json_enabled=False)
 
 
-def test_fetch_for_exactly_json_may_wait_where_the_room_answers_json():
-    for exactly in (fetched("empty", "cors", "application/json"), arrival(accept="application/json", origin="http://b")):
-        assert may_take_place(exactly, json_enabled=True)
-        assert not may_take_place(exactly, json_enabled=False)
-    assert not may_take_place(fetched("empty", "cors", "application/json, */*"), json_enabled=True)
+def test_fetch_that_prefers_json_may_wait_where_the_room_answers_json():
+    prefers = [fetched("empty", "cors", accept) for accept in ("application/json", "application/json, text/plain, */*")]
+    for one in (*prefers, arrival(accept="application/json", origin="http://b")):
+        assert may_take_place(one, json_enabled=True)
+        assert not may_take_place(one, json_enabled=False)
+    assert not may_take_place(fetched("empty", "cors", "text/html, application/json"), json_enabled=True)
     assert not may_take_place(fetched("script", "cors", "application/json"), json_enabled=True)
 
 

@@ -85,8 +85,9 @@ def test_a_newcomer_that_can_show_a_page_arrives() -> None:
     assert asked([])[0] is ArrivalQuestion.ARRIVE
 
 
-def test_a_newcomer_that_cannot_show_a_page_gets_no_place_unless_the_room_holds_nobody() -> None:
-    assert asked([], sent=BLIND)[0] is ArrivalQuestion.PLACELESS
+def test_a_newcomer_that_cannot_show_a_page_passes_provisionally_or_gets_no_place_unless_the_room_holds_nobody() -> None:
+    assert asked([], sent=BLIND)[0] is ArrivalQuestion.PROVISIONAL
+    assert asked([], covered(provisional_sessions=False), sent=BLIND)[0] is ArrivalQuestion.PLACELESS
     assert asked([], covered(holds_nobody=True), sent=BLIND)[0] is ArrivalQuestion.ARRIVE
     assert asked([ticket()], sent=BLIND)[0] is ArrivalQuestion.POLL, "a ticket proves that it has a place already"
 
@@ -112,8 +113,14 @@ def test_an_accepted_ticket_is_looked_up_and_when_it_is_gone_the_next_one_is_ask
     question, found, _ = asked([ticket(), INSIDE])
     assert (question, found) == (ArrivalQuestion.VIEW, [INSIDE, ticket()])
     rest = [(ticket(), b"")]
-    assert decide_among(covered(), arrival(), NOW, rest) == (ArrivalQuestion.POLL, rest)
-    assert decide_among(covered(), arrival(), NOW, ())[0] is ArrivalQuestion.ARRIVE
+    assert decide_among(covered(), arrival(), NOW, rest, True) == (ArrivalQuestion.POLL, rest)
+    assert decide_among(covered(), arrival(), NOW, (), True)[0] is ArrivalQuestion.ARRIVE
+
+
+def test_a_genuine_ticket_however_old_proves_that_its_bearer_may_wait_whatever_it_can_show() -> None:
+    old = ticket(checked=NOW - PLACE_KEPT_MS - 1)
+    assert asked([old], sent=BLIND)[0] is ArrivalQuestion.ARRIVE
+    assert decide_among(covered(), BLIND, NOW, (), True)[0] is ArrivalQuestion.ARRIVE, "after a session that is over"
 
 
 @pytest.mark.parametrize(

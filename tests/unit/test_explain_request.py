@@ -126,7 +126,8 @@ def test_settings_say_where_they_come_from() -> None:
         ({"queueing_status_code": 429, "custom_page_html": "wait"}, BROWSER, "status 429, the custom page (4 characters), which refreshes by itself, with a cookie"),
         ({"json_response_enabled": True}, (("Accept", "application/json"),), "status 200, JSON, which refreshes by itself, with a cookie"),
         ({"follow_accept_language": True}, BROWSER, "status 200, the built-in page in en-US or the browser's language, which refreshes by itself, with a cookie"),
-        ({}, (("Sec-Fetch-Dest", "image"),), "status 200, plain text, no cookie"),
+        ({"same_status_for_all": True}, (("Sec-Fetch-Dest", "image"),), "status 200, a short text, no page"),
+        ({}, (("Sec-Fetch-Dest", "image"),), "status 503, a short text, no page"),
     ],
 )  # fmt: skip
 def test_what_the_visitor_would_get(more: dict, headers: tuple, answer: str) -> None:

@@ -1,26 +1,30 @@
-"""Decides which arrivals may take a place in line: those that can show the waiting page or read its JSON, so one page load is one visitor.
+"""What an arrival can show: a page, JSON or neither. It decides who may begin to wait, and what a held request is answered.
 
-An arrival that brings a ticket is not judged here. Without one, the first row that fits decides:
+The first row that fits decides:
 
-| arrival | place | because |
-|---|---|---|
-| prefetch, prerender, preview (Sec-Purpose, Purpose, X-Purpose, X-Moz) | no | the visitor has not asked to see it yet |
-| WebSocket upgrade | no | has no page to show, its page is a visitor already |
-| CORS preflight; HEAD | no | the browser (or monitor) shows nothing, and a preflight may not carry cookies |
-| link preview (PREVIEW_AGENTS) | no | a chat message with a link is not a visitor |
-| our own page's update (UPDATE_HEADER) | yes | the visitor watches the page that sent it |
-| Sec-Fetch-Mode navigate, or Sec-Fetch-Dest document, frame, iframe | yes | a window shows it (mode: through a service worker) |
-| Sec-Fetch-Dest empty (fetch, XHR), exactly `Accept: application/json`, room answers JSON | yes | its script can wait |
-| any other Sec-Fetch-Dest | no | image, script, style, font, media, worker, other fetch: part of some page |
-| *from here on no Sec-Fetch headers: plain http, old browsers, programs* | | |
-| Accept names text/html or application/xhtml+xml | yes | browsers do so for pages, and only for pages |
-| Accept begins with image, text/css, font, audio, video, JavaScript, text/event-stream | no | part of a page |
-| asset extension (ASSETS) | no | part of a page |
-| Origin, Referer or X-Requested-With | as Sec-Fetch-Dest empty | sent by a script in a page |
-| everything else: curl, an API client, a POST from an app | yes | it is a visitor of its own and can keep a ticket |
+| arrival | kind | may begin to wait | because |
+|---|---|---|---|
+| prefetch, prerender, preview (Sec-Purpose, Purpose, X-Purpose, X-Moz) | SPECULATION | no | the visitor has not asked to see it yet |
+| WebSocket upgrade | SOCKET | no | has no page to show, its page is a visitor already |
+| CORS preflight | PREFLIGHT | no | the browser shows nothing, and it may not carry cookies |
+| link preview (PREVIEW_AGENTS) | PREVIEW | no | a chat message with a link is not a visitor |
+| our own page's update (UPDATE_HEADER) | UPDATE | yes | the visitor watches the page that sent it |
+| Sec-Fetch-Mode navigate, or Sec-Fetch-Dest document, frame, iframe | DOCUMENT | yes | a window shows it (mode: through a service worker) |
+| Sec-Fetch-Dest empty | SCRIPT | if it prefers JSON and the room answers JSON | its script can wait |
+| any other Sec-Fetch-Dest | PART | no | image, script, style, font, media, worker: part of some page |
+| *from here on no Sec-Fetch headers: plain http, old browsers, programs* | | | |
+| Accept names text/html or application/xhtml+xml | DOCUMENT | yes | browsers do so for pages, and only for pages |
+| Accept begins with image, text/css, font, audio, video, JavaScript, text/event-stream | PART | no | part of a page |
+| asset extension (ASSETS) | PART | no | part of a page |
+| Origin, Referer or X-Requested-With | SCRIPT | as above | sent by a script in a page |
+| everything else: curl, an API client, a POST from an app | PROGRAM | yes | it is a visitor of its own and can keep a ticket |
+
+HEAD never begins to wait: neither a browser nor a monitor shows anything. An arrival with a ticket of ours may always wait: a genuine
+ticket proves that its bearer keeps cookies.
 """
 
 import re
+from enum import IntEnum
 from functools import lru_cache
 
 from greenroom.model.visit import Arrival
@@ -35,6 +39,14 @@ PREVIEW_AGENTS = (
     b"mattermost", b"rocket.chat", b"zulip", b"synapse", b"linkpreview", b"link preview", b"urlpreview", b"google-pagerenderer",
 )  # fmt: skip
 """What programs that fetch a link to show a card of it call themselves, in lower case (iMessage and Signal borrow these names)."""
+
+CRAWLER_AGENTS = (
+    b"googlebot", b"google-inspectiontool", b"googleother", b"adsbot-google", b"bingbot", b"slurp", b"duckduckbot", b"baiduspider",
+    b"yandexbot", b"yandeximages", b"applebot", b"petalbot", b"sogou", b"seznambot", b"yeti/", b"naver", b"qwantbot", b"ahrefsbot",
+    b"semrushbot", b"mj12bot", b"dotbot", b"ccbot", b"gptbot", b"oai-searchbot", b"claudebot", b"perplexitybot", b"amazonbot",
+    b"bytespider", b"meta-externalagent", b"ia_archiver", b"archive.org_bot", b"mojeekbot", b"exabot",
+)  # fmt: skip
+"""What programs that index pages call themselves, in lower case. It is not verified: an impostor is answered 503 and no more."""
 
 ASSETS = frozenset(
     "avi avif bmp css eot flac gif ico jpeg jpg js m3u8 m4a m4v map mjs mov mp3 mp4 mpd ogg opus otf png svg ts ttf wasm wav weba webm "
@@ -52,30 +64,95 @@ _PAGES = frozenset((b"document", b"frame", b"iframe"))
 _PAGE_MARKS = frozenset((b"origin", b"referer", b"x-requested-with"))
 _ASIDE = frozenset((b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"upgrade"))
 _SPECULATION = (b"prefetch", b"prerender", b"preview", b"instant")
+_JSON_TYPE = re.compile(rb"application/(json|[a-z0-9.+*-]*\+json)")
+_QUALITY = re.compile(rb";?\s*q=([01](?:\.[0-9]{0,3})?)")
 _PART = re.compile(rb"\s*(image/|audio/|video/|font/|text/css|text/event-stream|(text|application)/(x-)?(java|ecma)script)", re.IGNORECASE)
 
 
-def may_take_place(arrival: Arrival, json_enabled: bool) -> bool:
-    """Whether this arrival, which brings no ticket, may begin to wait as a new visitor. The table above, row by row."""
+class ArrivalKind(IntEnum):
+    """What sent an arrival and what it can show. See the table above."""
+
+    SPECULATION = 0
+    SOCKET = 1
+    PREFLIGHT = 2
+    PREVIEW = 3
+    UPDATE = 4
+    DOCUMENT = 5
+    SCRIPT = 6
+    PART = 7
+    PROGRAM = 8
+
+
+_BEGINS_TO_WAIT = frozenset({ArrivalKind.UPDATE.value, ArrivalKind.DOCUMENT.value, ArrivalKind.PROGRAM.value})
+
+
+def kind_of(arrival: Arrival) -> ArrivalKind:
+    """The table above, row by row."""
     facts = arrival.facts or dict(arrival.headers)
-    if arrival.method == "HEAD" or (arrival.method == "OPTIONS" and b"access-control-request-method" in facts):
-        return False
-    if not _ASIDE.isdisjoint(facts) and (_speculative(facts) or facts.get(b"upgrade", b"").lower() == b"websocket"):
-        return False
+    if not _ASIDE.isdisjoint(facts):
+        if _speculative(facts):
+            return ArrivalKind.SPECULATION
+        if facts.get(b"upgrade", b"").lower() == b"websocket":
+            return ArrivalKind.SOCKET
+    if arrival.method == "OPTIONS" and b"access-control-request-method" in facts:
+        return ArrivalKind.PREFLIGHT
     agent = facts.get(b"user-agent")
     if agent and _is_preview(agent[:AGENT_MAX]):
-        return False
-    if UPDATE_HEADER in facts or facts.get(b"sec-fetch-mode") == b"navigate":
-        return True
+        return ArrivalKind.PREVIEW
+    if UPDATE_HEADER in facts:
+        return ArrivalKind.UPDATE
     destination = facts.get(b"sec-fetch-dest")
-    accept = facts.get(b"accept", b"*/*")
-    reads_json = json_enabled and accept == b"application/json"
+    if facts.get(b"sec-fetch-mode") == b"navigate" or destination in _PAGES:
+        return ArrivalKind.DOCUMENT
     if destination is not None:
-        return destination in _PAGES or (destination == b"empty" and reads_json)
+        return ArrivalKind.SCRIPT if destination == b"empty" else ArrivalKind.PART
+    accept = facts.get(b"accept", b"*/*")
     shown = (_remembered if len(accept) <= ACCEPT_REMEMBERED_MAX else _shows)(accept)
     if shown is not None:
-        return shown
-    return not ("." in arrival.path and _extension(arrival.path) in ASSETS) and (reads_json or _PAGE_MARKS.isdisjoint(facts))
+        return ArrivalKind.DOCUMENT if shown else ArrivalKind.PART
+    if "." in arrival.path and _extension(arrival.path) in ASSETS:
+        return ArrivalKind.PART
+    return ArrivalKind.PROGRAM if _PAGE_MARKS.isdisjoint(facts) else ArrivalKind.SCRIPT
+
+
+def may_take_place(arrival: Arrival, json_enabled: bool) -> bool:
+    """Whether this arrival, which brings no ticket, may begin to wait as a new visitor."""
+    if arrival.method == "HEAD":
+        return False
+    kind = kind_of(arrival)
+    return kind.value in _BEGINS_TO_WAIT or (kind is ArrivalKind.SCRIPT and json_enabled and prefers_json(arrival.header(b"accept")))
+
+
+def shows_page(arrival: Arrival) -> bool:
+    """Whether a held request is answered with the page: a document, or a program that reads (curl, a monitor)."""
+    kind = kind_of(arrival)
+    return kind is ArrivalKind.DOCUMENT or (kind is ArrivalKind.PROGRAM and arrival.method in ("GET", "HEAD"))
+
+
+def is_crawler(arrival: Arrival) -> bool:
+    """Whether the user agent says that it indexes pages: what it is given must not look like the page that it came for."""
+    agent = arrival.header(b"user-agent")
+    return agent is not None and _is_crawler(agent[:AGENT_MAX])
+
+
+def prefers_json(accept: bytes | None) -> bool:
+    """Whether an Accept header wants JSON (`application/json` or `application/*+json`) at least as much as everything else it names."""
+    return accept is not None and (_prefers_json if len(accept) <= ACCEPT_REMEMBERED_MAX else _prefers_json.__wrapped__)(accept)
+
+
+@lru_cache(maxsize=256)
+def _prefers_json(accept: bytes) -> bool:
+    best, json = -1.0, -1.0
+    for item in accept.lower().split(b","):
+        kind, _, rest = item.strip().partition(b";")
+        found = _QUALITY.search(rest)
+        weight = float(found[1]) if found else 1.0
+        if _JSON_TYPE.fullmatch(kind.strip()):
+            json = max(json, weight)
+        elif not (kind.strip() in (b"*/*", b"application/*") and json >= 0):
+            best = max(best, weight)
+    named_first = _JSON_TYPE.fullmatch(accept.lower().split(b",")[0].partition(b";")[0].strip()) is not None
+    return json > 0 and (json > best or (json == best and named_first))
 
 
 def speculative(arrival: Arrival) -> bool:
@@ -86,6 +163,12 @@ def speculative(arrival: Arrival) -> bool:
 def _speculative(facts: dict[bytes, bytes]) -> bool:
     purpose = facts.get(b"sec-purpose") or facts.get(b"purpose") or facts.get(b"x-purpose") or facts.get(b"x-moz")
     return purpose is not None and purpose.lower().startswith(_SPECULATION)
+
+
+@lru_cache(maxsize=AGENTS_REMEMBERED)
+def _is_crawler(agent: bytes) -> bool:
+    lower = agent.lower()
+    return any(token in lower for token in CRAWLER_AGENTS)
 
 
 @lru_cache(maxsize=AGENTS_REMEMBERED)

@@ -9,7 +9,8 @@ and queue_all make of that is the ledger's to say, in one operation.
 | no room covers the host and path | UNCOVERED | to the origin, nothing is recorded |
 | the room is suspended | SUSPENDED | to the origin, nothing is recorded |
 | a bypass rule holds | BYPASSED | to the origin, no ticket is opened |
-| no ticket, and the arrival can show neither a page nor JSON | PLACELESS | held without a place |
+| no genuine ticket, and the arrival can show neither a page nor JSON | PROVISIONAL | let in for seconds while there is room to spare |
+| the same, in a room without provisional sessions | PLACELESS | held without a place |
 | the saved receipt of a draw is asked for | RECEIPT | a file |
 | the visitor gives up the place | LEAVE | the place or session is free |
 | no ticket | ARRIVE | a newcomer |
@@ -47,19 +48,21 @@ class ArrivalQuestion(IntEnum):
     UNCOVERED = 0
     SUSPENDED = 1
     BYPASSED = 2
-    PLACELESS = 3
-    RECEIPT = 4
-    LEAVE = 5
-    ARRIVE = 6
-    VIEW = 7
-    PEEK = 8
-    POLL = 9
+    PROVISIONAL = 3
+    PLACELESS = 4
+    RECEIPT = 5
+    LEAVE = 6
+    ARRIVE = 7
+    VIEW = 8
+    PEEK = 9
+    POLL = 10
 
 
 # The members under short names: looking them up in the class for every request costs five times as much.
 UNCOVERED: Final = ArrivalQuestion.UNCOVERED
 SUSPENDED: Final = ArrivalQuestion.SUSPENDED
 BYPASSED: Final = ArrivalQuestion.BYPASSED
+PROVISIONAL: Final = ArrivalQuestion.PROVISIONAL
 PLACELESS: Final = ArrivalQuestion.PLACELESS
 RECEIPT: Final = ArrivalQuestion.RECEIPT
 LEAVE: Final = ArrivalQuestion.LEAVE
@@ -108,13 +111,16 @@ def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[
     if covered.bypass is not None and covered.bypass(arrival, now_ms) is not None:
         return BYPASSED, ()
     found = tickets(covered, arrival, now_ms)
-    return decide_among(covered, arrival, now_ms, rank(found, now_ms) if found else found)
+    return decide_among(covered, arrival, now_ms, rank(found, now_ms), True) if found else decide_among(covered, arrival, now_ms, (), False)
 
 
-def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found) -> tuple[ArrivalQuestion, Found]:
-    """The part of the order that depends on tickets: these, already ranked. Ask again with the rest when the first one is gone."""
-    if not found and not (covered.holds_nobody or may_take_place(arrival, covered.room.json_response_enabled)):
-        return PLACELESS, found
+def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool) -> tuple[ArrivalQuestion, Found]:
+    """The part of the order that depends on tickets: these, already ranked. Ask again with the rest when the first one is gone.
+
+    `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may wait whatever it can show.
+    """
+    if not (found or proven or covered.holds_nobody or may_take_place(arrival, covered.room.json_response_enabled)):
+        return PROVISIONAL if covered.room.provisional_sessions else PLACELESS, found
     if found and arrival.query == RECEIPT_QUERY and covered.draw is not None and covered.draw.has_receipt(found[0][0].id):
         return RECEIPT, found
     if arrival.method == "POST" and _gives_up(arrival):

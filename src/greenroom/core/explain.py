@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from greenroom.core.admissible import is_crawler, prefers_json, shows_page
 from greenroom.core.cookie_scope import cookie_scope
 from greenroom.core.decide import ArrivalQuestion, decide
 from greenroom.core.routing import RouteTable, route_prefix
@@ -214,6 +215,8 @@ def _verdict(arrival: Arrival, now: Effective, holding: Rule | None, now_ms: int
     if question is ArrivalQuestion.BYPASSED and holding is not None:
         said = holding.description or holding.expression
         return "origin", "bypassed", f"A bypass rule holds ({said}): no cookie, not counted."
+    if question is ArrivalQuestion.PROVISIONAL and _arrives(now, ledgers)[0] != "waiting":
+        return "depends", "provisional", "It shows neither a page nor JSON: it goes on while there is room to spare and no visitor waits."
     return _WORDS[question]
 
 
@@ -223,6 +226,11 @@ _WORDS = {
         "waiting",
         "placeless",
         "This request can show neither a page nor JSON, so it is held without a place in line.",
+    ),
+    ArrivalQuestion.PROVISIONAL: (
+        "waiting",
+        "placeless",
+        "It shows neither a page nor JSON, and there is no room to spare: it is held without a place.",
     ),
     ArrivalQuestion.LEAVE: ("waiting", "leaves", "This request gives up a place in line: it is answered with a farewell."),
 }
@@ -296,9 +304,12 @@ def _cookie(room: Room) -> str:
 def _answer(arrival: Arrival, room: Room, word: str) -> str:
     """The response to a visitor who is held."""
     status = room.queueing_status_code
-    if word == "placeless":
-        return f"status {status}, plain text, no cookie"
-    if room.json_response_enabled and arrival.header(b"accept") == b"application/json":
+    in_json = room.json_response_enabled and prefers_json(arrival.header(b"accept"))
+    if word in ("placeless", "provisional") or not (in_json or room.same_status_for_all or shows_page(arrival)):
+        return f"status {status if room.same_status_for_all else 503}, a short text, no page"
+    if not room.same_status_for_all and is_crawler(arrival):
+        status = 503
+    if in_json:
         page = "JSON"
     elif room.custom_page_html:
         page = f"the custom page ({len(room.custom_page_html)} characters)"

@@ -29,6 +29,7 @@ class Decided(IntEnum):
     RECEIPT = 8  # saved the receipt of a draw
     REVOKED = 9  # the origin ended the session
     FAILED = 10  # an exception: held, nothing else is known
+    PROVISIONAL = 11  # let in for some seconds, because there was room to spare
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

@@ -5,7 +5,7 @@ Apart from deciding, so that it can happen later and elsewhere: it needs the ver
 
 from functools import lru_cache
 
-from greenroom.core.admissible import UPDATE_HEADER, speculative
+from greenroom.core.admissible import UPDATE_HEADER, is_crawler, prefers_json, shows_page, speculative
 from greenroom.decision.verdict import Hold
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
@@ -23,8 +23,8 @@ ORIGIN_RETRY_S = 10
 
 _JSON = (b"Content-Type", b"application/json")
 _PLAIN = AnswerHeaders((b"Content-Type", b"text/plain; charset=utf-8"), *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"))
-_PLACELESS_LATER = _PLAIN.plus((b"Retry-After", b"%d" % PLACELESS_RETRY_S))
 _PLACELESS_TEXT = b"There is a waiting room in front of this. Open the page itself to take a place in line.\n"
+_PROBLEM_JSON = b'{"type":"about:blank","title":"Waiting room","status":503,"detail":"Open the page itself to wait.","retryAfter":%d}'
 _ORIGIN_LATER = (b"Retry-After", b"%d" % ORIGIN_RETRY_S)
 _ORIGIN_REFRESH = (b"Refresh", b"%d" % ORIGIN_RETRY_S)
 _ORIGIN_HTML = BUILT_IN_HEADERS.plus(_ORIGIN_LATER)
@@ -42,21 +42,50 @@ OUTAGE = Answer(
 
 
 def render(hold: Hold, arrival: Arrival) -> Answer:
-    """What a held visitor is sent: the waiting page in the right language, its JSON, or a notice for what can show neither."""
-    held, page = hold.held, hold.page
-    if held is None:
-        return _placeless(hold.status, speculative(arrival))
+    """What a held request is answered: the waiting page in the right language, its JSON, or a short problem text.
+
+    What shows no page (an image, an autosave, a preflight, a WebSocket) never gets a success, or it would be taken for the real thing.
+    """
+    held, page, status = hold.held, hold.page, hold.status
+    shown = arrival.header(UPDATE_HEADER)
+    in_json = shown is not None or (hold.json and prefers_json(arrival.header(b"accept")))
+    if held is None or not (in_json or hold.uniform or shows_page(arrival)):
+        return _without_page(hold, arrival)
     if page.follows:
         page = page.speaking(arrival.header(b"accept-language"))
-    status, next_try_s = hold.status, held.next_try_s
-    shown = arrival.header(UPDATE_HEADER)
     if shown is not None:
         status, headers, body = 200, page.json_headers, page.update(held, shown)
-    elif hold.json and arrival.header(b"accept") == b"application/json":
-        headers, body = page.json_headers, page.json(held)
     else:
-        headers, body = page.shown(held, arrival.header(b"accept-encoding"))
-    return Answer(status, _held_headers(headers, next_try_s, status), body, hold.set_cookie)
+        if not hold.uniform and is_crawler(arrival):
+            status = 503  # a success would put the waiting page into the index in the place of the real one
+        if in_json:
+            headers, body = page.json_headers, page.json(held)
+        else:
+            headers, body = page.shown(held, arrival.header(b"accept-encoding"))
+    return Answer(status, _held_headers(headers, held.next_try_s, status), body, hold.set_cookie)
+
+
+def _without_page(hold: Hold, arrival: Arrival) -> Answer:
+    """For what has no place, or shows no page: 503 in words or as problem JSON.
+
+    Where the room wants one status for all, or for the HEAD of a page, it is the page's.
+    """
+    like_page = hold.uniform or (arrival.method == "HEAD" and shows_page(arrival) and not is_crawler(arrival))
+    status = hold.status if like_page and not speculative(arrival) else 503
+    retry_s = (hold.held.next_try_s if hold.held is not None else 0) or PLACELESS_RETRY_S
+    if status == 503 and b"json" in (arrival.header(b"accept") or b""):
+        return Answer(503, _problem(retry_s), _PROBLEM_JSON % retry_s, hold.set_cookie)
+    return Answer(status, _PLAIN if status == 200 else _retrying(retry_s), _PLACELESS_TEXT, hold.set_cookie)
+
+
+@lru_cache(maxsize=256)
+def _retrying(seconds: int) -> AnswerHeaders:
+    return _PLAIN.plus((b"Retry-After", b"%d" % seconds))
+
+
+@lru_cache(maxsize=256)
+def _problem(seconds: int) -> AnswerHeaders:
+    return AnswerHeaders((b"Content-Type", b"application/problem+json"), *_PLAIN.pairs[1:], (b"Retry-After", b"%d" % seconds))
 
 
 @lru_cache(maxsize=1_024)
@@ -67,12 +96,6 @@ def _held_headers(headers: AnswerHeaders, next_try_s: int, status: int) -> Answe
     seconds = b"%d" % next_try_s
     refreshing = headers.plus((b"Refresh", seconds))
     return refreshing if status == 200 else refreshing.plus((b"Retry-After", seconds))
-
-
-def _placeless(status: int, speculative: bool) -> Answer:
-    """For an arrival that can show no page. Browsers throw a speculative load away on 503, so it never covers a real one."""
-    status = 503 if speculative else status
-    return Answer(status, _PLAIN if status == 200 else _PLACELESS_LATER, _PLACELESS_TEXT)
 
 
 def let_in_update(page: Page, cookie: bytes) -> Answer:

@@ -18,6 +18,7 @@ from greenroom.core.decide import (
     PEEK,
     PLACELESS,
     POLL,
+    PROVISIONAL,
     RECEIPT,
     SUSPENDED,
     UNCOVERED,
@@ -142,9 +143,9 @@ class DecisionService:
         if question is VIEW or question is POLL or question is PEEK or question is ARRIVE:
             self._ask_ledger(compiled, arrival, question, found, now_ms, done)
         elif question is PLACELESS:
-            self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
-            room = compiled.room
-            done(Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled))
+            done(self._placeless(compiled, arrival, now_ms))
+        elif question is PROVISIONAL:
+            self._ask_in_passing(compiled, arrival, now_ms, done)
         elif question is RECEIPT:
             done(self._receipt(compiled, arrival, found[0][0], now_ms))
         elif question is LEAVE:
@@ -168,12 +169,13 @@ class DecisionService:
             try:
                 if outcome.standing is STANDING_GONE:
                     later_ms = self._now_ms()
-                    self._ask(compiled, arrival, *decide_among(compiled, arrival, later_ms, found[1:]), later_ms, done)
+                    self._ask(compiled, arrival, *decide_among(compiled, arrival, later_ms, found[1:], True), later_ms, done)
                     return
                 if outcome.standing is STANDING_WAITING:
                     verdict: Verdict = self._hold(compiled, arrival, question, ticket, presented, spelled, outcome)
                 else:
-                    verdict = self._let_in(compiled, arrival, ticket, presented, spelled, outcome, visiting)
+                    decided = ADMITTED if outcome.standing is STANDING_ADMITTED else ACTIVE
+                    verdict = self._let_in(compiled, arrival, ticket, presented, spelled, outcome, decided, visiting)
             except Exception as error:
                 verdict = self._failed(error, arrival, now_ms, compiled)
             done(verdict)
@@ -188,6 +190,26 @@ class DecisionService:
             ledger.peek(ticket.id, ticket.key, answered)
         else:
             ledger.arrive(ticket.id, ticket.key, answered)
+
+    def _ask_in_passing(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int, done: Done) -> None:
+        """A request that cannot wait is let in for some seconds, or answered at once that it cannot."""
+        ticket = self._new_ticket(now_ms)
+
+        def answered(outcome: Outcome) -> None:
+            try:
+                if outcome.standing is STANDING_WAITING:
+                    verdict: Verdict = self._placeless(compiled, arrival, now_ms)
+                else:
+                    verdict = self._let_in(compiled, arrival, ticket, None, None, outcome, Decided.PROVISIONAL)
+            except Exception as error:
+                verdict = self._failed(error, arrival, now_ms, compiled)
+            done(verdict)
+
+        compiled.ledger.arrive_provisionally(ticket.id, ticket.key, answered)
+
+    def _placeless(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Hold:
+        self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
+        return _hold_of(compiled)
 
     def _new_ticket(self, now_ms: int) -> Ticket:
         drawn = self._entropy(TICKET_ID_BYTES + 3)
@@ -214,15 +236,15 @@ class DecisionService:
         presented: Ticket | None,
         spelled: bytes | None,
         outcome: Outcome,
-        visiting: bool,
+        decided: Decided,
+        visiting: bool = False,
     ) -> Verdict:
         """`visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE."""
-        now_ms, standing = self._now_ms(), outcome.standing
-        admitted = standing is STANDING_ADMITTED
-        self._observe(DecisionEvent(now_ms, ADMITTED if admitted else ACTIVE, compiled.effective, arrival, presented, outcome))
+        now_ms = self._now_ms()
+        self._observe(DecisionEvent(now_ms, decided, compiled.effective, arrival, presented, outcome))
         accepted_ms = ticket.accepted_ms or now_ms
         renewed_ms = outcome.renewed_ms or now_ms
-        home = ticket.home if self.data_centers is None or (visiting and not admitted) else self.data_centers.here
+        home = ticket.home if self.data_centers is None or (visiting and decided is ACTIVE) else self.data_centers.here
         # Nothing in it has changed since the visitor got it, at most q ago: it is sent as it is spelled.
         unchanged = ticket.accepted_ms and ticket.checked_ms == renewed_ms and ticket.home == home
         sealed = spelled if unchanged and spelled else None
@@ -274,7 +296,12 @@ class DecisionService:
         if known and (spelled is not None or not compiled.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
             cookie = compiled.cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms)
-        return Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled, held, cookie)
+        return _hold_of(compiled, held, cookie)
+
+
+def _hold_of(compiled: CompiledRoom, held: Held | None = None, cookie: bytes = b"") -> Hold:
+    room = compiled.room
+    return Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled, room.same_status_for_all, held, cookie)
 
 
 def _or_abroad(compiled: CompiledRoom, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]) -> Callable[[Outcome], None]:

@@ -29,13 +29,15 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
 class Hold(msgspec.Struct, frozen=True, gc=False):
     """The visitor waits. `held` are the facts of the waiting page; None for an arrival that has no place and can show no page.
 
-    `status` is the room's status code for held visitors; `json` whether the room answers JSON to those who ask for it.
+    `status` is the room's status code for held visitors; `json` whether the room answers JSON to those who prefer it; `uniform` whether
+    every held request is answered with the page and that status, as the original does.
     """
 
     room_id: str
     page: Page
     status: int
     json: bool
+    uniform: bool
     held: Held | None = None
     set_cookie: bytes = b""
 

@@ -69,7 +69,7 @@ class Room:
     description: str = spec("a note for operators", "", high=10_000)
     custom_page_html: str = spec("Mustache template of the waiting page; empty = the built-in page", "", high=TEMPLATE_MAX)
     default_template_language: str = spec("language of the built-in page", "en-US", choices=LANGUAGES)
-    json_response_enabled: bool = spec("answer exactly `Accept: application/json` with JSON", False)
+    json_response_enabled: bool = spec("answer requests that prefer JSON (Accept: application/json) with JSON", False)
     cookie_attributes: CookieAttributes = spec("attributes of the ticket cookie", CookieAttributes())
     cookie_suffix: str = spec("suffix of the cookie name, after `_`", "", pattern=r"[A-Za-z0-9_-]*", high=64)
     enabled_origin_commands: tuple[str, ...] = spec(
@@ -81,6 +81,16 @@ class Room:
     case_insensitive_paths: bool = spec("ignore case when matching path prefixes", False, extension=True)
     confirm_newcomers: bool = spec(
         "let a new visitor in only when the ticket has come back, so that requests without cookies never use up the room",
+        False,
+        extension=True,
+    )
+    provisional_sessions: bool = spec(
+        "while there is room to spare, let requests in for some seconds that could not wait: images, scripts, HEAD, webhooks, WebSockets",
+        True,
+        extension=True,
+    )
+    same_status_for_all: bool = spec(
+        "answer every held request with the waiting page and its status; false: what shows no page gets 503, crawlers too",
         False,
         extension=True,
     )

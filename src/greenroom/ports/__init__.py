@@ -38,6 +38,12 @@ class LedgerPort(Protocol):
     def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:
         """A newcomer without a ticket: ADMITTED, or WAITING outside the line (position 0) until the ticket comes back."""
 
+    def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """A request that cannot wait: ADMITTED for some seconds while there is room to spare, else WAITING, and nothing is remembered.
+
+        A `view` in that time makes the session a full one.
+        """
+
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
         """A waiting ticket came back in time: takes its place by `key` if it is unknown here; ADMITTED, ACTIVE or WAITING.
 

@@ -91,6 +91,15 @@ class MemoryLedger:
         outcome = ledger.arrive(ticket_id, now_ms, random_bits)
         then(self._written(outcome, now_ms, random_bits) if ledger.log else outcome)
 
+    def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:  # noqa: ARG002 - there is no place to take
+        """See `ports.LedgerPort`."""
+        now_ms = self._now_ms()
+        ledger = self.ledger
+        if now_ms >= self._dry_ms and ledger.wants_permits():
+            self._exchange(now_ms)
+        outcome = ledger.arrive_provisionally(ticket_id, now_ms)
+        then(self._written(outcome, now_ms, self._getrandbits(64)) if ledger.log else outcome)
+
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
         """See `ports.LedgerPort`."""
         now_ms = self._now_ms()

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 
 from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger.borrowing import Borrowing
+from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, by_rank, later, soon
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.ledger.waits import Waits, not_before
@@ -55,6 +56,7 @@ class Ledger:
         self.lease = Lease()
         self.line = Line()
         self.sessions = Sessions(room.session_ms)
+        self.provisional = Provisional()
         self.waits = Waits(room, now_ms)
         self.census = Census()
         self.moves = Moves()
@@ -79,7 +81,7 @@ class Ledger:
         self.arrivals_per_s = 0.0
         self._last: tuple[bytes, PermitSource, tuple[int, int] | None] | None = None
         self._rejecting = False
-        self._opened_ms = 0
+        self._opened_ms = self._ended_to_ms = self._life_ms = 0
         self.configure(room, now_ms)
 
     # -- what visitors ask ------------------------------------------------------------------------------------------------
@@ -93,6 +95,26 @@ class Ledger:
             if source:
                 return self._admit(ticket_id, source, now_ms, None)
         return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms), self._unseen)
+
+    def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else WAITING, with nothing written down."""
+        if now_ms >> CELL_BITS != self._swept:
+            self.sweep(now_ms)
+        lease, source = self.lease, None
+        renewed_ms = now_ms + min(PROVISIONAL_MS, self._life_ms) - self._life_ms
+        free = self._open and not self.halted and not self._confirm and not self.line.slots and not lease.queueing
+        if free and renewed_ms > self._ended_to_ms:
+            held = lease.permits + lease.freed + len(self.sessions.inside)
+            if self.provisional.has_room(now_ms, held, *self._limits):
+                source = self._newcomer_source(now_ms)
+        if source is None:
+            return Outcome(WAITING, attempted_ms=now_ms, waiting=len(self.line.slots), storage_failed=self.halted)
+        lease.spend(source, now_ms)
+        self.sessions.resume(ticket_id, renewed_ms)
+        self.provisional.begin(ticket_id, now_ms)
+        self.log += (pack(ADMIT, ticket_id, now_ms), pack(SESSION, ticket_id, renewed_ms))
+        self._last = (ticket_id, source, None)
+        return Outcome(ADMITTED, renewed_ms + self._life_ms, renewed_ms)
 
     def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """A waiting ticket came back in time: the place is taken, and a try is made."""
@@ -151,11 +173,20 @@ class Ledger:
         if now_ms >= ends_ms:
             return GONE
         self.sessions.seen[ticket_id] = now_ms
-        if now_ms - renewed_ms > self._renewal_age_ms and self._renews:
+        if now_ms - renewed_ms > self._renewal_age_ms:
+            begun_ms = self.provisional.fulfil(ticket_id)
+            if not self._renews:
+                return self._fulfilled(ticket_id, begun_ms) if begun_ms is not None else Outcome(ACTIVE, ends_ms, renewed_ms)
             self.sessions.renew(ticket_id, now_ms)
             self.log.append(pack(SESSION, ticket_id, now_ms))
             return Outcome(ACTIVE, now_ms + self._life_ms, now_ms)
         return Outcome(ACTIVE, ends_ms, renewed_ms)
+
+    def _fulfilled(self, ticket_id: bytes, begun_ms: int) -> Outcome:
+        """A provisional session in a room that does not renew: full from now on, as long as any session that began then."""
+        self.sessions.resume(ticket_id, begun_ms)
+        self.log.append(pack(SESSION, ticket_id, begun_ms))
+        return Outcome(ACTIVE, begun_ms + self._life_ms, begun_ms)
 
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
         """Ends the session or gives up the place, for good: the id is spent."""
@@ -204,9 +235,12 @@ class Ledger:
         self.strong = room.strong_sessions
         self._renews = not room.disable_session_renewal
         self._renewal_age_ms = room.renewal_age_ms
+        if self._life_ms:  # sessions whose renewal is older than this are over, also when the new duration is longer
+            self._ended_to_ms = max(self._ended_to_ms, now_ms - self._life_ms)
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
         self._life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
         self._refresh_max_ms = room.refresh_max_seconds * 1000
+        self._limits = (room.total_active_users, room.new_users_per_minute)
         self.waits.configure(room)
         self.sessions.change_life(self._life_ms, now_ms, self._expired)
         if was_rejecting and not self._rejecting:
@@ -244,6 +278,7 @@ class Ledger:
         self._last = None
         self.halted = True
         self.sessions.forget(ticket_id)
+        self.provisional.undo(ticket_id)
         self.lease.unspend(source)
         if place is None:
             return self._outside(now_ms, random_bits, len(self.line), self.line_ms(now_ms), self._unseen)

@@ -15,13 +15,13 @@ from greenroom.core.estimate import AT_ONCE, random_estimate
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 
-ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT = 1, 2, 3, 4, 5, 6
+ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS = 1, 2, 3, 4, 5, 6, 7
 
 QUESTION = Struct("<B12sdQ")
 """What, ticket id, key, luck."""
 VISIT_MORE = Struct("<dBB")
 """Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
-SETTINGS = Struct("<BBBBBIIII")
+SETTINGS = Struct("<BBBBBIIIII")
 _HEAD = Struct("<ddddddd")
 _ANSWER = Struct("<BBddIIId")
 _IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER = 1, 2, 4, 8, 16
@@ -37,6 +37,7 @@ def settings_of(room: Room) -> bytes:
     return SETTINGS.pack(
         METHODS.index(room.queueing_method), room.queue_all, room.confirm_newcomers, not room.disable_session_renewal,
         room.strong_sessions, room.session_ms, room.renewal_age_ms, room.refresh_max_seconds, room.new_users_per_minute,
+        room.total_active_users,
     )  # fmt: skip
 
 

@@ -231,12 +231,51 @@ OPERATIONS[1] = function(id, _, _, low) -- arrive
   return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, NEWCOMER + (borrows() > 0 and BORROWS or 0), state.unseen)
 end
 
+-- Provisional sessions (admission/ledger/provisional.py): `provisional` holds those that are not full ones yet, `passed` those of the
+-- last minute; both id -> when it was admitted.
+local PROVISIONAL_MS, SHARE = 10000, 4
+
+local function has_room()
+  local units = min(state.permits + state.freed + state.inside, s.total_limit)
+  local active_most = max(1, floor(units / SHARE))
+  local minute_most = s.total_limit > 0 and max(1, floor(s.minute_limit * units / (s.total_limit * SHARE))) or 1
+  call('ZREMRANGEBYSCORE', k.provisional, '-inf', now - PROVISIONAL_MS)
+  call('ZREMRANGEBYSCORE', k.passed, '-inf', now - WINDOW_MS)
+  return call('ZCARD', k.provisional) < active_most and call('ZCARD', k.passed) < minute_most
+end
+
+OPERATIONS[7] = function(id) -- arrive provisionally
+  sweep_when_due()
+  local source
+  local renewed_ms = now + min(PROVISIONAL_MS, s.life_ms) - s.life_ms
+  local free = s.open and not s.confirm and state.waiting == 0 and not state.queueing
+  if free and renewed_ms > state.ended_to and has_room() then source = newcomer_source() end
+  if not source then return held(UNTOLD, now, 0, 0, 0, nil) end
+  dirty = true
+  spend(source)
+  state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + AGE_UNKNOWN), id)
+  state.inside = state.inside + 1
+  call('ZADD', k.provisional, now, id)
+  call('ZADD', k.passed, now, id)
+  return answer(ADMITTED, 0, renewed_ms + s.life_ms, renewed_ms, 0, 0, 0, UNKNOWN)
+end
+
 local function view(id)
   local renewed_ms, age = session_of(id)
   if not renewed_ms or now >= renewed_ms + s.life_ms then return gone() end
-  if now - renewed_ms > s.renewal_age_ms and s.renews then
-    renew_session(id, renewed_ms, age)
-    renewed_ms = now
+  if now - renewed_ms > s.renewal_age_ms then
+    if s.renews then
+      call('ZREM', k.provisional, id)
+      renew_session(id, renewed_ms, age)
+      renewed_ms = now
+    else
+      local begun_ms = call('ZSCORE', k.provisional, id)
+      if begun_ms then
+        call('ZREM', k.provisional, id)
+        renewed_ms = tonumber(begun_ms)
+        call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + AGE_UNKNOWN), id)
+      end
+    end
   end
   return active(renewed_ms)
 end

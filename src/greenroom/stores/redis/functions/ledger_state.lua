@@ -42,7 +42,7 @@ local FIELDS = {
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
-  'claims', 'gifts', 'unknown', 'unknown_told'}
+  'claims', 'gifts', 'unknown', 'unknown_told', 'provisional', 'passed'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
@@ -89,6 +89,7 @@ local function read_settings(raw)
     life_ms = session_ms + (renews == 1 and renewal_age_ms or 0),
     refresh_max_ms = refresh_max_s * 1000,
     minute_limit = minute_limit,
+    total_limit = #raw >= 25 and struct.unpack('<I4', raw, 22) or 0, -- a state that an older greenroom wrote does not say; the next call does
   }
 end
 

@@ -1,0 +1,61 @@
+"""Provisional sessions: requests that cannot wait (an image, a webhook, HEAD) pass while there is room to spare, each on a permit.
+
+A provisional session is an ordinary one whose last renewal is set so far back that it ends PROVISIONAL_MS after its admission: it holds
+one unit of capacity and has spent one of rate, so both limits are exact whatever happens. Its visitor makes it a full session by bringing
+the ticket back in that time; nobody else can.
+
+A flood of such requests must not cost honest visitors anything, so together they never use more than a SHARE of either limit, and none
+is let in while anybody waits. What they hold is free again after seconds. Proof of the bound: see docs/explanation/admission.md.
+"""
+
+from collections import deque
+
+from greenroom.admission.lease import WINDOW_MS
+
+PROVISIONAL_MS = 10_000
+"""How long a session lives whose ticket does not come back: a page's parts, and the next request of its client, come within that time."""
+
+SHARE = 4
+"""Provisional sessions use at most one part in so many of either limit, and at least 1."""
+
+
+class Provisional:
+    """The provisional sessions of one ledger that are not full ones yet, and their admissions of the last 60 s."""
+
+    __slots__ = ("_active", "_minute")
+
+    def __init__(self) -> None:
+        self._active: dict[bytes, int] = {}  # id -> when it was admitted, oldest first
+        self._minute: deque[int] = deque()
+
+    def has_room(self, now_ms: int, held: int, total_active_users: int, new_users_per_minute: int) -> bool:
+        """Whether one more may be let in. `held`: the units of capacity that this ledger has, used or not.
+
+        A ledger's share of both limits is what it holds, so the shares of all ledgers together stay below one part in SHARE.
+        """
+        active, minute = self._active, self._minute
+        while minute and minute[0] <= now_ms - WINDOW_MS:
+            minute.popleft()
+        while active:
+            oldest = next(iter(active))
+            if active[oldest] > now_ms - PROVISIONAL_MS:
+                break
+            del active[oldest]
+        held = min(held, total_active_users)  # passthrough lets in beyond the limit
+        active_most = max(1, held // SHARE)
+        minute_most = max(1, new_users_per_minute * held // (total_active_users * SHARE))
+        return len(active) < active_most and len(minute) < minute_most
+
+    def begin(self, ticket_id: bytes, now_ms: int) -> None:
+        """One is let in."""
+        self._active[ticket_id] = now_ms
+        self._minute.append(now_ms)
+
+    def undo(self, ticket_id: bytes) -> None:
+        """The newest one was not let in after all."""
+        if self._active.pop(ticket_id, None) is not None:
+            self._minute.pop()
+
+    def fulfil(self, ticket_id: bytes) -> int | None:
+        """The ticket came back: a full session from now on. When it was admitted; None for one that is not provisional."""
+        return self._active.pop(ticket_id, None)

@@ -19,6 +19,10 @@ CUT_OFF_MS = 4_000
 """Without an answer for this long a ledger lives on what it holds."""
 
 
+HORIZON_SLACK_MS = 1_000
+"""How much further than told permits reach, so that the front of the line moves on between two syncs."""
+
+
 class PermitSource(IntEnum):
     """What an admission was paid with."""
 
@@ -95,6 +99,12 @@ class Lease:
             return self.permits
         self.trim(now_ms)
         return max(0, min(self.freed, self.disconnected_rate - len(self.window)))
+
+    def horizon_at(self, now_ms: int, gap_ms: int) -> int | None:
+        """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`: between two tries."""
+        if self.horizon_ms is None or self.answered_ms is None:
+            return None
+        return self.horizon_ms + now_ms - self.answered_ms + HORIZON_SLACK_MS + gap_ms
 
     def source(self, now_ms: int, overdraws: bool) -> PermitSource | None:
         """What the next admission would be paid with; None when there is nothing. Passthrough (`overdraws`) always finds something.

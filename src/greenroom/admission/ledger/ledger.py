@@ -22,6 +22,7 @@ from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger.borrowing import Borrowing
 from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, by_rank, later, soon
+from greenroom.admission.ledger.restoring import restore
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.ledger.waits import Waits, not_before
 from greenroom.admission.messages.census import Census
@@ -39,7 +40,6 @@ SWEEP_LIMIT = 20_000
 """Entries looked at in one sweep, about 10 ms; the rest comes a quarter of a second later."""
 PACE_MS = 10_000
 """Over how long the pace of admissions is averaged: long enough for a steady figure, short against a minute's changes."""
-HORIZON_SLACK_MS = 1_000
 GAP_WEIGHT = 0.1
 """Weight of the newest gap between two tries in the average that look-ahead rests on."""
 
@@ -100,14 +100,11 @@ class Ledger:
         """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else WAITING, with nothing written down."""
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
-        lease, source = self.lease, None
-        renewed_ms = now_ms + min(PROVISIONAL_MS, self._life_ms) - self._life_ms
+        lease, renewed_ms = self.lease, now_ms + min(PROVISIONAL_MS, self._life_ms) - self._life_ms
         free = self._open and not self.halted and not self._confirm and not self.line.slots and not lease.queueing
-        if free and renewed_ms > self._ended_to_ms:
-            held = lease.permits + lease.freed + len(self.sessions.inside)
-            if self.provisional.has_room(now_ms, held, *self._limits):
-                source = self._newcomer_source(now_ms)
-        if source is None:
+        held = lease.permits + lease.freed + len(self.sessions.inside)
+        able = free and renewed_ms > self._ended_to_ms and self.provisional.has_room(now_ms, held, *self._limits)
+        if not able or (source := self._newcomer_source(now_ms)) is None:
             return Outcome(WAITING, attempted_ms=now_ms, waiting=len(self.line.slots), storage_failed=self.halted)
         lease.spend(source, now_ms)
         self.sessions.resume(ticket_id, renewed_ms)
@@ -141,7 +138,7 @@ class Ledger:
         lease = self.lease
         if self._open and not self.halted:
             self._queueing.call(line, lease.permits, self._lookahead, random_bits)
-            if self._queueing.turn(slot, rank, key, lease.spendable(now_ms), self._lookahead, self._horizon_ms(now_ms)):
+            if self._queueing.turn(slot, rank, key, lease.spendable(now_ms), self._lookahead, lease.horizon_at(now_ms, int(self._gap_ms))):
                 source = lease.source(now_ms, self._queueing.overdraws)
                 if source:
                     return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
@@ -167,26 +164,16 @@ class Ledger:
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """An accepted ticket: a living session is renewed when the last renewal is older than q."""
         renewed_ms = self.sessions.renewed(ticket_id)
-        if renewed_ms is None:
-            return GONE
-        ends_ms = renewed_ms + self._life_ms
-        if now_ms >= ends_ms:
+        if renewed_ms is None or now_ms >= renewed_ms + self._life_ms:
             return GONE
         self.sessions.seen[ticket_id] = now_ms
         if now_ms - renewed_ms > self._renewal_age_ms:
             begun_ms = self.provisional.fulfil(ticket_id)
-            if not self._renews:
-                return self._fulfilled(ticket_id, begun_ms) if begun_ms is not None else Outcome(ACTIVE, ends_ms, renewed_ms)
-            self.sessions.renew(ticket_id, now_ms)
-            self.log.append(pack(SESSION, ticket_id, now_ms))
-            return Outcome(ACTIVE, now_ms + self._life_ms, now_ms)
-        return Outcome(ACTIVE, ends_ms, renewed_ms)
-
-    def _fulfilled(self, ticket_id: bytes, begun_ms: int) -> Outcome:
-        """A provisional session in a room that does not renew: full from now on, as long as any session that began then."""
-        self.sessions.resume(ticket_id, begun_ms)
-        self.log.append(pack(SESSION, ticket_id, begun_ms))
-        return Outcome(ACTIVE, begun_ms + self._life_ms, begun_ms)
+            if self._renews or begun_ms is not None:
+                renewed_ms = begun_ms if begun_ms is not None and not self._renews else now_ms
+                self.sessions.renew(ticket_id, renewed_ms)
+                self.log.append(pack(SESSION, ticket_id, renewed_ms))
+        return Outcome(ACTIVE, renewed_ms + self._life_ms, renewed_ms)
 
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
         """Ends the session or gives up the place, for good: the id is spent."""
@@ -289,22 +276,8 @@ class Ledger:
         return self._hold(slot, self.line.rank(place[0]), now_ms, random_bits)
 
     def restore(self, memory: LedgerMemory, now_ms: int) -> None:
-        """Takes over the ledger of an earlier life while this one is empty; every waiter gets a whole refresh, so none is overtaken."""
-        sessions, lease = self.sessions, self.lease
-        for ticket_id, renewed_ms in memory.sessions.items():
-            if renewed_ms + self._life_ms > now_ms:
-                sessions.resume(ticket_id, renewed_ms, memory.began.get(ticket_id, 0))
-            else:  # written down, or a longer session duration would bring it back at the restart after this one
-                self.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
-        for ticket_id, until_ms in memory.spent.items():
-            if until_ms > now_ms:
-                sessions.remember(ticket_id, until_ms)
-        lease.window.extend(sorted(memory.window))
-        lease.trim(now_ms)
-        lease.unacknowledged.extend(lease.window)
-        lease.admitted = len(lease.window)
-        lease.granted_seen = lease.used = len(sessions.inside)
-        self.line.fill(memory.places.items(), now_ms, self.longest_refresh_ms)
+        """See `restoring.restore`."""
+        restore(self, memory, now_ms, self._life_ms)
 
     def memory(self, now_ms: int) -> LedgerMemory:
         """What `restore` needs. Overdue sessions are in it; their end is found again."""
@@ -446,9 +419,3 @@ class Ledger:
         """None is unknown: nobody is let in, or nothing is believed."""
         known = self._open and not self.halted
         return self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms) if known else None
-
-    def _horizon_ms(self, now_ms: int) -> int | None:
-        horizon_ms, answered_ms = self.lease.horizon_ms, self.lease.answered_ms
-        if horizon_ms is None or answered_ms is None:
-            return None
-        return horizon_ms + now_ms - answered_ms + HORIZON_SLACK_MS + int(self._gap_ms)

@@ -163,8 +163,7 @@ class Ledger:
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """An accepted ticket: a living session is renewed when the last renewal is older than q."""
-        renewed_ms = self.sessions.renewed(ticket_id)
-        if renewed_ms is None or now_ms >= renewed_ms + self._life_ms:
+        if (renewed_ms := self.sessions.renewed(ticket_id)) is None or now_ms >= renewed_ms + self._life_ms:
             return GONE
         self.sessions.seen[ticket_id] = now_ms
         if now_ms - renewed_ms > self._renewal_age_ms:

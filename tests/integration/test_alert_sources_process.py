@@ -49,7 +49,7 @@ def told(web: WebReceiver, alert_type: str) -> list[dict]:
     return [body for body in web.taken if body["alert_type"] == alert_type]
 
 
-def wait_for(web: WebReceiver, alert_type: str, event: str = "", seconds: float = 30) -> dict:
+def wait_for(web: WebReceiver, alert_type: str, event: str = "", seconds: float = 90) -> dict:
     """The alert, once it has arrived."""
     found: list[dict] = []
 
@@ -100,7 +100,7 @@ def test_queueing_waits_rejections_and_events(greenroom, origin, web) -> None:
     assert not running.visitor().get("/slow").waiting
     for _ in range(4):
         running.visitor().take_place("/slow")
-    wait = wait_for(web, "greenroom_wait_time", "START", 40)
+    wait = wait_for(web, "greenroom_wait_time", "START")
     assert wait["data"]["minutes"] > wait["data"]["limit"] == 1
 
     (greenroom.folder / "greenroom.toml").write_text(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from api_rig import ACCOUNT, Api, create_token
-from receivers import WebReceiver
+from receivers import WebReceiver, until
 
 BASE = f"/accounts/{ACCOUNT}/alerting/v3"
 CONFIG = """
@@ -158,3 +158,17 @@ def test_times_of_the_history_must_be_times(api) -> None:
     assert api.ask("GET", f"{BASE}/history?since=yesterday").codes == [28013]
     answer = api.ask("GET", f"{BASE}/history?since=2020-01-01T00:00:00Z&per_page=5")
     assert answer.body["result_info"]["per_page"] == 5
+
+
+def test_the_history_says_what_is_still_to_be_delivered(api, web) -> None:
+    made = api.ask("POST", f"{BASE}/destinations/webhooks", {"name": "Team", "url": web.url}).result["id"]
+    document = {"name": "p", "alert_type": "greenroom_event", "enabled": True, "mechanisms": {"webhooks": [{"id": made}]}}
+    policy = api.ask("POST", f"{BASE}/policies", document).result["id"]
+    web.behave = lambda _n: 503
+    before = len(web.requests)
+    assert api.ask("POST", f"{BASE}/policies/{policy}/test").status == 200
+    until(lambda: len(web.requests) > before)
+    assert api.ask("GET", f"{BASE}/history").body["messages"] == [{"code": 1000, "message": "messages waiting to be delivered: 1"}]
+    web.behave = lambda _n: 200
+    until(lambda: api.ask("GET", f"{BASE}/history").body["messages"] == [], 60)
+    assert api.ask("GET", f"{BASE}/history").result[0]["greenroom"]["attempts"] > 1

@@ -5,7 +5,6 @@ import json
 import time
 from xml.etree import ElementTree
 
-import pytest
 from api_rig import ACCOUNT, Api, create_token
 from receivers import until
 
@@ -99,24 +98,6 @@ def test_a_crowd_costs_one_look_in_ten_seconds(greenroom, origin, free_port) -> 
     begun = time.monotonic()
     stamps = {json.loads(get(port, "/status.json")[2])["updated_at"] for _ in range(100)}
     assert len(stamps) <= 1 + (time.monotonic() - begun) // 10 + 1
-
-
-@pytest.mark.parametrize(
-    ("text", "pointer"),
-    [
-        ('status_listen = "nowhere"', "status_listen"),
-        ('[[status_pages]]\ntitle = "a"', "status_listen"),
-        ('status_listen = "127.0.0.1:0"\n[[status_pages]]\npath = "x"', "status_pages[0].path"),
-        ('status_listen = "127.0.0.1:0"\n[[status_pages]]\n[[status_pages]]', "status_pages[1].path"),
-        ('status_listen = "127.0.0.1:0"\n[[status_pages]]\nrooms = [1]', "status_pages[0].rooms[0]"),
-    ],
-)
-def test_what_is_wrong_with_the_settings_is_said(greenroom, origin, text: str, pointer: str) -> None:
-    top, _, tables = text.partition("[[")
-    room = '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'
-    running = greenroom.config(f'origin = "{origin.url}"\n{top}\n{room}' + (f"[[{tables}" if tables else ""), ready=False)
-    assert running.end() == 1
-    assert f"{pointer}: " in running.output
 
 
 def test_without_the_setting_there_is_no_listener(greenroom, origin) -> None:

@@ -109,10 +109,10 @@ def destinations(policy: AlertPolicy) -> tuple[Destination, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def bounds(policies: Iterable[AlertPolicy], alert_type: str, default: bool = False) -> tuple[int, ...]:
-    """The limits that enabled policies of this type compare with, smallest first; `default`: the usual one at least."""
+def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
+    """The limits that enabled policies of this type compare with, smallest first."""
     described = ALERTS[alert_type].filters["limit"]
-    found = {int(described.default)} if default else set()
+    found: set[int] = set()
     for policy in policies:
         if policy.enabled and policy.alert_type == alert_type:
             found |= {int(value) for value in policy.filters.get("limit") or (described.default,) if value.isdecimal()}

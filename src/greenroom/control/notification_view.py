@@ -27,6 +27,9 @@ class NotificationView(Protocol):
     def states(self) -> dict[str, tuple[int | None, int | None]]:
         """Destination key -> (last success, last failure) in Unix milliseconds."""
 
+    def waiting(self) -> int:
+        """How many messages are not delivered yet."""
+
     def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
         """A page of the history, newest first, and how many rows there are."""
 
@@ -56,6 +59,10 @@ class NoNotifications:
     def states(self) -> dict[str, tuple[int | None, int | None]]:
         """Nothing was ever tried."""
         return {}
+
+    def waiting(self) -> int:
+        """None."""
+        return 0
 
     def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
         """Empty."""

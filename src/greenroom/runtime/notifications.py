@@ -1,8 +1,8 @@
-"""The notifications of one process: its sender, the sink for its sources of alerts, and what the alerting API asks."""
+"""The notifications of one process: its sender, the watcher of its own alerts, and what the alerting API asks."""
 
 import asyncio
 import concurrent.futures
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import SystemRandom
 
 from greenroom.alerting.matching import Destination
@@ -27,7 +27,7 @@ TEST_S = 20.0
 
 
 class Notifications:
-    """See `control.notification_view.NotificationView` and `ports.AlertSink`. Make it inside the event loop."""
+    """See `control.notification_view.NotificationView`. Make it inside the event loop."""
 
     def __init__(self, store: SqlStore, config: Config, now_ms: Callable[[], int], look: Look) -> None:
         """`look` says what the process knows now; it is asked in the event loop."""
@@ -51,14 +51,6 @@ class Notifications:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sender.run())
             tasks.create_task(Watcher(self._look, self._store.outbox, self._now_ms).run())
-
-    def put(self, alerts: Sequence[Alert]) -> None:
-        """See `ports.AlertSink`."""
-        self._store.outbox.put(alerts, self._now_ms())
-
-    def read(self) -> Configuration:
-        """What is stored now. Blocks; raises StorageFailed."""
-        return self._store.read()
 
     def incidents(self, since_ms: int) -> list[Incident]:
         """Incidents since then, and those that go on. Blocks; raises StorageFailed."""
@@ -93,6 +85,10 @@ class Notifications:
     def states(self) -> dict[str, tuple[int | None, int | None]]:
         """See NotificationView."""
         return self._store.outbox.states()
+
+    def waiting(self) -> int:
+        """See NotificationView."""
+        return self._store.outbox.waiting()
 
     def history(self, since_ms: int, before_ms: int | None, skip: int, count: int) -> tuple[list[Dispatch], int]:
         """See NotificationView."""

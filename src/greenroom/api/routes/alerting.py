@@ -140,7 +140,9 @@ def list_history(
     since_ms = max(kept_ms, alert_history.bound_ms("since", since) or 0)
     skip = (page.page - 1) * page.per_page
     found, total = view.history(since_ms, alert_history.bound_ms("before", before), skip, page.per_page)
-    return answered([alert_history.show(entry) for entry in found], page.info(len(found), total))
+    waiting = view.waiting()
+    notices = [f"messages waiting to be delivered: {waiting}"] if waiting else []
+    return answered([alert_history.show(entry) for entry in found], page.info(len(found), total), notices)
 
 
 @router.get("/policies", **told("[Policy]", may="read"))

@@ -256,6 +256,12 @@ class StartGreenroom:
 
 
 @pytest.fixture
+def visitor_class() -> type[Visitor]:
+    """A browser with a cookie jar, for any address."""
+    return Visitor
+
+
+@pytest.fixture
 def greenroom(tmp_path: Path) -> Iterator[StartGreenroom]:
     """Starts real greenroom processes: `greenroom.room(origin.url, active=1).visitor().get("/")`."""
     start = StartGreenroom(tmp_path)

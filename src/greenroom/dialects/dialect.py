@@ -15,8 +15,6 @@ from greenroom.model.visit import Arrival
 
 VERDICT = b"greenroom-verdict"
 STATUS = b"Greenroom-Status"
-NOT_FORWARDED = 503
-"""Status of an answer that would be taken for a yes with its own; the own one is in the header `Greenroom-Status`."""
 
 
 class Asked(NamedTuple):
@@ -42,6 +40,7 @@ class Dialect(NamedTuple):
     proxies: str
     read: ReadQuestion
     own: frozenset[bytes]
+    status_for: tuple[tuple[range, int], ...] = ((range(200, 300), 503),)  # see `held_answer`
     removes: bytes = b""  # header that names request headers for the proxy to remove
     two_steps: bool = False  # the proxy fetches the page in a second request
     whole_path: bool = False
@@ -103,8 +102,12 @@ _REMOVING: dict[bytes, AnswerHeaders] = {}
 """By the header's name, of which there is one for each dialect at most."""
 
 
-def held_answer(answer: Answer) -> Answer:
-    """The same with a status that no proxy takes for a yes."""
-    if answer.status >= 300:
-        return answer
-    return Answer(NOT_FORWARDED, answer.headers.plus((STATUS, b"%d" % answer.status)), answer.body, answer.set_cookie)
+def held_answer(answer: Answer, status_for: tuple[tuple[range, int], ...]) -> Answer:
+    """The same with a status that this proxy takes for a no and passes on; the own status is in the header `Greenroom-Status` then.
+
+    `status_for` are the statuses that it would take for something else (a yes, or a broken service), each with the one to send instead.
+    """
+    for statuses, status in status_for:
+        if answer.status in statuses:
+            return Answer(status, answer.headers.plus((STATUS, b"%d" % answer.status)), answer.body, answer.set_cookie)
+    return answer

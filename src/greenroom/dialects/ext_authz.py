@@ -18,6 +18,7 @@ EXT_AUTHZ = Dialect(
     "Envoy, Istio, Envoy Gateway (HTTP ext_authz)",
     _read,
     frozenset({b"x-envoy-internal", b"x-envoy-expected-rq-timeout-ms"}),
+    status_for=((range(200, 300), 429), (range(500, 600), 429)),  # Envoy takes 5xx for a broken service and drops the page
     removes=b"x-envoy-auth-headers-to-remove",
     whole_path=True,
 )

@@ -141,4 +141,4 @@ class ProxyQuestions:
             name = self.store.keep(verdict, asked)
             cookie = verdict.set_cookie
             return Answer(401, _NO_BODY.plus((b"Greenroom-Verdict", name)), b"", cookie)
-        return held_answer(render(verdict, asked) if isinstance(verdict, Hold) else verdict)
+        return held_answer(render(verdict, asked) if isinstance(verdict, Hold) else verdict, dialect.status_for)

@@ -168,3 +168,17 @@ def test_the_check_catches_a_retired_word(name: str) -> None:
 @pytest.mark.parametrize("name", ["officer", "newsletter", "throughput", "LeaderLease", "indoor_site"])
 def test_the_check_lets_other_words_pass(name: str) -> None:
     assert retired(name) == []
+
+
+PROSE = re.compile(
+    r"\b(books|office|rota|switchboard|reception|workshop|sketch(?:es)?|witness|desk|shel(?:f|ves)|rho|luck)\b", re.IGNORECASE
+)
+"""Retired words that have no other meaning in comments and docstrings of the program."""
+
+NOT_PROSE = re.compile(r"webhook\\\.office\\\.com|':books'|'head office'")
+
+
+@pytest.mark.parametrize("path", sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.lua")]), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_comments_and_docstrings_use_the_terms_of_the_field(path: Path) -> None:
+    lines = NOT_PROSE.sub("", path.read_text()).splitlines()
+    assert [f"{number}: {line.strip()}" for number, line in enumerate(lines, 1) if PROSE.search(line)] == []

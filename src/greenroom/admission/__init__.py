@@ -1,6 +1,6 @@
 """The admission rules: who is let in, and when. The caller passes time, random bits and messages (docs/howto/drive-the-core.md).
 
-`Ledger` has the books of one data center, `Coordinator` leases permits to ledgers, `SyncUp` and `SyncDown` are what they tell each other,
+`Ledger` is the state of one data center, `Coordinator` leases permits to ledgers, `SyncUp` and `SyncDown` are what they tell each other,
 `visit` is for visitors who were let in elsewhere, and `problems` names every law of conservation that does not hold.
 """
 

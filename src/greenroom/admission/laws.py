@@ -8,7 +8,7 @@ from greenroom.admission.ledger.ledger import Ledger
 
 
 def ledger_problems(ledger: Ledger) -> list[str]:
-    """What is wrong with the books of one ledger; empty when all is well."""
+    """What is wrong with one ledger; empty when all is well."""
     lease, line = ledger.lease, ledger.line
     sessions = len(ledger.sessions.inside)
     left = lease.permits + lease.freed + sessions
@@ -30,7 +30,7 @@ def ledger_problems(ledger: Ledger) -> list[str]:
 
 
 def coordinator_problems(coordinator: Coordinator) -> list[str]:
-    """What is wrong with the books of a coordinator; empty when all is well."""
+    """What is wrong with a coordinator; empty when all is well."""
     centers = coordinator.data_centers.values()
     held = sum(center.held + center.orphans for center in centers)
     problems = []

@@ -94,7 +94,7 @@ class Lease:
         return self.answered_ms is not None and now_ms - self.answered_ms < CUT_OFF_MS
 
     def spendable(self, now_ms: int) -> int:
-        """How many could be let in now: as many as there are permits; while cut off and without any, own freed units as far as rho goes."""
+        """How many could be let in now: as many as there are permits; while cut off without any, freed units within that rate."""
         if self.permits or not self.freed or self.connected(now_ms):
             return self.permits
         self.trim(now_ms)
@@ -109,7 +109,7 @@ class Lease:
     def source(self, now_ms: int, overdraws: bool) -> PermitSource | None:
         """What the next admission would be paid with; None when there is nothing. Passthrough (`overdraws`) always finds something.
 
-        Cut off, unused permits count against rho: they may be spent within the same minute as the own units.
+        Cut off, unused permits count against the disconnected rate: they may be spent within the same minute as the own units.
         """
         if self.permits > 0:
             return PermitSource.PERMIT

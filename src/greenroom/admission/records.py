@@ -1,6 +1,6 @@
 """What has to be remembered of a room, as records of 24 bytes: kind, ticket id, one number.
 
-Every change is one record; replaying them in order gives the books back. A record says what holds now, so one that is read twice
+Every change is one record; replaying them in order gives the ledger back. A record says what holds now, so one that is read twice
 does no harm. A snapshot is a list of records like any other, between RESET and DONE, so it may stand anywhere; one that was cut
 off before DONE never happened, and what stood before it still holds.
 """
@@ -35,7 +35,7 @@ class LedgerMemory:
     spent: dict[bytes, int] = field(default_factory=dict)
     window: list[int] = field(default_factory=list)
     latest_ms: int = 0
-    """The latest moment on the books: no clock may start before it."""
+    """The latest moment on record: no clock may start before it."""
     began: dict[bytes, int] = field(default_factory=dict)
     """When sessions began; those of older journals are not in it."""
 
@@ -76,7 +76,7 @@ class LedgerMemory:
 
 
 def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
-    """The same books when they may be older than what visitors were told since: every session as if renewed now, so none ends too early.
+    """The same ledger when it may be older than what visitors were told since: every session as if renewed now, so none ends too early.
 
     To be restored into a new epoch only. Sessions that are missing are orphans at the coordinator.
     """
@@ -86,7 +86,7 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
 
 
 def remember(payloads: Iterable[bytes]) -> LedgerMemory:
-    """The books of one room from all its payloads, oldest first. Raises ValueError as `LedgerMemory.replay` does."""
+    """The ledger of one room from all its payloads, oldest first. Raises ValueError as `LedgerMemory.replay` does."""
     memory = LedgerMemory()
     memory.replay(b"".join(payloads))
     return memory

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def config_service_of(request: Request) -> ConfigService:
-    """The desk of this application."""
+    """The configuration service of this application."""
     found: ConfigService = request.app.state.config_service
     return found
 

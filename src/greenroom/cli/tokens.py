@@ -84,7 +84,7 @@ def _change(plan: Callable[..., Any], data: Path | None, store: str | None) -> A
 
 @contextmanager
 def config_service_or_exit(data: Path | None, store: str | None) -> Iterator[Any]:
-    """A desk at the store; what is refused or cannot be is said, and ends the command."""
+    """A configuration service on the store; what is refused or cannot be is said, and ends the command."""
     from greenroom.config.load import default_data
     from greenroom.control.refusals import Refused
     from greenroom.runtime.data_dir import CannotStart

@@ -1,1 +1,1 @@
-"""The data path: reads a request, asks the reception, answers or passes it to the origin."""
+"""The data path: reads a request, asks the decision service, answers it or forwards it to the origin."""

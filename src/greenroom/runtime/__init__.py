@@ -1,1 +1,1 @@
-"""The only wiring and the only real clock: settings, assembly, start and stop."""
+"""The only wiring and the only real clock: assembly, start, reload and stop, of one process and of workers."""

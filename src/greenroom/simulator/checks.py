@@ -164,7 +164,7 @@ CHECKS: dict[str, Check] = {
     "I7": Check("no message that is lost, late, doubled or out of order lets ledgers hold more than total_active_users", _nothing),
     "I8": Check("a place keeps its key through pauses and changes of method", _nothing),
     "I9": Check("all of it with limits of 1", _nothing),
-    "I10": Check("who was let in is not told to wait, but for movers in strong mode and lost books", _sent_back),
+    "I10": Check("who was let in is not told to wait, but for movers in strong mode and lost ledgers", _sent_back),
 }
 
 

@@ -2,9 +2,9 @@
 
 Theory. Of capacity, what is not in the pool is held by somebody: `pool + sum(held + orphans) == total_active_users`. Of rate, every
 data center counts with what it has admitted within 60 s plus what it may still admit:
-`value = max(admitted + outstanding, rho + permits on the way)`, because one that was cut off may have used up rho when they arrive. A
-permit is granted only out of `min(pool, new_users_per_minute - sum(value))`. An unused permit keeps counting until its use is
-reported, and an admission counts from its own age on, so neither a late nor a lost message can free a unit too early, and no two
+`value = max(admitted + outstanding, disconnected_rate + permits on the way)`, because one that was cut off may have used up that
+rate when they arrive. A permit is granted only out of `min(pool, new_users_per_minute - sum(value))`. An unused permit counts until
+its use is reported, and an admission counts from its own age on, so neither a late nor a lost message can free a unit too early, and no two
 clocks are compared.
 
 QUEUE (somebody waits without a permit): permits are paced inside the minute and go to the oldest uncovered waiters of all reachable
@@ -97,7 +97,7 @@ class Coordinator:
         self._rank()
 
     def reckon(self, total: int, doubted: Iterable[str]) -> None:
-        """The books of the data centers have been filled in, and add up to this limit; the doubted ones may hold more than they say."""
+        """The state of the data centers has been filled in, and adds up to this limit; the doubted ones may hold more than they say."""
         self.total = total
         self.pool = total - sum(center.held + center.orphans for center in self.data_centers.values())
         self.doubted = set(doubted)
@@ -125,7 +125,7 @@ class Coordinator:
         return self._line.seconds if self._ranked else None
 
     def sync(self, up: SyncUp, now_ms: int, random_bits: int) -> SyncDown:
-        """Takes in a ledger's books and answers with what it may have. A message that is late or comes twice is granted nothing."""
+        """Takes in a ledger's report and answers with what it may have. A message that is late or comes twice is granted nothing."""
         center = self.data_centers[up.data_center]
         recall = NO_RECALL
         self._pass_time(now_ms)
@@ -178,7 +178,7 @@ class Coordinator:
 
     def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """Absolute counters: whatever the order of messages, the largest count is the newest."""
-        adopted = max(0, up.granted_seen - center.granted)  # a ledger that kept its sessions, a coordinator that did not keep its books
+        adopted = max(0, up.granted_seen - center.granted)  # a ledger that kept its sessions, a coordinator that did not keep its own
         returned = max(0, up.returned_permits - center.returned_permits) + max(0, up.returned_freed - center.returned_freed)
         remembered = min(adopted, center.orphans)  # sessions that a ledger remembers are among those that it had
         center.orphans -= remembered
@@ -250,7 +250,7 @@ class Coordinator:
         return wait_table if self._alone else self.forecaster.wait_table_for(center.uncovered_seconds())
 
     def _facts(self) -> ForecastInput:
-        """All books together; people in data centers that are silent cannot be let in from here, so they are not in the line."""
+        """All ledgers together; people in data centers that are silent cannot be let in from here, so they are not in the line."""
         centers, seconds = self.data_centers.values(), self._uncovered_seconds()
         lines = tuple([self.data_centers[name].seconds for name in self._contacts])
         ended = sum(center.returned_freed + center.settled for center in centers)

@@ -50,7 +50,7 @@ class DataCenter:
     minute: int = 0
     """All of them."""
     disconnected_rates: deque[tuple[int, int]] = field(default_factory=deque)
-    """(number of the answer, rho) of all that may be in force there, without those that a later one outweighs: the first is the largest."""
+    """(number of the answer, rate) of all that may be in force there, without those a later one outweighs: the first is the largest."""
     waiting: int = 0
     seconds: dict[int, int] = field(default_factory=dict)
     """Waiters by arrival second."""
@@ -82,7 +82,7 @@ class DataCenter:
 
     @property
     def value(self) -> int:
-        """Rate units it counts with: all it admitted and may admit with permits; or, cut off, rho and the permits on the way to it."""
+        """Rate units it counts with: all it admitted and may admit with permits; or, cut off, that rate and permits on the way to it."""
         return max(
             self.minute + self.outstanding, self.disconnected_rates[0][1] + self.granted - self.seen if self.disconnected_rates else 0
         )

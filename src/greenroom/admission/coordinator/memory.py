@@ -23,7 +23,7 @@ ROW_CELL_MS = 1_000
 class RoomRow(msgspec.Struct, frozen=True, array_like=True):
     """What is remembered of a room."""
 
-    total: int  # the limit that the books add up to
+    total: int  # the limit that all units add up to
     doubted: tuple[str, ...]  # data centers that may hold more than their rows say
     doubted_until_ms: int
 
@@ -56,7 +56,7 @@ DISCONNECTED_MARGIN = 1.25
 """What may be in force is remembered with a margin, so that the row need not be written again whenever it grows a little."""
 
 Mark = tuple[int, ...]
-"""What makes a row worth writing again; all else in it is as good when it is older: it counts more, not less. Rho comes last."""
+"""What makes a row worth writing again; all else in it is as good when it is older: it counts more, not less. That rate comes last."""
 
 
 def mark_of(center: DataCenter) -> Mark:

@@ -52,7 +52,7 @@ PATIENT_S = 900.0
 
 
 class ForecastInput(msgspec.Struct, frozen=True):
-    """The coordinator's books at one moment, summed over all data centers."""
+    """The coordinator's figures at one moment, summed over all data centers."""
 
     sessions: int
     permits: int  # granted and not known to be used

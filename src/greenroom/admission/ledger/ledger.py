@@ -1,4 +1,4 @@
-"""The books of one room in one data center: who is inside, who waits, and whose turn it is.
+"""The state of one room in one data center: who is inside, who waits, and whose turn it is.
 
 Theory. Two kinds of units are conserved: capacity (`total_active_users`) and rate (`new_users_per_minute`). A permit is one of each.
 The coordinator leases permits; the ledger lets somebody in by spending one that it holds, in one step, asking nobody (`lease`). So
@@ -147,7 +147,7 @@ class Ledger:
         return self._hold(slot, rank, now_ms, random_bits)
 
     def peek(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-        """A waiting ticket came back too early: the answer is what is on the books, and nothing changes."""
+        """A waiting ticket came back too early: the answer is what is known, and nothing changes."""
         known = self._settled(ticket_id, now_ms)
         if known:
             return known

@@ -3,10 +3,10 @@
 Both sides repeat themselves until they are confirmed, on the reports and answers that go to and fro anyway:
 
     visitor's new ledger  -- claim (id, home) -->      coordinator  -- wanted (id, to) -->      old ledger ends the session here,
-    takes the session     <-- arrived (id, age) --     books one unit from there to here   <-- given (id, to, age) --   once
+    takes the session     <-- arrived (id, age) --     moves one unit from there to here   <-- given (id, to, age) --   once
 
 What was given and what has arrived are counted, absolutely and for ever, like everything else: so a message that comes late or twice moves
-nothing a second time. A unit whose ledger lost its books is an orphan, and is given, one to one, to the visitors that it was for. A claim
+nothing a second time. A unit whose ledger lost its state is an orphan, and is given, one to one, to the visitors that it was for. A claim
 whose session no ledger knows is denied.
 
 Until the answer comes, the visitor is served as long as the old ledger holds the unit for certain (`strong_sessions`: is held on the

@@ -9,7 +9,7 @@ from greenroom.admission.messages.wait_table import WaitTable
 
 
 class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A ledger's books, as the coordinator needs them."""
+    """A ledger's report: its state as the coordinator needs it."""
 
     data_center: str
     epoch: int  # begins anew whenever a ledger starts without its memory; larger is later
@@ -52,7 +52,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The coordinator's answer."""
 
-    epoch: int  # of the books this is about; a ledger ignores an answer to another one
+    epoch: int  # of the ledger this is about; a ledger ignores an answer to another one
     number: int  # grows with every answer to this data center
     answers: int  # number of the SyncUp
     sent_ms: int  # of the SyncUp

@@ -9,7 +9,7 @@ from greenroom.admission.messages.moves import MovesDown, MovesUp
 
 
 class TransferCounts(Protocol):
-    """What moving a session changes on the books of a data center. Implemented by `coordinator.data_center.DataCenter`."""
+    """What moving a session changes for a data center. Implemented by `coordinator.data_center.DataCenter`."""
 
     name: str
     retired: bool
@@ -46,7 +46,7 @@ class SessionTransfers:
         """id -> whom its unit was last booked to, and until when that must be remembered; soonest first."""
 
     def begin_epoch(self, name: str) -> None:
-        """The ledger lost its books: what was on its way to it is among its orphans."""
+        """The ledger lost its state: what was on its way to it is among its orphans."""
         pending = self._by_data_center.get(name)
         if pending:
             pending.arrivals.clear()
@@ -135,7 +135,7 @@ class SessionTransfers:
                 del wanted[ticket_id]
 
     def _bring(self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int) -> int:
-        """Books one unit to a data center; 1 when there is no such one, so the unit is free."""
+        """Assigns one unit to a data center; 1 when there is no such one, so the unit is free."""
         center = self._known(to)
         if center is None or center.retired:
             return 1
@@ -148,7 +148,7 @@ class SessionTransfers:
         return 0
 
     def _orphan(self, owner: TransferCounts, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None) -> bool:
-        """A unit of a ledger that lost its books goes to one of its visitors; one to one, because each is booked once."""
+        """A unit of a ledger that lost its state goes to one of its visitors; one to one, because each is assigned once."""
         if not owner.orphans:
             return False
         owner.orphans -= 1

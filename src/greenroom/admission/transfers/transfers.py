@@ -74,7 +74,7 @@ class SessionLedger(Protocol):
 
 
 def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_ms: int, now_ms: int, random_bits: int) -> Outcome:
-    """An accepted ticket that says another data center (`home`), or this one before it lost its books.
+    """An accepted ticket that says another data center (`home`), or this one before it lost its state.
 
     `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE when the session is here by now, or when the
     visitor is served on trust: then the ticket keeps the home it has. ADMITTED when a permit was spent; the home is here then.

@@ -18,7 +18,7 @@ from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS = 1, 2, 3, 4, 5, 6, 7
 
 QUESTION = Struct("<B12sdQ")
-"""What, ticket id, key, luck."""
+"""What, ticket id, key, random bits."""
 VISIT_MORE = Struct("<dBB")
 """Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
 SETTINGS = Struct("<BBBBBIIIII")

@@ -6,7 +6,7 @@ The law, always (checked by `laws.ledger_problems`):
 
 Every counter only grows. A permit is one capacity unit and one rate unit. Spending turns it into a session; the end of a session
 leaves a freed capacity unit, which goes back to the coordinator, because only the coordinator knows whether the minute has room.
-An admission without a permit (passthrough) is a debt: freed units and permits pay it before anybody else is let in.
+An admission without a permit (passthrough) is a debt: freed units and permits pay it before the next admission.
 """
 
 from collections import deque
@@ -76,7 +76,7 @@ class Lease:
         self.applied = 0
         self.answered_ms: int | None = None
         self.line_ahead_ms = 0
-        """By how much the coordinator's clock, on which keys are compared, is ahead of ours."""
+        """By how much the coordinator's clock, on which keys are compared, is ahead of the local one."""
         self.round_trip_ms = 0
 
     @property

@@ -191,7 +191,7 @@ class StreamCollector:
 
 
 def _read(data: bytes) -> StreamMessage | None:
-    """None: not one of ours; it is removed."""
+    """None: an unknown entry, which is removed."""
     try:
         return _decode(data)
     except msgspec.MsgspecError:

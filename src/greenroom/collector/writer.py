@@ -1,7 +1,7 @@
 """One thread that owns the analytics store: opens it, writes what is over, keeps hours and days, and tries again after trouble.
 
-The event loop only puts closed minutes into a queue of limited length. Whatever happens in here (a full disk, a slow one, a file that
-cannot be opened) neither slows down nor stops admissions: minutes wait, then the oldest are dropped, and a metric and the log say so.
+The event loop only puts closed minutes into a queue of limited length. Failures in here (a full disk, a slow one, a file that
+cannot be opened) neither slow down nor stop admissions: minutes wait, then the oldest are dropped, and a metric and the log say so.
 """
 
 import threading
@@ -171,7 +171,7 @@ class Writer:
             if time.monotonic() - self._tended_s > TEND_S and not self._stopping:
                 store.tend(self._now_ms() // 1_000)
                 self._tended_s = time.monotonic()
-        except Exception as error:  # whatever it is, the thread goes on
+        except Exception as error:  # after any error the thread continues
             self._failed(error)
             return RETRY_S
         self._recovered()

@@ -19,7 +19,7 @@ The first row that fits decides:
 | Origin, Referer or X-Requested-With | SCRIPT | as above | sent by a script in a page |
 | everything else: curl, an API client, a POST from an app | PROGRAM | yes | it is a visitor of its own and can keep a ticket |
 
-HEAD never begins to wait: neither a browser nor a monitor shows anything. An arrival with a ticket of ours may always wait: a genuine
+HEAD never begins to wait: neither a browser nor a monitor shows anything. An arrival with a greenroom ticket may always wait: a genuine
 ticket proves that its bearer keeps cookies.
 """
 

@@ -117,7 +117,7 @@ def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[
 def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool) -> tuple[ArrivalQuestion, Found]:
     """The part of the order that depends on tickets: these, already ranked. Ask again with the rest when the first one is gone.
 
-    `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may wait whatever it can show.
+    `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may wait with any kind of request.
     """
     if not (found or proven or covered.holds_nobody or may_take_place(arrival, covered.room.json_response_enabled)):
         return PROVISIONAL if covered.room.provisional_sessions else PLACELESS, found

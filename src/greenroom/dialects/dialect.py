@@ -1,8 +1,8 @@
 """What a dialect is: how a proxy says which request it asks about, and how it is told the verdict.
 
 A proxy asks with a request of its own (the question), which carries the visitor's headers. The dialect reads from it what the visitor
-sent (`Asked`) and words the verdict as an answer that the proxy understands. Only the configured proxies may ask: to all others these
-headers would be theirs to choose.
+sent (`Asked`) and words the verdict as an answer that the proxy understands. Only the configured proxies may ask, because
+any other client could choose these headers.
 """
 
 from collections.abc import Callable

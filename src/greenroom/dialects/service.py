@@ -1,7 +1,7 @@
 """Answers the questions of proxies: reads the visitor's request from the question, has it decided, words the verdict.
 
 It is a receiver of the built-in gateway, like the decision service itself: the gateway reads and writes HTTP, this decides what a
-question means. Every answer is given from here, so nothing is ever forwarded on this listener. Whatever goes wrong, the answer is not
+question means. Every answer is given from here, so nothing is ever forwarded on this listener. After any error, the answer is not
 one that a proxy takes for a yes.
 """
 

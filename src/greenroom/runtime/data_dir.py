@@ -16,7 +16,7 @@ class CannotStart(GreenroomError):
 
 
 class DataDir:
-    """`<data>`, locked for the life of the process: for one that keeps its own ledgers, or for any number of those that share theirs.
+    """`<data>`, locked for the life of the process: for one that keeps its own ledgers, or for any number of processes that share ledgers.
 
     The lock is on the directory itself, so that it can be had on a disk that is full or read-only: what is there can then
     still be restored, and pages be served.

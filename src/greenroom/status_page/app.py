@@ -1,4 +1,4 @@
-"""Serves status pages. Everything is worked out at most once in ten seconds, whoever asks and however often."""
+"""Serves status pages. Everything is computed at most once in ten seconds, for any number of requests."""
 
 import asyncio
 import hashlib

@@ -1,15 +1,15 @@
 """Leases permits to the ledgers of all data centers, and is the only one that knows the whole line.
 
-Theory. Of capacity, what is not in the pool is held by somebody: `pool + sum(held + orphans) == total_active_users`. Of rate, every
+Theory. Capacity that is not in the pool is held by a ledger: `pool + sum(held + orphans) == total_active_users`. Of rate, every
 data center counts with what it has admitted within 60 s plus what it may still admit:
 `value = max(admitted + outstanding, disconnected_rate + permits on the way)`, because one that was cut off may have used up that
 rate when they arrive. A permit is granted only out of `min(pool, new_users_per_minute - sum(value))`. An unused permit counts until
 its use is reported, and an admission counts from its own age on, so neither a late nor a lost message can free a unit too early, and no two
 clocks are compared.
 
-QUEUE (somebody waits without a permit): permits are paced inside the minute and go to the oldest uncovered waiters of all reachable
-data centers, or, for the random method, to data centers in proportion to theirs. FREE: they are leased ahead of need, so newcomers
-are let in without asking; a lone data center is leased everything. Limits that were lowered call permits back and expel nobody.
+QUEUE (a visitor waits without a permit): permits are paced inside the minute and go to the oldest uncovered waiters of all reachable
+data centers, or, for the random method, to data centers in proportion to their lines. FREE: they are leased ahead of need, so new
+visitors are let in without a request; a single data center gets all of them. Lower limits recall permits and expel no visitor.
 
 A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing is granted before every data
 center has been heard once, because what the silent one holds is not known; at the latest when every session must have ended that
@@ -81,7 +81,7 @@ class Coordinator:
         self._rank()
 
     def enlist(self, names: Iterable[str], now_ms: int) -> None:
-        """These are the data centers from now on. What others hold is nobody's until every session of it must have ended."""
+        """Sets the data centers. Units of removed ones stay in use until all of their sessions must have ended."""
         wanted = dict.fromkeys(names)
         for name in wanted:
             center = self.data_centers.setdefault(name, DataCenter(name))
@@ -156,9 +156,9 @@ class Coordinator:
     # -- what a message says ------------------------------------------------------------------------------------------------
 
     def _begin_epoch(self, center: DataCenter, epoch: int, now_ms: int) -> None:
-        """The ledger lost its memory (or this is the first message): what it held is nobody's until its sessions have ended.
+        """The ledger lost its memory (or this is the first message): its units stay in use until its sessions have ended.
 
-        Whatever it may have admitted without saying so counts as admitted just now.
+        Admissions that it may have made without reporting them count as made just now.
         """
         if center.held:
             center.orphans += center.held
@@ -177,7 +177,7 @@ class Coordinator:
         self._weigh(center)
 
     def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """Absolute counters: whatever the order of messages, the largest count is the newest."""
+        """Absolute counters: in any order of messages, the largest count is the newest."""
         adopted = max(0, up.granted_seen - center.granted)  # a ledger that kept its sessions, a coordinator that did not keep its own
         returned = max(0, up.returned_permits - center.returned_permits) + max(0, up.returned_freed - center.returned_freed)
         remembered = min(adopted, center.orphans)  # sessions that a ledger remembers are among those that it had
@@ -258,7 +258,7 @@ class Coordinator:
         return ForecastInput(max(0, sessions), self.sums.outstanding, max(0, self.pool), sum(seconds.values()), ended, seconds, lines)
 
     def _uncovered_seconds(self) -> dict[int, int]:
-        """Waiters without a permit in reachable data centers, by arrival second; random: everybody, because nobody is covered first."""
+        """Waiters without a permit in reachable data centers, by arrival second; random: all of them, because none is covered first."""
         if self._ranked:
             return self._line.seconds
         seconds = Counter[int]()
@@ -332,7 +332,7 @@ class Coordinator:
         return max(own, min(int(DISCONNECTED_FREE_SHARE * left), left + center.minute + center.outstanding))
 
     def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
-        """How many of `count` permits are this data center's while somebody waits."""
+        """How many of `count` permits this data center gets while visitors wait."""
         uncovered = center.uncovered
         if uncovered == waiting:
             return min(count, waiting)
@@ -345,7 +345,7 @@ class Coordinator:
         return reach.sure + rounded(reach.edge_permits * reach.edge_mine, reach.edge_all, random_bits)
 
     def _in_reach(self, center: DataCenter) -> int:
-        """How many of its waiters permits reach: one that was meant for a ghost goes on to whoever is next anywhere."""
+        """How many of its waiting visitors permits reach: a permit meant for a ghost goes to the next visitor in any data center."""
         if self._random or self._horizon_s is None or center.outstanding <= 0:
             return center.waiting
         return sum(count for second, count in center.seconds.items() if second <= self._horizon_s)

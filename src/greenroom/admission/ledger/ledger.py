@@ -1,19 +1,19 @@
 """The state of one room in one data center: who is inside, who waits, and whose turn it is.
 
 Theory. Two kinds of units are conserved: capacity (`total_active_users`) and rate (`new_users_per_minute`). A permit is one of each.
-The coordinator leases permits; the ledger lets somebody in by spending one that it holds, in one step, asking nobody (`lease`). So
+The coordinator leases permits; the ledger admits a visitor by spending one that it holds, in one local step (`lease`). So
 no number that can be stale takes part in the decision, and delay or loss of messages costs utilisation, never a limit.
 
 - A place is real when its ticket comes back. `arrive` lets a newcomer in or changes nothing at all, so requests without cookies
-  cost nobody anything. `poll` takes the place, by the key in the ticket.
+  have no cost for others. `poll` takes the place, by the key in the ticket.
 - A newcomer gets a permit only when every waiter here has one: `permits > len(line)`.
-- The line is sorted by key and a turn is a matter of rank (`line`, `calling`). Whoever misses a check-in (a ghost) leaves the line, but
-  not the cookie: on return the place by the old key is taken again.
+- The line is sorted by key and a turn depends on the rank (`line`, `methods`). A visitor who misses a refresh (a ghost) leaves the
+  line, but keeps the cookie, and on return takes the place of the old key again.
 - A waiter checks in before ghosts are swept, or a late visitor would be swept by the very poll that proves presence.
 - A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting ticket of that id can be valid.
 
-Times and random numbers (`random_bits`, 64 bits) are arguments. `log` collects records of what happened (`records`); whoever runs the
-ledger writes them down before anybody hears of it, and calls `undo` when that fails. Several data centers: see `coordinator`.
+Times and random numbers (`random_bits`, 64 bits) are arguments. `log` collects records of what happened (`records`); the owner of the
+ledger stores them before it answers the visitor, and calls `undo` when that fails. Several data centers: see `coordinator`.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class Ledger:
         self.born_ms = now_ms
         self.log: list[bytes] = []
         self.halted = False
-        """Nothing can be written down: nobody is let in until it can."""
+        """The ledger cannot be written: admissions are stopped until it can."""
         self._queueing: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
         self._method = room.queueing_method
         self._swept = 0
@@ -188,12 +188,12 @@ class Ledger:
         self.log.append(pack(END, ticket_id, until_ms))
 
     def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
-        """Somebody whose session elsewhere cannot be reached is let in here, before everybody, if there is a permit."""
+        """A visitor whose session elsewhere cannot be reached is let in here, before all others, if there is a permit."""
         able = self._open and not self.halted and self.lease.permits > 0
         return self._admit(ticket_id, PermitSource.PERMIT, now_ms, None) if able else None
 
     def leave_line(self, ticket_id: bytes) -> bool:
-        """Whoever has a place does not have it any more; whether there was one."""
+        """Gives up a place; whether there was one."""
         slot = self.line.slots.get(ticket_id, -1)
         if slot >= 0:
             self._queueing.forget(self.line.remove(ticket_id))
@@ -234,7 +234,7 @@ class Ledger:
             self.line.pardon(now_ms + self.longest_refresh_ms + GRACE_MS)
 
     def rekey(self, keys: Mapping[bytes, int]) -> None:
-        """Those of these ids who are in line stand by these keys from now on (a draw); everybody else keeps theirs."""
+        """Gives new keys to those of these ids that are in line (a draw); all others keep their keys."""
         self.log.extend(pack(PLACE, ticket_id, keys[ticket_id]) for ticket_id in self.line.rekey(keys))
 
     def sweep(self, now_ms: int) -> None:
@@ -257,7 +257,7 @@ class Ledger:
         self._unseen = self.line.unseen(self.line_ms(now_ms) // 1000)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
-        """The newest operation let somebody in, but it could not be written down: it did not happen. The answer instead."""
+        """Undoes the last admission, which could not be written. Returns the answer to give instead."""
         if self._last is None:
             raise ValueError("the last operation admitted no visitor")
         ticket_id, source, place = self._last
@@ -309,7 +309,7 @@ class Ledger:
         )  # fmt: skip
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
-        """Takes in the coordinator's answer, in whatever order and however often it comes."""
+        """Applies the coordinator's answers, in any order and any number of times."""
         if down.epoch != self.epoch:
             return
         if down.answers == self._reports:
@@ -335,7 +335,7 @@ class Ledger:
         return self._borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
 
     def wants_permits(self) -> bool:
-        """Whether somebody could be let in now if the coordinator had a permit to spare."""
+        """Whether a visitor could be let in now if the coordinator had a permit to spare."""
         lease = self.lease
         return self._open and not self.halted and (lease.permits <= 0 or (lease.queueing and not self.line.slots))
 
@@ -369,7 +369,7 @@ class Ledger:
         return None if self.line.slots or lease.connected(now_ms) else lease.source(now_ms, False)
 
     def _admit(self, ticket_id: bytes, source: PermitSource, now_ms: int, place: tuple[int, int] | None) -> Outcome:
-        """Lets somebody in; `place` is (key, previous check-in) of somebody in line."""
+        """Admits a visitor; `place` is (key, previous refresh) of a visitor in line."""
         if place is None:
             self._newcomers += 1
         else:
@@ -415,6 +415,6 @@ class Ledger:
         return later(self._refresh_max_ms, random_bits)
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """None is unknown: nobody is let in, or nothing is believed."""
+        """None is unknown: admissions are stopped, or there is no reliable estimate."""
         known = self._open and not self.halted
         return self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms) if known else None

@@ -1,11 +1,11 @@
 """Provisional sessions: requests that cannot wait (an image, a webhook, HEAD) pass while there is room to spare, each on a permit.
 
 A provisional session is an ordinary one whose last renewal is set so far back that it ends PROVISIONAL_MS after its admission: it holds
-one unit of capacity and has spent one of rate, so both limits are exact whatever happens. Its visitor makes it a full session by bringing
-the ticket back in that time; nobody else can.
+one unit of capacity and has spent one of rate, so both limits are always exact. Its visitor makes it a full session by bringing
+the ticket back in that time; other clients cannot.
 
 A flood of such requests must not cost honest visitors anything, so together they never use more than a SHARE of either limit, and none
-is let in while anybody waits. What they hold is free again after seconds. Proof of the bound: see docs/explanation/admission.md.
+is let in while visitors wait. What they hold is free again after seconds. Proof of the bound: see docs/explanation/admission.md.
 """
 
 from collections import deque

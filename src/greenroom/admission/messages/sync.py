@@ -12,7 +12,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A ledger's report: its state as the coordinator needs it."""
 
     data_center: str
-    epoch: int  # begins anew whenever a ledger starts without its memory; larger is later
+    epoch: int  # a ledger that starts without its memory begins a new one; larger is later
     number: int  # of this message within the epoch
     sent_ms: int  # the sender's clock; comes back in the answer
     granted_seen: int  # of all permits granted, how many arrived
@@ -33,7 +33,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     joined: int = 0  # places taken for the first time
     lost: int = 0  # places given up without getting in, less those taken again
     strays: int = 0  # of the lost, those that never tried again after joining
-    front_s: int = 0  # arrival second of whoever got in from the line last (0: nobody)
+    front_s: int = 0  # arrival second of the visitor admitted from the line last (0: none)
     whole: bool = False  # `seconds`, `ended` and `ages_ms` are all there are, not only what changed or is not acknowledged
     disconnected_rate: int = 0  # in force: admissions per 60 s while cut off
     moves: MovesUp | None = None  # sessions whose visitors are in another data center
@@ -63,7 +63,7 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     queueing: bool  # QUEUE, else FREE
     recall: int  # give back permits above this
     horizon_ms: int | None = None  # permits reach visitors who arrived before; None: everybody
-    pool: int = 0  # capacity units that nobody holds
+    pool: int = 0  # capacity units that no ledger holds
     alone: bool = True  # the only data center
     afresh: bool = False  # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole last minute
     wait_table: WaitTable | None = None  # the forecast, when it is newer than what this data center was told before

@@ -6,7 +6,7 @@ Theory. A connection is always in one of these states, told apart by two attribu
     None      None   (the beginning of) the next head
     set       None   kept, unread, until the exchange is over (a pipelined request)
     set       set    the request's body: kept until the exchange has an origin, then passed on (`flowing`)
-    None      set    the rest of a body that nobody wants: thrown away
+    None      set    the rest of an unwanted body: discarded
 
 and two that end it: a WebSocket tunnel, and `_ending`: the last answer is out, input is ignored until the visitor has read it.
 What is kept is bounded by not reading from the socket; what is written is bounded by pausing the origin and by not starting
@@ -67,7 +67,7 @@ class VisitorConnection(asyncio.Protocol):
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody is there."""
+        """A client has connected."""
         self.transport = cast(asyncio.Transport, transport)
         self.flow = Flow(self.transport)
         self.transport.set_write_buffer_limits(high=self.limits.write_bytes)
@@ -264,7 +264,7 @@ class VisitorConnection(asyncio.Protocol):
         return body.small_rest()
 
     def take_buffer(self) -> bytes:
-        """What is kept, for somebody else to use."""
+        """Hands over the kept bytes."""
         data, self._buffer = self._buffer, b""
         if self.flow.reasons & AHEAD:
             self.flow.resume(AHEAD)
@@ -289,7 +289,7 @@ class VisitorConnection(asyncio.Protocol):
         self.expect(self.limits.send_idle_s)
 
     def overdue(self) -> None:
-        """The deadline has passed. Whoever reads slowly, but reads, gets more time."""
+        """The deadline has passed. A client that reads slowly, but reads, gets more time."""
         if (self.write_paused or self._ending) and self.flow.taken >= max(1, self.limits.send_rate * self.limits.send_idle_s):
             self.expect_taken()
         elif self._ending or (self.write_paused and self.exchange is None):

@@ -1,7 +1,7 @@
 """Reads the lines behind a request line strictly: names and values, and what they say about host, body and connection.
 
 Theory. Browsers of one kind send the same lines again and again, but for one value: that of Cookie (and that of X-Forwarded-For, where a
-proxy of ours stands in front). No rule in here looks at these values. So they are cut out, what is left is read once and remembered
+trusted proxy is in front). No rule in here looks at these values. So they are cut out, what is left is read once and remembered
 for all connections, and the values are put back. A value that was cut out is still held to the one rule for every byte of a head: no
 control characters. Lines in which such a name comes twice are read whole, and so are lines that come for the first time.
 

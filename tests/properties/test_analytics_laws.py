@@ -19,7 +19,7 @@ from analytics_material import ALL_WANTED, BEGIN_S, a_rollup, nearest_rank, orac
 from greenroom.analytics import histogram
 from greenroom.analytics.metrics import DIMENSIONS, column_problems
 from greenroom.analytics.question import AllOf, AnyOf, DimensionFilter, Known, Question, Wanted, pieces, span_of
-from greenroom.analytics.rollup import PERCENTS, Part, Parts, merge, minute_row
+from greenroom.analytics.rollup import PERCENTS, Part, merge, minute_row
 from greenroom.stores.analytics.duck import DuckEngine
 from greenroom.stores.analytics.keeper import Keeper
 
@@ -83,16 +83,6 @@ def test_times_beyond_the_range_count_as_its_ends() -> None:
 def test_merging_has_neither_order_nor_grouping(one: Any, two: Any, three: Any) -> None:
     assert merge([merge([one, two]), three]) == merge([one, merge([two, three])]) == merge([three, one, two])
     assert minute_row(merge([one, two, three])) == minute_row(merge([three, two, one]))
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), rollups), max_size=6), st.randoms(use_true_random=False))
-def test_a_part_counts_once_however_often_and_in_whatever_order_it_comes(found: list[Any], rng: random.Random) -> None:
-    first = {source: rollup for source, rollup in reversed(found)}
-    messages = [*first.items(), *first.items()]
-    rng.shuffle(messages)
-    parts = Parts()
-    assert sum(parts.take(source, rollup) for source, rollup in messages) == len(first)
-    assert parts.merged() == merge(first.values())
 
 
 def test_the_peak_of_a_room_is_a_sum_at_one_moment_and_never_of_two() -> None:

@@ -1,7 +1,7 @@
 """What one process knows of one room and minute, how two such records become one, and the row that is kept of it.
 
 `merge` is associative and commutative (tests/properties/test_analytics_laws.py), so parts may be merged in any order and grouping. It is
-not idempotent: adding a part twice would count it twice. That is what `Parts` is for, which keeps each part once by its source.
+not idempotent: adding a part twice would count it twice. So the store keeps each part once, by its key (`stores/analytics/keeper.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -158,23 +158,3 @@ def _spread(name: str, spread: Spread) -> dict[str, int]:
 
 def _percentiles(name: str, counts: Mapping[int, int]) -> dict[str, int]:
     return {f"{name}_p{percent}": value for percent, value in zip(PERCENTS, histogram.percentiles(counts, PERCENTS), strict=True)}
-
-
-class Parts:
-    """Parts of one minute and room, each kept once: taking one in is idempotent, and the order does not matter."""
-
-    __slots__ = ("_by_source",)
-
-    def __init__(self) -> None:
-        self._by_source: dict[str, Rollup] = {}
-
-    def take(self, source: str, rollup: Rollup) -> bool:
-        """False: this source has been heard already. A source says everything about a minute in one message."""
-        if source in self._by_source:
-            return False
-        self._by_source[source] = rollup
-        return True
-
-    def merged(self) -> Rollup:
-        """All of them as one."""
-        return merge(self._by_source.values())

@@ -189,6 +189,8 @@ BREAKS = (
     ("if renewed_ms + SPENT_MS > now then return nil, true end", ""),
     ("if attempted_ms and attempted_ms < renewed_ms then", "if attempted_ms and attempted_ms <= renewed_ms - 1000 then"),
     ("(counts[1] + counts[2] + counts[3]) * 5 / 6", "(counts[1] + counts[2] + counts[3]) * 6 / 6"),
+    ("+ state.gap_us\n", "+ 2 * state.gap_us\n"),
+    ("min(count, max(0, floor(left_us / state.gap_us)))", "count"),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle"),
 )
 

@@ -201,6 +201,16 @@ def forgets_orphans(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Coordinator, "_begin_epoch", forgetful)
 
 
+def test_a_spike_out_of_a_quiet_time_reaches_the_origin_at_twice_the_even_pace_at_most() -> None:
+    crowd = [(2_000 * number, number % 3) for number in range(60)] + [(120_000 + 20 * number, number % 3) for number in range(1_500)]
+    limits = room(2_000, 600)
+    paced, unpaced = (run(little(arrivals=crowd, room=replace(limits, pace_admissions=on))) for on in (True, False))
+    assert paced.burst <= 3
+    assert unpaced.burst > 1.5 * paced.burst
+    assert paced.unused is not None
+    assert paced.unused <= 0.15  # the crowd comes in the first of the six minutes that the line lasts
+
+
 @broken(0)
 def keeps_the_session_that_it_gives(patch: pytest.MonkeyPatch) -> None:
     def give(ledger: Any, ticket_id: bytes, to: str, now_ms: int) -> None:

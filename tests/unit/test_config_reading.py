@@ -82,6 +82,9 @@ def test_every_field_of_a_room_can_be_written() -> None:
         "on_unhealthy_origin": '"hold"',
         "follow_accept_language": "true",
         "strong_sessions": "true",
+        "pace_admissions": "false",
+        "provisional_sessions": "false",
+        "same_status_for_all": "true",
     }
     assert set(written) == set(specs(Room))
     text = 'origin = "http://o"\n[[rooms]]\n' + "".join(f"{key} = {value}\n" for key, value in written.items())

@@ -12,6 +12,7 @@ An admission without a permit (passthrough) is a debt: freed units and permits p
 from collections import deque
 from enum import IntEnum
 
+from greenroom.admission import pacing
 from greenroom.admission.messages.sync import SyncDown
 
 WINDOW_MS = 60_000
@@ -41,6 +42,7 @@ class Lease:
         "applied",
         "disconnected_rate",
         "freed",
+        "gap_us",
         "granted_seen",
         "horizon_ms",
         "line_ahead_ms",
@@ -53,6 +55,7 @@ class Lease:
         "returned_permits",
         "round_trip_ms",
         "settled",
+        "spent_until_us",
         "unacknowledged",
         "used",
         "window",
@@ -69,6 +72,8 @@ class Lease:
         """Times of all admissions of the last 60 s (trimmed when it matters)."""
         self.disconnected_rate = 0
         self.recall = 0
+        self.gap_us = self.spent_until_us = 0
+        """See `pacing`; a gap of 0 is no pacing."""
         self.queueing = False
         self.horizon_ms: int | None = None
         self.pool = 0
@@ -96,9 +101,19 @@ class Lease:
     def spendable(self, now_ms: int) -> int:
         """How many could be let in now: as many as there are permits; while cut off without any, freed units within that rate."""
         if self.permits or not self.freed or self.connected(now_ms):
-            return self.permits
+            return self.at_hand(now_ms)
         self.trim(now_ms)
-        return max(0, min(self.freed, self.disconnected_rate - len(self.window)))
+        return self.paced(max(0, min(self.freed, self.disconnected_rate - len(self.window))), now_ms)
+
+    def at_hand(self, now_ms: int) -> int:
+        """Permits that may be spent now."""
+        return self.paced(self.permits, now_ms)
+
+    def paced(self, count: int, now_ms: int) -> int:
+        """At most so many as may follow each other now."""
+        if not count or not self.gap_us:
+            return count
+        return min(count, max(0, pacing.allowed(self.spent_until_us, self.gap_us, now_ms)))
 
     def horizon_at(self, now_ms: int, gap_ms: int) -> int | None:
         """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`: between two tries."""
@@ -111,10 +126,12 @@ class Lease:
 
         Cut off, unused permits count against the disconnected rate: they may be spent within the same minute as the own units.
         """
+        if overdraws:
+            return PermitSource.PERMIT if self.permits > 0 else PermitSource.FREED if self.freed > 0 else PermitSource.DEBT
+        if not self.paced(1, now_ms):
+            return None
         if self.permits > 0:
             return PermitSource.PERMIT
-        if overdraws:
-            return PermitSource.FREED if self.freed > 0 else PermitSource.DEBT
         if self.freed > 0 and not self.connected(now_ms):
             self.trim(now_ms)
             if len(self.window) + self.permits < self.disconnected_rate:
@@ -131,6 +148,7 @@ class Lease:
         else:
             self.over += 1
         self.admitted += 1
+        self.spent_until_us = pacing.spent(self.spent_until_us, self.gap_us, now_ms)
         self.window.append(now_ms)
         self.unacknowledged.append(now_ms)
 
@@ -144,6 +162,7 @@ class Lease:
         else:
             self.over -= 1
         self.admitted -= 1
+        self.spent_until_us -= self.gap_us
         self.window.pop()
         self.unacknowledged.pop()
 
@@ -196,7 +215,7 @@ class Lease:
             down.queueing,
             down.horizon_ms,
         )
-        self.pool, self.alone = down.pool, down.alone
+        self.pool, self.alone, self.gap_us = down.pool, down.alone, down.gap_us
         self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms
 

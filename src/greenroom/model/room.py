@@ -94,6 +94,11 @@ class Room:
         False,
         extension=True,
     )
+    pace_admissions: bool = spec(
+        "spread admissions evenly when a crowd comes after a quiet time; otherwise as many are let in at once as the limits allow",
+        True,
+        extension=True,
+    )
     strong_sessions: bool = spec(
         "hold a visitor who moves to another data center until the session has moved too; false: serve them meanwhile",
         False,

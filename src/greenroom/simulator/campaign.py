@@ -26,6 +26,7 @@ def random_scenario(streams: Streams) -> Scenario:
         disable_session_renewal=draw.random() < 0.15,
         confirm_newcomers=draw.random() < 0.15,
         strong_sessions=draw.random() < 0.5,
+        pace_admissions=streams("pacing").random() < 0.7,
     )
     habits = Behaviour(
         visit_s=choice(draw, (10.0, 40.0, 90.0)),

@@ -14,6 +14,7 @@ from greenroom.simulator.visitor import SimulatedVisitor
 SAMPLE_MS = 250
 SERIES_MS = 5_000
 WINDOW_MS = 60_000
+BURST_MS = 5_000
 
 
 class GroundTruth:
@@ -32,6 +33,9 @@ class GroundTruth:
         self.waiting = self.most_waiting = 0
         self.minute: deque[int] = deque()
         self.most_minute = self.over_minute = 0
+        self.most_burst = 0
+        """Most who were let in within BURST_MS."""
+        self._burst: deque[int] = deque()
         self.entered = 0
         self.early = 0
         """Held on arrival although both limits had room and no visitor waited."""
@@ -70,6 +74,10 @@ class GroundTruth:
                 self._newest_came_ms = max(self._newest_came_ms, visitor.came_ms)
         self.entered += 1
         self.minute.append(now_ms)
+        self._burst.append(now_ms)
+        while now_ms - self._burst[0] >= BURST_MS:
+            self._burst.popleft()
+        self.most_burst = max(self.most_burst, len(self._burst))
         self.most_minute = max(self.most_minute, len(self.minute))
         self.over_minute = max(self.over_minute, len(self.minute) - self._largest[1])
         visitor.inside_until_ms = visitor.promised_ms = 0

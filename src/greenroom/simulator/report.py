@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from greenroom.simulator.ground_truth import BURST_MS, WINDOW_MS
 from greenroom.simulator.scenario import START_MS
 from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
@@ -27,6 +28,8 @@ class SimulationReport:
     over_minute: int
     unconfirmed: int
     unused: float | None
+    burst: float
+    """Most admissions within five seconds, in parts of what an even pace would let in."""
     queued_early: float
     overtaking_p50_s: float
     overtaking_p99_s: float
@@ -75,6 +78,7 @@ def report(world: World) -> SimulationReport:
         ground_truth.over_minute,
         max(0, ground_truth.over_active - max(0, ground_truth.over_beyond_trust)),
         ground_truth.unused_ms / ground_truth.waited_ms if ground_truth.waited_ms else None,
+        ground_truth.most_burst / max(1.0, ground_truth.per_minute * BURST_MS / WINDOW_MS),
         ground_truth.early / max(1, len(crowd.visitors)),
         quantile(overtaken, 0.5),
         quantile(overtaken, 0.99),

@@ -49,6 +49,7 @@ LINES: Sequence[tuple[str, str]] = (
     ("over_active", "beyond total_active_users"),
     ("over_minute", "beyond new_users_per_minute"),
     ("unconfirmed", "of those, served while their old data center was unreachable"),
+    ("burst", "most let in within 5 s, times an even pace"),
     ("unused", "unused while visitors waited"),
     ("queued_early", "queued although there was room"),
     ("overtaking_p50_s", "overtaken by a later visitor: half at most by"),

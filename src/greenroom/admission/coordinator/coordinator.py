@@ -26,11 +26,12 @@ from heapq import heappop, heappush
 from math import ceil, sqrt
 
 from greenroom.admission.coordinator.data_center import DataCenter, Weight
-from greenroom.admission.coordinator.whole_line import WholeLine
+from greenroom.admission.coordinator.whole_line import WholeLine, rounded
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
 from greenroom.admission.lease import CUT_OFF_MS, WINDOW_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.messages.wait_table import WaitTable
+from greenroom.admission.pacing import gap_us
 from greenroom.admission.transfers.session_transfers import SessionTransfers
 from greenroom.model.room import Room
 
@@ -75,7 +76,7 @@ class Coordinator:
         self.pool += room.total_active_users - self.total
         self.total = room.total_active_users
         self.per_minute = room.new_users_per_minute
-        self._random = room.queueing_method == "random"
+        self._random, self._evenly = room.queueing_method == "random", room.pace_admissions
         self._life_ms = room.session_ms + room.renewal_age_ms
         self.forecaster.configure(room)
         self._rank()
@@ -151,6 +152,7 @@ class Coordinator:
             center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, disconnected_rate,
             self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
             max(0, self.pool), self._alone, not center.whole, self._wait_table_for(center, now_ms), self.transfers.answer(center, now_ms),
+            gap_us(self.per_minute, self._admissions_share(center), self._company) if self._evenly else 0,
         )  # fmt: skip
 
     # -- what a message says ------------------------------------------------------------------------------------------------
@@ -314,14 +316,21 @@ class Coordinator:
 
     def _lease_ahead(self, center: DataCenter, spare: int, want: int) -> int:
         """FREE with several data centers: what arrivals will need before the next sync."""
-        arrivals = self.sums.arrivals_per_s
-        share = center.arrivals_per_s / arrivals if arrivals > NO_ARRIVALS_PER_S else 1 / self._company
+        share = self._arrivals_share(center)
         expected = LEASE_AHEAD_S * center.arrivals_per_s
         target = max(ceil(expected + 2 * sqrt(expected)), int(LEASE_SHARE * spare * share))
         if want:
             target = max(target, center.outstanding + max(want, int(LEASE_SHARE / 2 * spare * share)))
         self._grant(center, min(spare, target - center.outstanding))
         return int(1.5 * target) + 2
+
+    def _arrivals_share(self, center: DataCenter) -> float:
+        arrivals = self.sums.arrivals_per_s
+        return center.arrivals_per_s / arrivals if arrivals > NO_ARRIVALS_PER_S else 1 / self._company
+
+    def _admissions_share(self, center: DataCenter) -> float:
+        """Of the next admissions: newcomers are where arrivals are, the line is let in where the permits go."""
+        return max(self._arrivals_share(center), center.outstanding / max(1, self.sums.outstanding))
 
     def _disconnected_rate(self, center: DataCenter) -> int:
         """What it may admit per minute while cut off; never raises the sum of values above the limit."""
@@ -408,9 +417,3 @@ class Coordinator:
         self._contacts.pop(center.name, None)
         self._line.hide(center.name)
         self._weigh(center)
-
-
-def rounded(part: int, whole: int, random_bits: int) -> int:
-    """`part / whole`, rounded up or down at random so that the mean is exact."""
-    quotient, rest = divmod(part, whole)
-    return quotient + (random_bits % whole < rest)

@@ -128,3 +128,9 @@ class WholeLine:
         if edge_s is None:
             return Reach(sure, None, 0, 1, 0)
         return Reach(sure, edge_s, waiters.get(edge_s, 0) - covered.get(edge_s, 0), counts[edge_s], permits)
+
+
+def rounded(part: int, whole: int, random_bits: int) -> int:
+    """`part / whole`, rounded up or down at random so that the mean is exact."""
+    quotient, rest = divmod(part, whole)
+    return quotient + (random_bits % whole < rest)

@@ -364,7 +364,7 @@ class Ledger:
         lease = self.lease
         if self._queueing.overdraws:
             return lease.source(now_ms, True)
-        if lease.permits > len(self.line.slots) and not lease.queueing:
+        if lease.at_hand(now_ms) > len(self.line.slots) and not lease.queueing:
             return PermitSource.PERMIT
         return None if self.line.slots or lease.connected(now_ms) else lease.source(now_ms, False)
 

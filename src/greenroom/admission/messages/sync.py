@@ -68,3 +68,4 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     afresh: bool = False  # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole last minute
     wait_table: WaitTable | None = None  # the forecast, when it is newer than what this data center was told before
     moves: MovesDown | None = None  # sessions whose visitors are in another data center
+    gap_us: int = 0  # microseconds from one admission to the next (see `pacing`); 0: not paced

@@ -1,5 +1,7 @@
 -- What may be spent: admission/lease.py once more. Source of an admission: 1 a permit, 2 a freed unit, 3 a debt.
 
+local SAVED_US = 1000000
+
 local function connected() return state.answered_ms and now - state.answered_ms < CUT_OFF_MS end
 
 local function is_old(place) return now - tonumber(call('LINDEX', k.minute, place)) > WINDOW_MS end
@@ -15,15 +17,23 @@ local function trim_minute()
   state.minute_rows, dirty = state.minute_rows - young, true
 end
 
+-- At most so many as may follow each other now (admission/pacing.py).
+local function paced(count)
+  if count == 0 or state.gap_us == 0 then return count end
+  local left_us = max(SAVED_US, state.gap_us) - max(0, state.spent_until_us - now * 1000)
+  return min(count, max(0, floor(left_us / state.gap_us)))
+end
+
 local function spendable()
-  if state.permits > 0 or state.freed == 0 or connected() then return state.permits end
+  if state.permits > 0 or state.freed == 0 or connected() then return paced(state.permits) end
   trim_minute()
-  return max(0, min(state.freed, state.disconnected_rate - state.minute_rows))
+  return paced(max(0, min(state.freed, state.disconnected_rate - state.minute_rows)))
 end
 
 local function source_of(overdraws)
+  if overdraws then return state.permits > 0 and 1 or state.freed > 0 and 2 or 3 end
+  if paced(1) == 0 then return nil end
   if state.permits > 0 then return 1 end
-  if overdraws then return state.freed > 0 and 2 or 3 end
   if state.freed > 0 and not connected() then
     trim_minute()
     if state.minute_rows + state.permits < state.disconnected_rate then return 2 end
@@ -40,6 +50,7 @@ local function spend(source)
     state.over = state.over + 1
   end
   state.admitted = state.admitted + 1
+  state.spent_until_us = max(state.spent_until_us, now * 1000) + state.gap_us
   call('RPUSH', k.minute, now)
   state.minute_rows = state.minute_rows + 1
 end
@@ -79,7 +90,7 @@ local function apply_lease(down)
   state.applied = down.number
   state.acknowledged = max(state.acknowledged, down.acknowledged)
   state.disconnected_rate, state.recall, state.queueing, state.horizon_ms = down.disconnected_rate, down.recall, down.queueing, down.horizon_ms or false
-  state.pool, state.alone = down.pool, down.alone
+  state.pool, state.alone, state.gap_us = down.pool, down.alone, down.gap_us or 0
   local round_trip_ms = now - down.sent_ms
   if not state.answered_ms or round_trip_ms <= state.round_trip_ms then
     state.round_trip_ms, state.line_ahead_ms = round_trip_ms, down.time_ms - floor((down.sent_ms + now) / 2)

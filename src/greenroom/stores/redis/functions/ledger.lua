@@ -208,7 +208,7 @@ end
 
 local function newcomer_source()
   if s.overdraws then return source_of(true) end
-  if state.permits > state.waiting and not state.queueing then return 1 end
+  if paced(state.permits) > state.waiting and not state.queueing then return 1 end
   if state.waiting > 0 or connected() then return nil end
   return source_of(false)
 end

@@ -38,6 +38,7 @@ local FIELDS = {
   'slot_admitted', 'slot_ms', 'tempo_ms', 'tempo_queueing', 'per_minute',
   'joined', 'lost', 'strays', 'front_s',
   'born_ms', 'moving', 'given', 'arrived', 'unconfirmed', 'unseen',
+  'gap_us', 'spent_until_us',
 }
 
 local KEYS_OF = {

@@ -6,6 +6,8 @@ import random
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from greenroom.errors import InvalidConfig, RevisionConflict, StorageFailed, Too
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import KINDS
 from greenroom.stores.sql import SqlStore, default_url, migrate
+from greenroom.stores.sql.engine import transaction
 from greenroom.stores.sql.migrate import VERSIONS
 from greenroom.stores.sql.tables import metadata
 
@@ -317,3 +320,32 @@ def test_rules_are_kept_in_their_order(url: str) -> None:
     store.write([Put(zone()), Put(room("r1"), "z1"), Put(rules("r1", "c", "a", "b"), "r1")], expected=0, author="me", now_ms=1)
     assert [rule.expression for rule in SqlStore(url).read().rules["r1"].record.rules] == ["c", "a", "b"]
     store.close()
+
+
+OTHER_PROCESS = """
+import sys
+from greenroom.model.change import Put
+from greenroom.model.token import Token
+from greenroom.stores.sql import SqlStore
+store = SqlStore(sys.argv[1])
+token = Token(id=sys.argv[2], name=sys.argv[2], scopes=("read",), zone_ids=(), secret_sha256="a" * 64)
+store.write([Put(token)], expected=store.read().revision, author="other", now_ms=1)
+store.close()
+"""
+
+
+def test_what_another_process_writes_is_read_however_many_connections_this_one_opens(tmp_path: Path) -> None:
+    """Closing a descriptor of the file would drop this process's locks: the other one would then remove the log that is read here."""
+    url = f"sqlite:///{tmp_path / 'config.db'}"
+    store = SqlStore(url)
+    try:
+        store.read()
+        for number in range(3):
+            with transaction(store._engine, writes=False) as one, transaction(store._engine, writes=False) as two:
+                assert one is not two
+                for connection in (one, two):
+                    connection.exec_driver_sql("SELECT 1")
+            subprocess.run([sys.executable, "-c", OTHER_PROCESS, url, f"t{number}"], check=True)
+            assert store.read().revision == number + 1
+    finally:
+        store.close()

@@ -20,6 +20,8 @@ TOLD_MOST = 3
 
 ENOUGH_FOR_FAIRNESS = 300
 """Fewer people in a draw say nothing about its fairness."""
+ENOUGH_WINNERS = 150
+"""Half of ENOUGH_FOR_FAIRNESS, all that can win of so many: a fair draw of them is UNFAIR less than once in ten thousand times."""
 UNFAIR = 0.2
 
 STALL_MS = 31_000
@@ -126,11 +128,7 @@ def _fair(watch: Watch) -> list[str]:
     if world.scenario.room.queueing_method != "random" or world.scenario.faults or len(world.scenario.arrivals) < ENOUGH_FOR_FAIRNESS:
         return []
     found = fairness(world)
-    return (
-        [f"winners' ranks are {found.distance:.2f} off"]
-        if found and found.waited >= ENOUGH_FOR_FAIRNESS and found.distance > UNFAIR
-        else []
-    )
+    return [f"winners' ranks are {found.distance:.2f} off"] if found and found.winners >= ENOUGH_WINNERS and found.distance > UNFAIR else []
 
 
 FORGETFUL = {"crash", "old disk", "coordinator loss"}

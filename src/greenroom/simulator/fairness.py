@@ -15,6 +15,8 @@ class Fairness:
     advantage: float
     """Chance to win of those who tried ten times as often, against that of the others: 1 is fair."""
     waited: int
+    winners: int
+    """How many the distance is measured on: of a handful it says nothing."""
 
 
 def fairness(world: World) -> Fairness | None:
@@ -35,4 +37,4 @@ def fairness(world: World) -> Fairness | None:
     for eager in (True, False):
         group = [place for place, one in enumerate(waited) if one.reloads is eager]
         chances.append(sum(place in won for place in group) / len(group) if group else 0.0)
-    return Fairness(distance, chances[0] / chances[1] if chances[1] else 0.0, len(waited))
+    return Fairness(distance, chances[0] / chances[1] if chances[1] else 0.0, len(waited), len(winners))

@@ -82,8 +82,10 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "do_connect")
     def make(*_: Any) -> None:
+        # Only a new file, and never opened again: closing any descriptor of a database drops all locks that this process has on it, and
+        # then another process that closes the database takes itself for the last one and removes the log that we go on reading.
         with contextlib.suppress(OSError):  # SQLite tells; the files that it puts beside this one get the same mode
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:

@@ -110,8 +110,11 @@ class Lease:
         return self.paced(self.permits, now_ms)
 
     def paced(self, count: int, now_ms: int) -> int:
-        """At most so many as may follow each other now."""
-        if not count or not self.gap_us:
+        """At most so many as may follow each other now.
+
+        While people wait the coordinator sets the pace: then only what was leased ahead of need is held back.
+        """
+        if not count or not self.gap_us or (self.queueing and self.permits * self.gap_us <= pacing.saved_us(self.gap_us)):
             return count
         return min(count, max(0, pacing.allowed(self.spent_until_us, self.gap_us, now_ms)))
 

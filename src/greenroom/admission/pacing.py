@@ -22,9 +22,14 @@ def gap_us(per_minute: int, share: float, data_centers: int) -> int:
     return int(1_000_000 / max(paced_per_s, LEAST_PER_S / data_centers, LEAST_HERE_PER_S))
 
 
+def saved_us(gap_us: int) -> int:
+    """How much may be saved up: a second, or one admission."""
+    return max(SAVED_US, gap_us)
+
+
 def allowed(spent_until_us: int, gap_us: int, now_ms: int) -> int:
     """How many may be let in at this moment; `spent_until_us`: see `spent`."""
-    return (max(SAVED_US, gap_us) - max(0, spent_until_us - now_ms * 1000)) // gap_us
+    return (saved_us(gap_us) - max(0, spent_until_us - now_ms * 1000)) // gap_us
 
 
 def spent(spent_until_us: int, gap_us: int, now_ms: int) -> int:

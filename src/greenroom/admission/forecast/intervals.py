@@ -23,6 +23,8 @@ LEAST = 0.004
 once, and a second correction that comes a whole wait later makes it swing."""
 STEP = 0.8
 """Widths move by factors, so they are learnt as quickly where forecasts are good to a hundredth as where they are good to a half."""
+TOP, CAUTION = 3, 4.0
+"""The promise that nearly every visitor is in by then widens so much faster than it narrows: late costs more trust than early."""
 EARLY_S = 0.3
 """Judged so much before the time has come: there is a judgement every two seconds, on reports 0.7 seconds old, so on the mean in time."""
 PROBES_MAX = 2_000
@@ -109,6 +111,8 @@ def lead_of(wait_s: float) -> int:
 def learn(widths: list[float], which: int, share: float) -> None:
     """One judgement: the width drifts to where the nominal share is in, within bounds that keep quantiles in order."""
     outward = SHARES[which] - share
+    if which == TOP and outward > 0:
+        outward *= CAUTION
     widths[which] *= exp(STEP * (outward if widths[which] > 0 else -outward))
     low, _, high, top = widths
     high = min(WIDEST - LEAST, max(LEAST, high))

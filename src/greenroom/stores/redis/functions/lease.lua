@@ -20,6 +20,7 @@ end
 -- At most so many as may follow each other now (admission/pacing.py).
 local function paced(count)
   if count == 0 or state.gap_us == 0 then return count end
+  if state.queueing and state.permits * state.gap_us <= max(SAVED_US, state.gap_us) then return count end
   local left_us = max(SAVED_US, state.gap_us) - max(0, state.spent_until_us - now * 1000)
   return min(count, max(0, floor(left_us / state.gap_us)))
 end

@@ -1,9 +1,16 @@
-"""What holds for every test: how hypothesis runs, and that ./test and CI never pass by skipping."""
+"""What holds for every test: how hypothesis runs, and that ./test and CI never pass by skipping.
 
+A test that needs a right of the machine (`@pytest.mark.needs("mount")`, see machine_rights) is left out where that right is withheld.
+The run says so at its start, and names the tests at its end. In continuous integration (`CI` set) they run, and fail.
+"""
+
+import os
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from machine_rights import RIGHTS, missing
 
 # Two workers share a small machine, so a slow example is not a failure; a failing one prints how to repeat it.
 settings.register_profile("house", deadline=None, print_blob=True)
@@ -30,3 +37,52 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, p
         report.outcome = "failed"
         report.longrepr = f"{collector.nodeid} was skipped as a whole, and here every test must run: {report.longrepr}"
     return report
+
+
+LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
+"""Tests that were left out, by the reason."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LEFT_OUT] = {}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    lacking = [reason for right in RIGHTS if (reason := missing(right))]
+    if reporter is not None and not hasattr(session.config, "workerinput"):
+        becomes = "their tests run all the same, because CI is set" if os.environ.get("CI") else "tests that need this are left out"
+        for reason in lacking:
+            reporter.write_line(f"{reason}: {becomes}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("CI"):
+        return
+    left_out = config.stash[LEFT_OUT]
+    for item in items:
+        reason = next((missing(right) for mark in item.iter_markers("needs") for right in mark.args if missing(right)), "")
+        if reason:
+            left_out.setdefault(reason, []).append(item.nodeid)
+    names = {name for some in left_out.values() for name in some}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in names])
+    items[:] = [item for item in items if item.nodeid not in names]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every worker collects all tests, so the last one says what each would say."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out") or node.config.stash[LEFT_OUT]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for reason, names in config.stash[LEFT_OUT].items():
+        terminalreporter.section(f"{len(names)} tests were left out: {reason}")
+        for name in sorted(names):
+            terminalreporter.write_line(name)

@@ -1,4 +1,6 @@
-"""How fast analytics answer and write: 1,000 rooms, 30 days of minutes (43 million rows). `python bench/analytics.py [--rooms N]`.
+"""How fast analytics answer and write: 1,000 rooms, 30 days of minutes (43 million rows).
+
+`python bench/analytics.py [--rooms N] [--store FILE]`.
 
 The minutes are made inside the database, so that filling takes a minute and not hours; hours and days are worked out by the store itself.
 """
@@ -102,9 +104,10 @@ def questions(keeper: Keeper, rooms: int, days: int) -> None:
     say("one room, 30 days, percentiles by day", best_ms(lambda: keeper.answer(percentiles)))
 
 
-def writing(keeper: Keeper, rooms: int, days: int) -> None:
+def writing(keeper: Keeper, rooms: int) -> None:
+    """Minutes after the last one that is there."""
     rng = random.Random(2)
-    now_ms = (BEGIN_S + days * DAY_S) * 1_000
+    now_ms = (keeper._engine.select("SELECT max(t) FROM minutes")[0][0] + 60) * 1_000
     recorder = Recorder("bench", "here", now_ms)
     took = []
     for _ in range(6):
@@ -134,28 +137,37 @@ def recording() -> None:
         say(label, ((time.perf_counter() - began) / count * 1e6, (time.process_time() - cpu) / count * 1e6), "us")
 
 
+def filled(path: Path, rooms: int, days: int) -> Keeper:
+    """A store with the whole history; filled once, then opened."""
+    there = path.exists()
+    engine = DuckEngine(path)
+    keeper = Keeper(engine)
+    if there:
+        return keeper
+    with keeper._change():
+        keeper._register([f"room-{number}" for number in range(1, rooms + 1)])
+    took_s = fill(engine, rooms, days)
+    rows = rooms * days * 1_440
+    print(f"{rows:,} minutes of {rooms} rooms in {took_s:.0f} s; {path.stat().st_size / rows:.1f} bytes a room and minute")
+    began = time.monotonic()
+    keeper.tend(BEGIN_S + days * DAY_S + GRACE_S)
+    engine._run("CHECKPOINT")
+    spent = time.monotonic() - began
+    print(f"hours and days worked out in {spent:.0f} s, {spent / days / 24:.2f} s an hour; {path.stat().st_size / 1e9:.2f} GB", flush=True)
+    return keeper
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rooms", type=int, default=1_000)
     parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--store", type=Path, help="keep the filled store here, and take it again when it is there")
     asked = parser.parse_args()
     recording()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "analytics.duckdb"
-        engine = DuckEngine(path)
-        keeper = Keeper(engine)
-        with keeper._change():
-            keeper._register([f"room-{number}" for number in range(1, asked.rooms + 1)])
-        took_s = fill(engine, asked.rooms, asked.days)
-        rows = asked.rooms * asked.days * 1_440
-        print(f"{rows:,} minutes of {asked.rooms} rooms in {took_s:.0f} s; {path.stat().st_size / rows:.1f} bytes a room and minute")
-        began = time.monotonic()
-        keeper.tend(BEGIN_S + asked.days * DAY_S + GRACE_S)
-        engine._run("CHECKPOINT")
-        spent = time.monotonic() - began
-        print(f"hours and days worked out in {spent:.0f} s, {spent / asked.days / 24:.2f} s an hour; {path.stat().st_size / 1e9:.2f} GB")
+        keeper = filled(asked.store or Path(folder) / "analytics.duckdb", asked.rooms, asked.days)
         questions(keeper, asked.rooms, asked.days)
-        writing(keeper, asked.rooms, asked.days)
+        writing(keeper, asked.rooms)
         keeper.close()
 
 

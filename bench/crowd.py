@@ -35,6 +35,7 @@ class Visitor:
     first_sent: float = 0.0
     last_sent: float = 0.0
     gave_up: bool = False
+    waited: bool = False
     tries: int = 0
 
 
@@ -150,6 +151,7 @@ class Crowd:
             visitor.cookie = head[at + 14 :].partition(b";")[0]
         now = time.monotonic()
         if b"\r\nx-from-origin:" in lower:
+            visitor.waited = visitor.waited or (not visitor.entered and visitor.tries > 1)
             visitor.entered = visitor.entered or now
             visitor.first_sent, visitor.last_sent = visitor.first_sent or sent, sent
             visitor.pages -= 1

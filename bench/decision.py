@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from greenroom.control.decision_counts import DecisionCounts
+from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.observer import observed_by
 from greenroom.decision.render import render

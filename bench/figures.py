@@ -34,11 +34,12 @@ NAMES = [name for name in TRACES if name != HEATMAP]
 SPIKES = ("one-site-spike", "global-spike", "moving-spike", "spike-inside-a-partition")
 HARD = ("flash-sale", "small-room")
 UNUSED = {
-    "outage": 0.04, "one-site-spike": 0.05, "partition": 0.05, "global-spike": 0.06, "flash-sale": 0.07, "coordinator-down": 0.10,
+    "outage": 0.04, "outage-and-partition": 0.05, "one-site-spike": 0.05, "partition": 0.05, "global-spike": 0.06, "flash-sale": 0.07,
+    "coordinator-down": 0.10,
     "spike-inside-a-partition": 0.15, "random-fair": None,
 }  # fmt: skip
 Bar = Callable[[str], float | None]
-FAULTS = ("outage", "partition", "spike-inside-a-partition", "coordinator-down")
+FAULTS = ("outage", "outage-and-partition", "partition", "spike-inside-a-partition", "coordinator-down")
 
 
 def overtaking_bar(trace: str) -> float | None:

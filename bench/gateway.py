@@ -1,11 +1,15 @@
 """The data path beside nginx, in one run: pass-through with a valid ticket, the waiting page, added latency, CPU.
 
     python bench/gateway.py [--rounds 5] [--seconds 5]
+    python bench/gateway.py --against COMMIT [--rounds 20] [--seconds 1]
 
 nginx serves the origin, and a second nginx proxies it plainly with keep-alive on both sides: the physical limit. It proxies two
 pages: one of 1 KB, and one as long as the waiting page, because what a proxy costs grows with what it carries. Each server
 under test runs alone on CPU 0 (one worker), wrk and the origin share CPU 1, 64 connections. Rounds alternate between the
 contestants, so that a slow minute of the machine hits all of them; medians and ratios are printed.
+
+With `--against` the greenroom of an earlier commit is measured beside this one, in short rounds that alternate: the figure is the median of
+the ratios of neighbouring rounds, which a busy machine disturbs least.
 """
 
 import argparse
@@ -21,10 +25,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-ORIGIN, NGINX, OPEN, CLOSED = 9100, 9101, 9102, 9103
+from earlier import Figures, greenroom_at, in_pairs
+
+ORIGIN, NGINX, OPEN, CLOSED, EARLIER = 9100, 9101, 9102, 9103, 10
 BODY = "x" * 1024
 SMALL, LONG = "nginx, plain proxy, 1 KB", "nginx, plain proxy, long page"
 DELAY_LUA = "function delay() return math.random(5, 15) end\n"
@@ -68,10 +75,12 @@ session_duration = 30
 def running(command: list[str], port: int, cpu: int) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(["taskset", "-c", str(cpu), *command], stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
+                time.sleep(0.05)  # one that finds the port taken needs a moment to say so
+                if process.poll() is None:
+                    break
             if time.monotonic() > deadline or process.poll() is not None:
                 sys.exit(f"{command[0]} did not open port {port}")
             time.sleep(0.05)  # the server is a real process: there is nothing else to wait on
@@ -82,8 +91,8 @@ def running(command: list[str], port: int, cpu: int) -> Iterator[subprocess.Pope
 
 
 def cpu_seconds(pid: int) -> float:
-    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU time of a process so far, all its threads together."""
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
 
 
 def worker_of(process: subprocess.Popen[bytes]) -> int:
@@ -112,63 +121,100 @@ def visit(port: int) -> tuple[str, int]:
     return "Cookie: " + (answer.getheader("Set-Cookie") or "").partition(";")[0], len(answer.read())
 
 
+class Contestant(NamedTuple):
+    """A server and what it is asked. `joins`: with the ticket of a visitor who has just come; an old one would be let in late."""
+
+    port: int
+    page: str
+    header: str
+    script: str
+    pid: int
+    joins: bool = False
+
+    def measure(self, seconds: int) -> Figures:
+        """One round."""
+        header = visit(self.port)[0] if self.joins else self.header
+        before = cpu_seconds(self.pid)
+        rate, p99 = wrk(self.port, seconds, self.page, header, self.script)
+        return Figures((cpu_seconds(self.pid) - before) / (rate * seconds) * 1e6 if rate else 0.0, rate, p99)
+
+
+def greenrooms(stack: contextlib.ExitStack, path: Path, command: list[str], beside: int = 0) -> tuple[dict[str, Contestant], int]:
+    """Two processes, one with room for everybody and one that is full, and what they are asked; the length of the waiting page."""
+    servers = {}
+    for port, limit in ((OPEN + beside, 100_000), (CLOSED + beside, 1)):
+        text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=path / str(port), limit=limit)
+        (path / f"{port}.toml").write_text(text)
+        servers[port] = stack.enter_context(running([*command, "serve", "--config", str(path / f"{port}.toml")], port, 0)).pid
+    inside, full = servers
+    (ticket, _), _ = visit(inside), visit(full)
+    _, length = visit(full)
+    slow = str(path / "delay.lua")
+    return {
+        "greenroom, valid ticket, 1 KB": Contestant(inside, "/", ticket, "", servers[inside]),
+        "greenroom, valid ticket, long page": Contestant(inside, "/page", ticket, "", servers[inside]),
+        "waiting page, newcomer": Contestant(full, "/", "", "", servers[full]),
+        "waiting page, newcomer who takes gzip": Contestant(full, "/", "Accept-Encoding: gzip", "", servers[full]),
+        "waiting page, somebody in line": Contestant(full, "/", "", "", servers[full], joins=True),
+        "greenroom, 1 KB, part load": Contestant(inside, "/", ticket, slow, servers[inside]),
+    }, length
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=5)
-    options = parser.parse_args()
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=int)
+    parser.add_argument("--against", metavar="COMMIT", help="measure the greenroom of this commit beside the present one, and nothing else")
+    asked = parser.parse_args()
     greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path = Path(folder)
         path.chmod(0o755)  # nginx serves the long page as another user
         (path / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
         (path / "proxy.conf").write_text(PROXY_CONF.format(dir=folder, port=NGINX, origin=ORIGIN))
-        for port, limit in ((OPEN, 100_000), (CLOSED, 1)):
-            text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=path / str(port), limit=limit)
-            (path / f"{port}.toml").write_text(text)
         (path / "delay.lua").write_text(DELAY_LUA)
         stack.enter_context(running(["nginx", "-c", str(path / "origin.conf")], ORIGIN, 1))
-        nginx = stack.enter_context(running(["nginx", "-c", str(path / "proxy.conf")], NGINX, 0))
-        servers = {
-            port: stack.enter_context(running([greenroom, "serve", "--config", str(path / f"{port}.toml")], port, 0))
-            for port in (OPEN, CLOSED)
-        }
-        (ticket, _), _ = visit(OPEN), visit(CLOSED)
-        waiting, length = visit(CLOSED)
+        now, length = greenrooms(stack, path, [greenroom])
         (path / "page.html").write_text("x" * length)
-        slow = str(path / "delay.lua")
-        contestants = {
-            SMALL: (NGINX, "/", "", "", worker_of(nginx)),
-            LONG: (NGINX, "/page", "", "", worker_of(nginx)),
-            "greenroom, valid ticket, 1 KB": (OPEN, "/", ticket, "", servers[OPEN].pid),
-            "greenroom, valid ticket, long page": (OPEN, "/page", ticket, "", servers[OPEN].pid),
-            "waiting page, newcomer": (CLOSED, "/", "", "", servers[CLOSED].pid),
-            "waiting page, newcomer who takes gzip": (CLOSED, "/", "Accept-Encoding: gzip", "", servers[CLOSED].pid),
-            "waiting page, somebody in line": (CLOSED, "/", waiting, "", servers[CLOSED].pid),
-            "nginx, 1 KB, part load": (NGINX, "/", "", slow, worker_of(nginx)),
-            "greenroom, 1 KB, part load": (OPEN, "/", ticket, slow, servers[OPEN].pid),
-        }
-        rates: dict[str, list[float]] = {name: [] for name in contestants}
-        slowest: dict[str, list[float]] = {name: [] for name in contestants}
-        cpu: dict[str, list[float]] = {name: [] for name in contestants}
-        for _ in range(options.rounds):
-            for name, (port, page, header, script, pid) in contestants.items():
-                before = cpu_seconds(pid)
-                rate, p99 = wrk(port, options.seconds, page, header, script)
-                rates[name].append(rate)
-                slowest[name].append(p99)
-                cpu[name].append((cpu_seconds(pid) - before) / (rate * options.seconds) * 1e6)
-        small, long = statistics.median(rates[SMALL]), statistics.median(rates[LONG])
-        print(f"the long page and the waiting page have {length} bytes")
-        print(f"{'':38} {'req/s':>8} {'/ nginx 1 KB':>13} {'/ nginx long':>13} {'p99 ms':>7} {'CPU us/req':>10}")
-        for name in contestants:
-            rate = statistics.median(rates[name])
-            ratios = " " * 27 if "part load" in name else f"{rate / small:13.2f} {rate / long:13.2f}"
-            print(f"{name:38} {rate:8.0f} {ratios} {statistics.median(slowest[name]):7.2f} {statistics.median(cpu[name]):10.1f}")
-        added = [
-            ours - theirs for ours, theirs in zip(slowest["greenroom, 1 KB, part load"], slowest["nginx, 1 KB, part load"], strict=True)
-        ]
-        print(f"p99 added over nginx at part load: median {statistics.median(added):.2f} ms")
+        if asked.against:
+            earlier, _ = greenrooms(stack, path, stack.enter_context(greenroom_at(asked.against)), EARLIER)
+            compare(earlier, now, asked.rounds or 20, asked.seconds or 1)
+            print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+        else:
+            nginx = worker_of(stack.enter_context(running(["nginx", "-c", str(path / "proxy.conf")], NGINX, 0)))
+            plain = {
+                SMALL: Contestant(NGINX, "/", "", "", nginx),
+                LONG: Contestant(NGINX, "/page", "", "", nginx),
+                "nginx, 1 KB, part load": Contestant(NGINX, "/", "", str(path / "delay.lua"), nginx),
+            }
+            print(f"the long page and the waiting page have {length} bytes")
+            beside_nginx(plain | now, asked.rounds or 5, asked.seconds or 5)
+
+
+def compare(earlier: dict[str, Contestant], now: dict[str, Contestant], rounds: int, seconds: int) -> None:
+    """Earlier and now, row by row."""
+
+    def both(row: str) -> tuple[Callable[[], Figures], Callable[[], Figures]]:
+        return lambda: earlier[row].measure(seconds), lambda: now[row].measure(seconds)
+
+    in_pairs({row: both(row) for row in now}, rounds)
+
+
+def beside_nginx(contestants: dict[str, Contestant], rounds: int, seconds: int) -> None:
+    """All contestants in turn."""
+    found: dict[str, list[Figures]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, contestant in contestants.items():
+            found[name].append(contestant.measure(seconds))
+    small, long = (statistics.median([figures.rate for figures in found[name]]) for name in (SMALL, LONG))
+    print(f"{'':38} {'req/s':>8} {'/ nginx 1 KB':>13} {'/ nginx long':>13} {'p99 ms':>7} {'CPU us/req':>10}")
+    for name, measured in found.items():
+        cpu_us, rate, p99 = (statistics.median(figures) for figures in zip(*measured, strict=True))
+        ratios = " " * 27 if "part load" in name else f"{rate / small:13.2f} {rate / long:13.2f}"
+        print(f"{name:38} {rate:8.0f} {ratios} {p99:7.2f} {cpu_us:10.1f}")
+    slow = (found["greenroom, 1 KB, part load"], found["nginx, 1 KB, part load"])
+    added = [ours.p99_ms - theirs.p99_ms for ours, theirs in zip(*slow, strict=True)]
+    print(f"p99 added over nginx at part load: median {statistics.median(added):.2f} ms")
 
 
 if __name__ == "__main__":

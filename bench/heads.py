@@ -29,7 +29,7 @@ from greenroom.gateway.wire import header_lines, request_head
 from greenroom.gateway.wire.answer_head import read_answer_head
 from greenroom.gateway.wire.header_lines import HeaderLines
 from greenroom.gateway.wire.request_head import Peer, RequestHead, Section
-from greenroom.gateway.wire.request_line import read_request_line
+from greenroom.gateway.wire.request_line import remembered_line
 
 HEADS = 1_000
 LAWS = [
@@ -69,7 +69,7 @@ def with_llhttp(block: bytes, peer: Peer) -> RequestHead | Refusal:
     end, limits = block.find(b"\r\n"), peer.limits
     if len(block) > limits.head_bytes or end > limits.url_bytes:
         return TOO_LARGE if len(block) > limits.head_bytes else TOO_LONG
-    line = read_request_line(block[:end])
+    line = remembered_line(block[:end])
     if isinstance(line, Refusal):
         return line
     lines = lines_by_llhttp(block, block[end:])

@@ -1,20 +1,17 @@
-"""What ten thousand health checks a minute cost in one process, and how soon an alert follows a failure.
+"""What ten thousand health checks a minute cost in one process. How soon an alert follows a failure: bench/alert_delay.py.
 
     .venv/bin/python bench/health_checks.py [--checks 10000] [--seconds 90]
 
 A real server on 127.0.0.1 (in a process of its own) answers every probe. The health checks run as in greenroom: probes, verdicts, event
-log in SQLite. For the second figure 50 checks with an interval of 10 s are on a server that begins to refuse at a random moment.
+log in SQLite.
 """
 
 import argparse
 import asyncio
 import multiprocessing
-import random
 import resource
-import statistics
 import tempfile
 import time
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,6 @@ from greenroom.health.network import ProbeGuard, probe_policy, threaded_resolver
 from greenroom.health.probes import Equipment, probe
 from greenroom.health.service import HealthService
 from greenroom.health.tls import TlsContexts
-from greenroom.model.alert import Alert
 from greenroom.model.health_check import HealthCheck, HttpCheck
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.stores.health import SqlHealthStore, default_url
@@ -33,12 +29,12 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 CLOCK = MonotonicClock()
 
 
-def serve(port_back: Any, good: Any) -> None:
+def serve(port_back: Any) -> None:
     async def main() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
                 await reader.readuntil(b"\r\n\r\n")
-                writer.write(ANSWER if good.value else ANSWER.replace(b"200 OK", b"503 No"))
+                writer.write(ANSWER)
                 await writer.drain()
             except (OSError, asyncio.IncompleteReadError):
                 pass
@@ -51,20 +47,23 @@ def serve(port_back: Any, good: Any) -> None:
     asyncio.run(main())
 
 
-class Alerts:
-    """Where alerts arrive, with the moment."""
+class Pauses:
+    """The longest time that the event loop did nothing else; `longest_ms` is set to 0 to begin again."""
 
     def __init__(self) -> None:
-        self.at: list[float] = []
+        self.longest_ms = 0.0
 
-    def put(self, alerts: Sequence[Alert]) -> None:
-        self.at += [time.monotonic()] * len(alerts)
+    async def run(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.005)
+            self.longest_ms = max(self.longest_ms, (time.perf_counter() - began) * 1000 - 5)
 
 
-def service(folder: Path, sink: Alerts) -> tuple[SqlHealthStore, HealthService]:
+def service(folder: Path) -> tuple[SqlHealthStore, HealthService]:
     store = SqlHealthStore(default_url(folder))
     equipment = Equipment(ProbeGuard(probe_policy(), threaded_resolver()), TlsContexts())
-    return store, HealthService(store, sink, CLOCK.now_ms, partial(probe, equipment=equipment), holder="bench")
+    return store, HealthService(store, None, CLOCK.now_ms, partial(probe, equipment=equipment), holder="bench")
 
 
 def checks(count: int, port: int, interval: int) -> dict[str, Placed]:
@@ -77,13 +76,24 @@ def checks(count: int, port: int, interval: int) -> dict[str, Placed]:
 
 async def cost(port: int, count: int, seconds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store, running = service(Path(folder), Alerts())
-        running.configure(checks(count, port, 60))
-        task = asyncio.create_task(running.run())
+        pauses = Pauses()
+        store, running = service(Path(folder))
+        running.configure(checks(1, port, 60))
+        tasks = [asyncio.create_task(running.run()), asyncio.create_task(pauses.run())]
+        while not running.leads:
+            await asyncio.sleep(0.01)
+        wanted = checks(count, port, 60)
+        await asyncio.sleep(1)
+        pauses.longest_ms = 0.0
+        began = time.process_time()
+        running.configure(wanted)
+        spent = time.process_time() - began
         await asyncio.sleep(5)
-        used, began, probes = resource.getrusage(resource.RUSAGE_SELF), time.monotonic(), running.figures.probes
+        print(f"configuring {count} checks: CPU {1000 * spent:.0f} ms; the event loop paused for {pauses.longest_ms:.0f} ms at most")
+        pauses.longest_ms = 0.0
+        used, start, probes = resource.getrusage(resource.RUSAGE_SELF), time.monotonic(), running.figures.probes
         late = 0
-        while time.monotonic() - began < seconds:
+        while time.monotonic() - start < seconds:
             await asyncio.sleep(1)
             late = max(late, running.figures.late_ms)
         now = resource.getrusage(resource.RUSAGE_SELF)
@@ -91,34 +101,14 @@ async def cost(port: int, count: int, seconds: int) -> None:
         made = running.figures.probes - probes
         print(f"{count} checks every 60 s for {seconds} s: {made} probes, {made / seconds:.0f} a second")
         print(f"  greatest delay of a probe: {late} ms; left out: {running.figures.skipped}; not possible: {running.figures.failed}")
+        print(f"  longest pause of the event loop: {pauses.longest_ms:.0f} ms")
         print(f"  CPU: {100 * cpu / seconds:.0f} % of a core, {1000 * cpu / made:.2f} ms a probe; memory: {now.ru_maxrss // 1024} MB")
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         store.close()
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
         print(f"  event log: {size / max(1, running.figures.probes):.0f} bytes a probe")
-
-
-async def delay(port: int, good: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        sink = Alerts()
-        store, running = service(Path(folder), sink)
-        running.configure(checks(50, port, 10))
-        task = asyncio.create_task(running.run())
-        await asyncio.sleep(12 + 5 * random.random())
-        good.value, failed = 0, time.monotonic()
-        while len(sink.at) < 50 and time.monotonic() - failed < 30:
-            await asyncio.sleep(0.1)
-        took = sorted(at - failed for at in sink.at)
-        print(f"interval 10 s, 50 checks: {len(took)} alerts handed on; from failure to alert: ", end="")
-        print(f"median {statistics.median(took):.1f} s, slowest {took[-1]:.1f} s")
-        events = store.events(
-            __import__("greenroom.core.health.memory", fromlist=["x"]).EventQuestion(0, CLOCK.now_ms() + 1, only_changes=True)
-        )
-        print(f"  of these, status changes in the event log: {sum(not event.healthy for event in events)}")
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        store.close()
 
 
 def main() -> None:
@@ -127,12 +117,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=90)
     wanted = parser.parse_args()
     here, there = multiprocessing.Pipe(False)
-    good = multiprocessing.Value("i", 1)
-    server = multiprocessing.Process(target=serve, args=(there, good), daemon=True)
+    server = multiprocessing.Process(target=serve, args=(there,), daemon=True)
     server.start()
     port = here.recv()
     asyncio.run(cost(port, wanted.checks, wanted.seconds))
-    asyncio.run(delay(port, good))
     server.terminate()
 
 

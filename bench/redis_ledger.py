@@ -222,7 +222,7 @@ def gateways(folder: Path, rounds: int, seconds: int) -> None:
                 listed = ", ".join(f'"{ticket.removeprefix("Cookie: ")}"' for ticket in tickets[port])
                 script.write_text(TICKETS_LUA.format(tickets=listed))
                 before = beside.cpu_seconds(servers[port].pid)
-                rate, p99 = beside.wrk(port, seconds, "", str(script))
+                rate, p99 = beside.wrk(port, seconds, "/", script=str(script))
                 found.append(rate)
                 costs[port].append((beside.cpu_seconds(servers[port].pid) - before) / (rate * seconds) * 1e6)
                 name = "redis " if port == SHARED else "memory"

@@ -16,10 +16,12 @@ from greenroom.api.app import PREFIX
 from greenroom.api.management import api_document
 from greenroom.api.openapi import FORMS
 from greenroom.cli import app
+from greenroom.config.alert_entries import AlertPolicyEntry, PagerdutyServiceEntry, WebhookEntry
 from greenroom.config.event_entries import TIMES, EventExtra
 from greenroom.config.health_check_entries import HealthCheckExtra
 from greenroom.config.room_entries import Extra
 from greenroom.config.settings import SECTIONS, OriginEntry, Server
+from greenroom.control.alert_policies import POLICIES_MAX
 from greenroom.control.api_schema import EXTENSION, ApiSchema
 from greenroom.control.metrics import EXPORTED, gateway_rows
 from greenroom.control.refusals import CODES
@@ -160,6 +162,14 @@ def configuration() -> str:
         + keys(HttpCheck)
         + "\n### `tcp_config`\n\nA table.\n\n"
         + keys(TcpCheck)
+    )
+    parts.append(
+        "\n## `[[webhooks]]`\n\nWhere alerts go: [the how-to](../howto/get-notified.md). Secrets are in files of their own.\n\n"
+        + keys(WebhookEntry)
+        + "\n## `[[pagerduty_services]]`\n\n"
+        + keys(PagerdutyServiceEntry)
+        + f"\n## `[[alert_policies]]`\n\nWho is told about what, at most {POLICIES_MAX}. [The alerts](alerts.md) with their filters.\n\n"
+        + keys(AlertPolicyEntry)
     )
     lists.append(("check_regions", (*REGIONS, ALL_REGIONS)))
     for name, choices in lists:

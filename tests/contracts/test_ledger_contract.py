@@ -70,7 +70,7 @@ def test_a_place_is_real_when_its_ticket_comes_back_and_follows_the_key(make: Ma
     assert ledger.ask("peek", ticket_id(5), make_key(START_MS, 5)).position == 2
 
 
-def test_whoever_was_let_in_and_did_not_hear_of_it_is_active_by_the_same_ticket(make: Make) -> None:
+def test_a_visitor_who_was_let_in_and_did_not_hear_of_it_is_active_by_the_same_ticket(make: Make) -> None:
     ledger = make()
     (admitted,) = arrivals(ledger, range(1))
     again = ledger.ask("poll", ticket_id(0), make_key(START_MS, 0))
@@ -110,7 +110,7 @@ def test_an_id_has_one_session_in_its_life(make: Make) -> None:
     assert ledger.ask("poll", ticket_id(0), make_key(START_MS, 0)).standing is Standing.GONE
 
 
-def test_whoever_leaves_makes_room_for_the_next_in_line(make: Make) -> None:
+def test_a_visitor_who_leaves_makes_room_for_the_next_in_line(make: Make) -> None:
     ledger = make(total_active_users=1, new_users_per_minute=100)
     arrivals(ledger, range(1))
     wait_in_line(ledger, range(1, 3))
@@ -131,7 +131,7 @@ def test_a_ghost_leaves_the_line_and_finds_its_old_place_when_it_comes_back(make
     assert (back.position, back.waiting) == (1, 3)
 
 
-def test_settings_count_from_the_next_operation_on_and_nobody_is_expelled(make: Make) -> None:
+def test_settings_count_from_the_next_operation_on_and_no_visitor_is_expelled(make: Make) -> None:
     ledger = make(total_active_users=2, new_users_per_minute=100)
     arrivals(ledger, range(2))
     ledger.tell("configure", small_room(total_active_users=1, new_users_per_minute=100))
@@ -142,7 +142,7 @@ def test_settings_count_from_the_next_operation_on_and_nobody_is_expelled(make: 
     assert standings(arrivals(ledger, range(3, 4))) == ["ADMITTED"]
 
 
-def test_queue_all_holds_every_newcomer_and_reject_takes_nobody_into_the_line(make: Make) -> None:
+def test_queue_all_holds_every_newcomer_and_reject_takes_no_one_into_the_line(make: Make) -> None:
     ledger = make(queue_all=True)
     assert standings(arrivals(ledger, range(1))) == ["WAITING"]
     assert wait_in_line(ledger, range(1))[0].position == 1
@@ -152,13 +152,13 @@ def test_queue_all_holds_every_newcomer_and_reject_takes_nobody_into_the_line(ma
     assert wait_in_line(ledger, range(1))[0].position == 1
 
 
-def test_passthrough_counts_and_holds_nobody(make: Make) -> None:
+def test_passthrough_counts_and_holds_no_visitor(make: Make) -> None:
     ledger = make(queueing_method="passthrough", total_active_users=1, new_users_per_minute=1)
     assert standings(arrivals(ledger, range(4))) == ["ADMITTED"] * 4
     assert ledger.gauges().active == 4
 
 
-def test_random_lets_in_somebody_who_waits(make: Make) -> None:
+def test_random_lets_in_someone_who_waits(make: Make) -> None:
     ledger = make(queueing_method="random", total_active_users=1, new_users_per_minute=100)
     arrivals(ledger, range(1))
     wait_in_line(ledger, range(1, 5))

@@ -198,7 +198,7 @@ def test_with_a_script_the_page_updates_itself_and_is_never_reloaded_in_spite_of
     expect(page.locator("#hero")).to_have_text("1,100")
     expect(page.locator("#ahead")).to_have_text("1,099")
     expect(page.locator("#wait")).to_have_text("about 4 minutes")
-    expect(page.locator("#updated")).to_have_text("4:13:25 PM")
+    expect(page.locator("#updated")).to_have_text(re.compile(r"^\d seconds? ago$"))
     assert page.title() == "1,100 in line"
     until(lambda: gateway.updates >= 3, page)
     assert page.evaluate("window.playing") is True
@@ -302,7 +302,7 @@ def test_a_hidden_tab_is_let_in_after_half_a_minute_at_the_latest(page: Page, ga
     expect(page.locator("h1")).to_have_text("Welcome to the shop")
 
 
-def test_whoever_asked_for_it_is_notified(context: BrowserContext, gateway: Gateway) -> None:
+def test_a_visitor_who_asked_for_it_is_notified(context: BrowserContext, gateway: Gateway) -> None:
     context.grant_permissions(["notifications"])
     page = context.new_page()
     notified: list[str] = []
@@ -336,7 +336,7 @@ def test_leaving_takes_two_steps_and_joining_again_loads_the_same_page(page: Pag
     assert gateway.left == ["/shop?item=5"]
     assert page.title() == "You have left the line"
     seen = gateway.updates
-    page.wait_for_timeout(1_500)  # longer than the refresh interval: nobody who left keeps asking
+    page.wait_for_timeout(1_500)  # longer than the refresh interval: no one who left keeps asking
     assert gateway.updates == seen
     assert [line for line in page.inner_text("main").split("\n") if line] == [
         "You have left the line",
@@ -426,7 +426,7 @@ def test_a_tab_that_slept_catches_up_when_it_is_looked_at(page: Page, gateway: G
 
 
 def test_a_tab_whose_timers_are_held_back_tries_on_time(page: Page, gateway: Gateway) -> None:
-    """Browsers run the timers of a hidden tab once a minute, and whoever is next is asked to try every two seconds."""
+    """Browsers run the timers of a hidden tab once a minute, and the next visitor is asked to try every two seconds."""
     page.add_init_script("const real = setTimeout; window.setTimeout = (call, ms) => real(call, ms >= 500 ? 60000 : ms);")
     page.goto(f"{gateway.address}/shop")
     until(lambda: gateway.updates >= 3, page)
@@ -581,7 +581,7 @@ def test_the_script_of_the_how_to_waits_while_the_server_is_away_and_when_the_ro
     page.goto(f"{gateway.address}/shop")
     gateway.broken = True
     page.clock.run_for(1_500)
-    page.wait_for_timeout(300)  # the browser notices that nobody answers
+    page.wait_for_timeout(300)  # the browser notices that no one answers
     assert gateway.updates == 0
     gateway.broken = False
     page.clock.run_for(21_000)

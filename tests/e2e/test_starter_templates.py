@@ -4,14 +4,16 @@ import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from dashboard_browser import violations
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from greenroom.api.preview_page import EVENTS, PreviewState
 from greenroom.model.room import LANGUAGES, METHODS, Room
 from greenroom.model.visit import Held
 from greenroom.pages import compile_page, template_problems
+from greenroom.pages.preview import EVENTS, PreviewState
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "examples" / "templates").glob("*.html"))
 NOW_MS = 1_700_000_000_000
@@ -32,7 +34,7 @@ def shown(template: Path, held: Held) -> str:
 
 
 def test_there_are_some() -> None:
-    assert {path.name for path in TEMPLATES} == {"countdown.html", "multi-language.html", "plain.html"}
+    assert {path.name for path in TEMPLATES} == {"countdown.html", "multi-language.html", "plain.html", "storefront.html"}
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
@@ -96,6 +98,17 @@ def test_no_state_breaks_the_page_in_a_browser(page: Page, template: Path) -> No
     for state in STATES[::5]:
         visit(page, "http://shop.example/es/x", shown(template, state.held(NOW_MS)))
         assert page.inner_text("h1").strip()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_everybody_can_use_the_page_in_every_state_and_on_a_phone(page: Page, template: Path, scheme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 320, "height": 640})
+    for state in (*STATES[::7], PreviewState(wait_minutes=25)):
+        visit(page, "http://shop.example/en/x", shown(template, state.held(NOW_MS)))
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 def test_the_countdown_counts(page: Page) -> None:

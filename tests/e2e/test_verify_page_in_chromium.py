@@ -1,4 +1,4 @@
-"""The page with which anybody checks a draw, opened from a file in a real browser, without any server."""
+"""The page with which anyone checks a draw, opened from a file in a real browser, without any server."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 
 def checked(browser: Browser, folder: Path, draw: dict, saved: dict | None = None, **typed: str) -> tuple[str, list[str]]:
-    """The verdict of the page, and whatever it found wrong."""
+    """The verdict of the page, and what it found wrong."""
     page: Page = browser.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

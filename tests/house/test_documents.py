@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TRACKED = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
 FILES = [ROOT / name for name in TRACKED if name and (ROOT / name).is_file()]
 DOCUMENTS = [path for path in FILES if path.suffix == ".md"]
-TEXTS = [path for path in FILES if path.suffix not in {".png", ".lock", ".ico", ".woff2"} and path != Path(__file__)]
+TEXTS = [path for path in FILES if path.suffix not in {".png", ".webp", ".lock", ".ico", ".woff2"} and path != Path(__file__)]
 TOP = {path.name for path in ROOT.iterdir() if path.is_dir()} | {"src", "tests", "docs", "examples", "scripts", "bench"}
 ROOMS = ROOT / "src" / "greenroom"
 
@@ -43,7 +43,7 @@ def broken_links(path: Path, text: str) -> list[str]:
 
 
 def missing_paths(text: str) -> list[str]:
-    """Paths in backticks that begin with a folder of ours and lead nowhere; a `room/file.py` may leave out the source folder."""
+    """Paths in backticks that begin with a folder of the project and lead nowhere; a `room/file.py` may leave out the source folder."""
     missing = []
     for name in PATH.findall(text):
         first = name.split("/")[0]

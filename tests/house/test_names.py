@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "greenroom"
 
-SHARED: dict[str, str] = {}
+SHARED: dict[str, str] = {"WaitingRoom": "the middleware, which users import from greenroom.asgi or greenroom.wsgi"}
 """Public names that several modules may define, each with the reason."""
 
 

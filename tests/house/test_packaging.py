@@ -1,8 +1,11 @@
 """What is built from the tree is what the tree says: the lock is current and the wheel holds every file."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -11,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UV = shutil.which("uv") or str(ROOT / ".tools" / "uv" / "bin" / "uv")
 
 
-IMPORTED_AS = {"google-re2": "re2", "prometheus-client": "prometheus_client", "tomli-w": "tomli_w"}
+IMPORTED_AS = {"argon2-cffi": "argon2", "google-re2": "re2", "prometheus-client": "prometheus_client", "tomli-w": "tomli_w"}
 
 
 def uv(*arguments: str) -> None:
@@ -34,6 +37,38 @@ def test_the_wheel_holds_every_file_of_the_source(tmp_path: Path) -> None:
     assert wanted - names == set()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"greenroom"}
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_wheel_installs_and_runs_without_this_tree(tmp_path: Path) -> None:
+    """Into an environment of its own; only what it depends on is borrowed from ours, because a test downloads nothing."""
+    uv("build", "--quiet", "--offline", "--wheel", "--out-dir", str(tmp_path))
+    (wheel,) = tmp_path.glob("*.whl")
+    uv("venv", "--quiet", "--offline", "--python", sys.executable, str(tmp_path / "venv"))
+    uv("pip", "install", "--quiet", "--offline", "--no-deps", "--python", str(tmp_path / "venv"), str(wheel))
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")  # a .pth file in there is not read: our own tree stays out
+    (tmp_path / "greenroom.toml").write_text((ROOT / "examples" / "greenroom.toml").read_text())
+    check = [tmp_path / "venv" / "bin" / "greenroom", "check", tmp_path / "greenroom.toml"]
+    ran = subprocess.run(
+        check, cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "is valid" in ran.stdout
+    where = subprocess.run(
+        [tmp_path / "venv/bin/python", "-c", "import greenroom; print(greenroom.__file__)"], cwd="/", capture_output=True, text=True
+    )
+    assert where.stdout.startswith(str(site))
+
+
+def test_the_units_for_systemd_are_correct_and_exposed_to_little(tmp_path: Path) -> None:
+    for unit in (ROOT / "examples" / "systemd").iterdir():
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/opt/greenroom/bin/greenroom", "/bin/true"))
+    units = [tmp_path / name for name in ("greenroom.service", "greenroom.socket")]
+    verified = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False)
+    assert (verified.returncode, verified.stderr) == (0, "")
+    judge = ["systemd-analyze", "security", "--offline=true", "--threshold=20", units[0]]
+    judged = subprocess.run(judge, capture_output=True, text=True, check=False)
+    assert judged.returncode == 0, judged.stdout
 
 
 def test_every_dependency_of_the_program_is_imported_somewhere() -> None:

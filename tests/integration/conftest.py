@@ -1,6 +1,6 @@
 """A gateway between a scripted visitor and a scripted origin, all on real sockets in one event loop, on uvloop and on asyncio.
 
-The origin is a function that gets each request whole and writes whatever bytes it likes. The decision is a function from an
+The origin is a function that gets each request whole and writes any bytes. The decision is a function from an
 arrival to a verdict, which may also come later. So a test can say exactly which bytes each side sends, and when.
 """
 
@@ -139,18 +139,30 @@ class ScriptedDecisions:
         self.arrivals: list[Arrival] = []
         self.commands: list[bytes] = []
         self.obeyed = b"__cfwaitingroom=; Max-Age=0"
+        self.over = False
+        self.finished = 0
 
-    def receive(self, arrival: Arrival, then: Callable[[Verdict], None]) -> None:
+    def verdict(self, arrival: Arrival, later: Callable[[Verdict], None], late: object = None) -> Verdict | None:
         self.arrivals.append(arrival)
-        reply = self.decide(arrival)
+        verdict = self.decide(arrival)
         if self.delay_s is None:
-            then(reply)
-        else:
-            asyncio.get_running_loop().call_later(self.delay_s, then, reply)
+            return verdict
+        asyncio.get_running_loop().call_later(self.delay_s, later, verdict)
+        return None
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
         self.commands.append(command)
         return self.obeyed
+
+    def open_session(self, _forward: Forward, _place: int) -> "ScriptedDecisions":
+        return self
+
+    def is_over(self) -> bool:
+        """Of every session, as the test says."""
+        return self.over
+
+    def finish(self) -> None:
+        self.finished += 1
 
 
 def forward_all(_: Arrival) -> Verdict:

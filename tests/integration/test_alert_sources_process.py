@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -49,11 +49,12 @@ def told(web: WebReceiver, alert_type: str) -> list[dict]:
     return [body for body in web.taken if body["alert_type"] == alert_type]
 
 
-def wait_for(web: WebReceiver, alert_type: str, event: str = "", seconds: float = 90) -> dict:
-    """The alert, once it has arrived."""
+def wait_for(web: WebReceiver, alert_type: str, event: str = "", seconds: float = 90, meanwhile: Callable[[], object] = bool) -> dict:
+    """The alert, once it has arrived; `meanwhile` is what visitors do until then."""
     found: list[dict] = []
 
     def arrived() -> bool:
+        meanwhile()
         found[:] = [body for body in told(web, alert_type) if event in body.get("alert_event", "")]
         return bool(found)
 
@@ -98,9 +99,10 @@ def test_queueing_waits_rejections_and_events(greenroom, origin, web) -> None:
     queueing = wait_for(web, "greenroom_queueing", "START")
     assert (queueing["data"]["waiting_room_name"], queueing["data"]["active"]) == ("full", 1)
     assert not running.visitor().get("/slow").waiting
-    for _ in range(4):
-        running.visitor().take_place("/slow")
-    wait = wait_for(web, "greenroom_wait_time", "START")
+    line = [running.visitor() for _ in range(4)]
+    for visitor in line:
+        visitor.take_place("/slow")
+    wait = wait_for(web, "greenroom_wait_time", "START", meanwhile=lambda: [visitor.get("/slow") for visitor in line])
     assert wait["data"]["minutes"] > wait["data"]["limit"] == 1
 
     (greenroom.folder / "greenroom.toml").write_text(

@@ -90,7 +90,7 @@ def test_secrets_appear_nowhere(api, web, shared_greenroom) -> None:
         assert hidden not in str(answers)
         assert hidden not in logs
     found = api.ask("GET", f"{BASE}/destinations/webhooks/{chat}").result
-    assert (found["url"], found["type"], found["greenroom"]) == (f"{web.url}/***", "slack", {"channel": "slack"})
+    assert (found["url"], found["type"], found["greenroom"]) == (f"{web.url}/***", "slack", {"channel": "slack", "read_only": False})
     for path in (f"webhooks/{made}", f"webhooks/{chat}", f"pagerduty/{service}"):
         assert api.ask("DELETE", f"{BASE}/destinations/{path}").status == 200
 

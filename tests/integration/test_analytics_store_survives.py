@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from analytics_material import BEGIN_S, a_rollup
 
 from greenroom.analytics.question import Question, Wanted
+from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import Part, Rollup
 from greenroom.errors import StorageFailed
 from greenroom.stores.analytics.duck import DuckEngine
@@ -129,18 +130,37 @@ def on_a_small_disk(disk: Path) -> None:
     assert admitted(keeper) == expected(range(number + 70))
 
 
-def can_mount() -> bool:
-    try:
-        return subprocess.run([*NAMESPACE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
-
-
+@pytest.mark.needs("mount")
 def test_a_full_disk_loses_no_written_minute_and_all_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    assert can_mount(), "this test makes a small disk of its own"
     command = [*NAMESPACE, sys.executable, __file__, "disk", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
+
+
+def test_a_clock_that_jumps_back_an_hour_counts_nothing_twice_and_loses_nothing(tmp_path: Path) -> None:
+    """While a process records, and again between its end and its next start."""
+    keeper = opened(tmp_path)
+    written = 0
+
+    def run(source: str, times: list[int]) -> None:
+        nonlocal written
+        recorder = Recorder(source, "here", times[0] * 60_000)
+        for minute in times:
+            for second in range(0, 60, 10):
+                recorder.decided("shop", "admitted", minute * 60_000 + second * 1_000)
+                written += 1
+            recorder.close(minute * 60_000)
+            for closed in recorder.fetch():
+                keeper.write(list(closed.parts()), (minute + 1) * 60)
+        recorder.finish()
+        for closed in recorder.fetch():
+            keeper.write([*closed.parts(), *closed.parts()], (times[-1] + 1) * 60)
+        keeper.tend((times[-1] + 1) * 60)
+
+    run("first", [*range(FIRST, FIRST + 130), *range(FIRST + 70, FIRST + 140)])
+    run("second", list(range(FIRST + 80, FIRST + 150)))
+    assert sum(admitted(keeper).values()) == written
+    keeper.close()
 
 
 def test_a_file_of_a_newer_program_is_refused_with_a_reason_and_left_alone(tmp_path: Path) -> None:

@@ -4,19 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from api_in_process import ApiInProcess, api_in
+from api_in_process import ApiInProcess, StandingClock, api_in
 
 from greenroom.api.dependencies import permission_of
 from greenroom.api.management import ROUTES, api_document
 from greenroom.api.routing import ApiRoute
-from greenroom.control.authenticator import FAILURES_MAX, FAILURES_MS, GRANTS
+from greenroom.control.authenticator import FAILURES_MAX, FAILURES_MS, GRANTS, Failures
+from greenroom.model.token import SCOPES
 from greenroom.model.zone import ACCOUNT_ID
 
 OPEN = ["/openapi.json", "/preview/{preview_id}"]
 """What needs no token: the one says nothing about an installation, the other cannot be guessed."""
 
-ANSWERS_DIFFERENTLY = ["/graphql"]
-"""Asks for a token with the scope `analytics`, and says so in the shape of GraphQL (test_graphql_queries.py)."""
+ANSWERS_DIFFERENTLY = ["/graphql", "/graphql"]
+"""POST asks for a token with the scope `analytics`, and says so in the shape of GraphQL (test_graphql_queries.py); GET leads a browser to the
+explorer, which asks for a sign-in."""
 
 every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")
 
@@ -70,7 +72,7 @@ def ids(api) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def tokens(api, ids) -> dict[str, str]:
-    made = {scope: api.make_token(f"only {scope}", scope) for scope in GRANTS}
+    made = {scope: api.make_token(f"only {scope}", scope) for scope in SCOPES}
     made["zone"] = api.make_token("this zone", "edit", "analytics", zones=(ids["zone_id"],))
     made["other"] = api.make_token("other zone", "edit", "analytics", zones=(ids["other_zone"],))
     made["late"] = api.make_token("late", "edit", expires_ms=api.clock.at_ms)
@@ -90,12 +92,12 @@ def ask(api, ids) -> Any:
 
 
 @every_route
-def test_nobody_gets_in_without_a_token(route, ask) -> None:
+def test_no_client_gets_in_without_a_token(route, ask) -> None:
     assert ask(route, "") == (401, [9106])
 
 
 @every_route
-def test_nobody_gets_in_with_a_wrong_token_or_one_that_is_over(route, ask, tokens) -> None:
+def test_no_client_gets_in_with_a_wrong_token_or_one_that_is_over(route, ask, tokens) -> None:
     assert ask(route, "grt_" + "x" * 43) == (401, [10000])
     assert ask(route, tokens["read"] + "x") == (401, [10000])
     assert ask(route, tokens["late"]) == (401, [10000])
@@ -104,7 +106,7 @@ def test_nobody_gets_in_with_a_wrong_token_or_one_that_is_over(route, ask, token
 @every_route
 def test_a_token_may_only_do_what_its_scopes_say(route, ask, tokens) -> None:
     allowed = GRANTS[permission_of(route).scope]
-    for scope in sorted(set(GRANTS) - set(allowed)):
+    for scope in sorted(set(SCOPES) - set(allowed)):
         assert ask(route, tokens[scope]) == (403, [10000])
 
 
@@ -113,6 +115,7 @@ OTHER_SCOPES = {
     "GET /zones/{zone_id}/healthchecks/{healthcheck_id}/figures": "analytics",
     "PUT /accounts/{account_id}/probe_agents/{agent_name}": "probe",
     "DELETE /accounts/{account_id}/probe_agents/{agent_name}": "probe",
+    "GET /user/tokens/verify": "any",
 }
 
 
@@ -122,9 +125,15 @@ def test_what_changes_something_asks_for_more_than_reading(route) -> None:
     assert permission_of(route).scope == OTHER_SCOPES.get(f"{min(route.methods)} {route.path}", usual)
 
 
+ABOUT_THE_CALLER = ("/user/tokens/verify", "/accounts", "/accounts/{account_id}")
+"""What clients ask before anything else: whether their token is good, and the one account there is. They tell nothing of a zone."""
+
+
 @every_route
 def test_a_token_for_another_zone_reaches_neither_this_one_nor_the_account(route, api, ask, ids, tokens) -> None:
-    if permission_of(route).filtered:
+    if route.path in ABOUT_THE_CALLER:
+        assert ask(route, tokens["other"])[0] == 200
+    elif permission_of(route).filtered:
         result = api.ask("GET", route.path.format(**ids), token=tokens["other"]).json()["result"]
         assert [entry["id"] for entry in result] == ([ids["other_zone"]] if route.path == "/zones" else [])
     else:
@@ -158,7 +167,28 @@ def test_every_route_of_the_application_is_walked(api) -> None:
     assert sorted(route.path for route in api.routes if not isinstance(route, ApiRoute)) == sorted([*OPEN, *ANSWERS_DIFFERENTLY])
 
 
-def test_whoever_guesses_often_has_to_wait_a_minute_and_then_is_served_again(api, tokens) -> None:
+def test_requests_without_a_token_are_no_guesses(api) -> None:
+    api.clock.at_ms += FAILURES_MS
+    assert {api.ask("GET", "/zones", token="").status_code for _ in range(FAILURES_MAX + 5)} == {401}
+    assert api.ask("GET", "/zones").status_code == 200
+    assert [api.ask("GET", "/zones", token="grt_no").status_code for _ in range(FAILURES_MAX + 1)][-1] == 429
+    assert api.ask("GET", "/zones", token="").status_code == 401, "which says nothing about tokens"
+
+
+def test_a_network_of_ipv6_addresses_is_one_guesser_and_its_neighbours_are_others() -> None:
+    clock = StandingClock()
+    failures = Failures(clock)
+    for number in range(FAILURES_MAX):
+        failures.add(f"2001:db8:1:2::{number:x}")
+    assert failures.wait_s("2001:db8:1:2:ffff::1") == FAILURES_MS // 1000
+    assert failures.wait_s("2001:db8:1:3::1") == 0
+    for _ in range(FAILURES_MAX):
+        failures.add("::ffff:192.0.2.1")
+    assert failures.wait_s("192.0.2.1") > 0
+    assert failures.wait_s("192.0.2.2") == 0
+
+
+def test_a_client_who_guesses_often_has_to_wait_a_minute_and_then_is_served_again(api, tokens) -> None:
     api.clock.at_ms += FAILURES_MS
     statuses = [api.ask("GET", "/zones", token="grt_no").status_code for _ in range(FAILURES_MAX + 2)]
     assert statuses == [401] * FAILURES_MAX + [429] * 2

@@ -28,10 +28,10 @@ CONFIG = {
     "generation": {"max-examples": EXAMPLES, "deterministic": True, "allow-x00": False, "database": "none"},
     "phases": {"stateful": {"enabled": False}},
 }
-CANNOT_BE_GUESSED = {"DELETE /accounts/{account_id}/rules/lists/{list_id}/items"}
-"""Takes the ids of items in its body; the test with the official SDK has them."""
-
 TAGS = sorted({tag for router in ROUTERS for tag in router.tags})
+TWICE = ("smart shield health checks",)
+"""The same operations under a second path."""
+
 LIMITS = {"new_users_per_minute": 200, "total_active_users": 200}
 
 
@@ -141,7 +141,7 @@ def schema(api) -> Iterator[Any]:
     hooks.unregister(before_call)
 
 
-@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("tag", [pytest.param(tag, marks=pytest.mark.campaign) if tag in TWICE else tag for tag in TAGS])
 def test_every_answer_is_as_the_document_says(schema, tag) -> None:
     schema = schema.include(tag=tag)
     operations = {operation.ok().label for operation in schema.get_all_operations()}
@@ -158,4 +158,4 @@ def test_every_answer_is_as_the_document_says(schema, tag) -> None:
                 wrong += [f"{check.failure_info.failure}\n{request}" for check in checks if check.failure_info]
     assert not wrong, "\n\n".join(dict.fromkeys(wrong))
     assert asked > 30 * len(operations)
-    assert operations - reached <= CANNOT_BE_GUESSED, "never succeeded, so their answers were not compared"
+    assert operations == reached, "never succeeded, so their answers were not compared"

@@ -176,7 +176,7 @@ def test_what_cloudflare_does_not_have_stands_apart(api, zone) -> None:
     assert wrong.pointers == {"/greenroom/origin", "/greenroom/limit_floor", "/greenroom/trusted_proxies/0"}
 
 
-def test_whoever_keeps_guessing_has_to_wait_and_nothing_secret_is_logged(greenroom) -> None:
+def test_a_client_who_keeps_guessing_has_to_wait_and_nothing_secret_is_logged(greenroom) -> None:
     running = greenroom.room("http://127.0.0.1:9", 1000, 1000)
     token = create_token(greenroom.data, "one", "--scope", "edit")
     api = Api(running.control, token)

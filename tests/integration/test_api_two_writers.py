@@ -1,4 +1,4 @@
-"""Two desks on one store: a plan is made again when somebody else was quicker, and given up with a clear word when it always is."""
+"""Two writers on one store: a plan is made again when another one was quicker, and given up with a clear word when it always is."""
 
 import sqlite3
 
@@ -28,7 +28,7 @@ def zone(desks) -> str:
 
 
 def interrupted(plan, interruptions):
-    """The plan, with somebody else writing between its reading and its writing, so many times."""
+    """The plan, with another one writing between its reading and its writing, so many times."""
 
     def planned(known: Configuration, at: ChangeContext) -> PlannedChange:
         result = plan(known, at)
@@ -48,7 +48,7 @@ def test_a_change_beside_another_one_is_planned_again_and_both_count(desks, zone
     assert [entry.author for entry in one.store.audit(2)] == ["one", "other"]
 
 
-def test_a_name_that_somebody_else_took_in_between_is_taken(desks, zone) -> None:
+def test_a_name_that_someone_else_took_in_between_is_taken(desks, zone) -> None:
     one, other = desks
     between = [lambda: other.change("other", rooms.create(zone, {"name": "shop", **ROOM}))]
     with pytest.raises(Refused) as caught:
@@ -57,7 +57,7 @@ def test_a_name_that_somebody_else_took_in_between_is_taken(desks, zone) -> None
     assert len(one.store.read().rooms) == 1
 
 
-def test_whoever_is_never_quick_enough_hears_of_it_and_has_changed_nothing(desks, zone) -> None:
+def test_a_writer_who_is_never_quick_enough_hears_of_it_and_has_changed_nothing(desks, zone) -> None:
     one, other = desks
     numbers = iter(range(100))
     between = [

@@ -42,7 +42,7 @@ class Target:
         self.inside = ""  # the ticket of the only one in the room `single`
 
     def ask(self, cookies: bytes | str = b"", host: str = "open.example", lines: bytes = b"") -> Got:
-        """One request with this Cookie header; it must be answered soon, and not with an error of ours."""
+        """One request with this Cookie header; it must be answered soon, and not with an error of greenroom."""
         value = cookies.encode("latin-1") if isinstance(cookies, str) else cookies
         head = f"GET / HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\n".encode() + (b"Cookie: " + value + b"\r\n" if value else b"")
         began = time.monotonic()
@@ -185,7 +185,7 @@ def test_one_stolen_waiting_ticket_is_one_place_however_many_use_it(target: Targ
 
 
 @pytest.mark.parametrize("beside", [b"", b"Connection: keep-alive\r\n", b"Connection: keep-alive\r\nX_Y: 1\r\n", b"X_Y: 1\r\nX_Z: 2\r\n"])
-def test_a_ticket_among_several_cookie_lines_lets_in_its_bearer_and_nobody_who_shares_a_line_with_him(
+def test_a_ticket_among_several_cookie_lines_lets_in_its_bearer_and_no_one_who_shares_a_line_with_him(
     target: Target, beside: bytes
 ) -> None:
     target.inside = ticket = target.inside or target.ticket("single.example")

@@ -1,6 +1,6 @@
-"""Request smuggling: whatever the framing, the origin sees only whole requests that were each gated by themselves.
+"""Request smuggling: for any framing, the origin sees only whole requests that were each gated by themselves.
 
-`/shop` is a room that lets nobody in, everything else is forwarded. Every attack carries a request for `/shop` inside something
+`/shop` is a room that lets no visitor in, everything else is forwarded. Every attack carries a request for `/shop` inside something
 that goes to `/open`. If the origin ever sees `/shop`, greenroom and the origin disagreed about where a request ends.
 """
 
@@ -194,7 +194,7 @@ def test_extensions_and_trailers_do_not_reach_the_origin(target: Target, chunks:
 
 
 @pytest.mark.parametrize("method", [b"POST", b"GET", b"OPTIONS", b"DELETE", b"FOO"])
-def test_a_body_is_a_body_whatever_the_method_and_whatever_it_says(target: Target, method: bytes) -> None:
+def test_a_body_is_a_body_regardless_of_the_method_and_regardless_of_what_it_says(target: Target, method: bytes) -> None:
     """CL.0 and GET with a body: the origin is told the length and finds the same end."""
     got = target.throw(method + b" /open HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(INNER) + INNER + INNER)
     assert [(answer.status, answer.from_origin) for answer in got] == [(200, True), (200, False)]

@@ -1,4 +1,4 @@
-"""What is changed in the store is live at every edge, whatever broke goes on with the last good configuration, also over a restart."""
+"""What is changed in the store is live at every edge, what broke goes on with the last good configuration, also over a restart."""
 
 import time
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ def test_a_change_counts_in_every_edge_process_soon_and_without_an_error(greenro
 
 @pytest.fixture(scope="module")
 def live(shared_greenroom):
-    """One edge for several tests, each with a zone of its own, and somebody who changes its store."""
+    """One edge for several tests, each with a zone of its own, and someone who changes its store."""
     shared_greenroom.data.mkdir(mode=0o700)
     writer = Writer(default_url(shared_greenroom.data))
     edge = shared_greenroom.serve()
@@ -111,7 +111,7 @@ def test_a_host_that_no_zone_covers_is_not_served(origin, live) -> None:
     assert edge.visitor("elsewhere.net").get().status == 421
 
 
-def test_each_zone_has_its_own_origin_and_a_paused_one_holds_nobody(origin, live) -> None:
+def test_each_zone_has_its_own_origin_and_a_paused_one_holds_no_visitor(origin, live) -> None:
     edge, change = live
     inner = [Put(zone("in", name="in.around.org")), Put(room("in", host="in.around.org", **HELD), "in")]
     change(*in_zone(origin, "around"), *inner)

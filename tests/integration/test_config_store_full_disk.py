@@ -24,13 +24,6 @@ from greenroom.stores.sql import SqlStore, default_url
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 
 
-def can_mount() -> bool:
-    try:
-        return subprocess.run([*NAMESPACE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
-
-
 def small_disk(disk: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
 
@@ -110,7 +103,7 @@ def a_copy_on_a_full_disk(disk: Path) -> None:
 SCENARIOS = {scenario.__name__: scenario for scenario in (a_disk_that_fills_up, a_first_start_on_a_full_disk, a_copy_on_a_full_disk)}
 
 
-@pytest.mark.skipif(not can_mount(), reason="this machine does not allow mounts in a namespace")
+@pytest.mark.needs("mount")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_nothing_is_lost_on(scenario: str, tmp_path: Path) -> None:
     done = subprocess.run([*NAMESPACE, sys.executable, __file__, scenario, str(tmp_path)], capture_output=True, text=True, check=False)

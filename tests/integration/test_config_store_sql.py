@@ -141,7 +141,7 @@ def test_processes_that_start_together_make_the_tables_once(url: str) -> None:
 
 
 def test_a_start_waits_while_another_process_makes_the_file(tmp_path: Path) -> None:
-    """SQLite refuses the change to WAL at once, whatever its busy timeout, while another connection writes to a file that is new."""
+    """SQLite refuses the change to WAL at once, regardless of its busy timeout, while another connection writes to a file that is new."""
     path = tmp_path / "config.db"
     with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -212,7 +212,11 @@ def test_a_database_of_a_newer_greenroom_is_refused_and_not_touched(url: str) ->
     store.close()
 
 
-KINDS_SINCE = {"0001": {"health_check", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note"}, "0002": set()}
+KINDS_SINCE = {
+    "0001": {"health_check", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note", "account"},
+    "0002": {"account"},
+    "0003": set(),
+}
 """Kinds that the greenroom of that version did not know yet."""
 
 
@@ -303,14 +307,14 @@ def test_a_server_that_went_away_is_told_without_the_password_and_used_again_whe
     store.close()
 
 
-def test_a_database_that_is_none_is_said(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
     (tmp_path / "config.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(StorageFailed, match=r"config\.db: file is not a database"):
         SqlStore(default_url(tmp_path)).read()
 
 
 @pytest.mark.parametrize("written", ["nonsense", "mysql://a/b", "sqlite://", "sqlite:///:memory:", ""])
-def test_an_address_that_is_none_of_ours_is_refused(written: str) -> None:
+def test_an_address_that_is_not_from_here_is_refused(written: str) -> None:
     with pytest.raises(InvalidConfig, match="store: must"):
         SqlStore(written)
 

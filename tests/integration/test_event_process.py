@@ -66,7 +66,7 @@ def everybody_in_line(running: Any) -> list[Any]:
 
 
 def peek(visitor: Any) -> dict[str, Any]:
-    """What the page of somebody in line says."""
+    """What the page of a visitor in line says."""
     return json.loads(visitor.get(headers={"Accept": "application/json"}).body)["greenroom"]
 
 

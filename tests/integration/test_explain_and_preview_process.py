@@ -48,12 +48,13 @@ def test_a_running_greenroom_explains_with_what_is_in_its_books(running: Any, gr
     assert running.visitor().get("/").waiting, "as it was told"
     assert ask(running, secret, "https://shop.example.com/open")["word"] == "bypassed"
     assert not running.visitor().get("/open").waiting
-    assert ask(running, secret, "https://other.example.com/")["word"] == "no_room"
+    assert ask(running, secret, "https://other.example.com/")["word"] == "unknown_host"
+    assert running.visitor("other.example.com").get("/").status == 421, "as it was told"
     assert ask(running, secret, "https://shop.example.com/a%2fb")["word"] == "malformed"
     assert running.visitor().get("/a%2fb").status == 400
 
 
-def test_nobody_is_told_without_a_token(running: Any) -> None:
+def test_no_client_is_told_without_a_token(running: Any) -> None:
     answer = running.ask("/client/v4/explain?url=https://shop.example.com/")
     assert answer.status == 401
     control = f"{running.control[0]}:{running.control[1]}"

@@ -60,4 +60,7 @@ def test_the_gateway_and_a_front_end_without_http_say_the_same(story: list[Step]
         rig.errors.clear()
 
     run(play())
-    assert {step.decided for story in STORIES.values() for step in story} == {*Decided, None}, "every outcome is in a story"
+    told_elsewhere = {Decided.SEVERAL_ROOMS}  # needs settings: test_paths_of_applications_process
+    assert {step.decided for story in STORIES.values() for step in story} == {*Decided, None} - told_elsewhere, (
+        "every outcome is in a story"
+    )

@@ -130,7 +130,7 @@ def test_an_answer_that_is_not_strictly_http_is_a_502(rig, run, answer) -> None:
     [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"],
 )
 @pytest.mark.parametrize("together", [False, True])
-def test_bytes_that_nobody_asked_for_reach_nobody(rig, run, answer, extra, together) -> None:
+def test_bytes_that_no_one_asked_for_reach_no_one(rig, run, answer, extra, together) -> None:
     async def story() -> None:
         async def app(request, writer) -> None:
             if request.target != "/first":
@@ -400,7 +400,7 @@ def test_an_origin_that_answers_before_it_has_read_the_body_is_heard(rig, run) -
 
 
 class Broken(Exception):
-    """Something nobody thought of."""
+    """Something that was not foreseen."""
 
 
 def test_an_exception_in_the_reception_holds_the_visitor(rig, run) -> None:
@@ -420,7 +420,7 @@ def test_an_exception_in_the_reception_holds_the_visitor(rig, run) -> None:
     run(story())
 
 
-@pytest.mark.parametrize("reply", [None, "forward", 200])
+@pytest.mark.parametrize("reply", [(), "forward", 200])
 def test_a_reply_that_is_neither_holds_the_visitor(rig, run, reply) -> None:
     async def story() -> None:
         rig.decisions.decide = lambda _: reply
@@ -468,15 +468,16 @@ def test_an_exception_while_answering_is_a_503_and_not_half_an_answer(rig, run) 
     run(story())
 
 
-def test_a_second_reply_changes_nothing(rig, run) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_second_verdict_changes_nothing(rig, run, at_once: bool) -> None:
     async def story() -> None:
-        def twice(arrival, then) -> None:
-            then(rig.PAGE)
-            then(Forward())
+        def twice(arrival, later, late) -> Forward | None:
+            later(rig.PAGE)
+            later(Forward())
+            return Forward() if at_once else None
 
-        rig.decisions.receive = twice
         async with rig.running():
-            rig.gateway.receive = twice
+            rig.gateway.verdict = twice
             assert (await rig.get()).body == rig.PAGE.body
         assert rig.requests == []
 
@@ -487,7 +488,7 @@ def test_a_decision_that_never_comes_holds_the_visitor(rig, run) -> None:
     async def story() -> None:
         late = []
         async with rig.running(decision_s=1):
-            rig.gateway.receive = lambda arrival, then: late.append(then)
+            rig.gateway.verdict = lambda arrival, later, late_try: late.append(later)
             assert (await rig.get()).status == 503
             late[0](Forward())
         assert rig.requests == []

@@ -56,7 +56,7 @@ def test_what_cannot_be_served_is_refused_and_never_forwarded(rig, run, request_
 def test_chunked_garbage_is_refused_and_the_origin_sees_no_whole_request(rig, run, body, split) -> None:
     async def story() -> None:
         head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-        async with rig.running(), rig.visitor() as talk:
+        async with rig.running(body_first_bytes=0), rig.visitor() as talk:
             if split:
                 talk.send(head + b"2\r\nok\r\n")
                 await rig.until(lambda: rig.requests, "the request is under way")
@@ -89,7 +89,7 @@ def test_a_head_that_trickles_is_a_408_however_busy_it_looks(rig, run) -> None:
 
 def test_a_body_that_stops_is_a_408_and_lets_the_origin_go(rig, run) -> None:
     async def story() -> None:
-        async with rig.running(body_idle_s=1), rig.visitor() as talk:
+        async with rig.running(body_idle_s=1, body_first_bytes=0), rig.visitor() as talk:
             talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
             assert (await talk.response()).status == 408
             await rig.until(lambda: rig.origin_lost, "the origin is let go")
@@ -230,6 +230,36 @@ def test_a_held_post_with_a_large_body_is_answered_and_the_connection_closed(rig
             talk.send(b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n" * 1000)
             assert await talk.rest() == b""
         assert len(rig.decisions.arrivals) == 1
+
+    run(story())
+
+
+def test_an_upload_that_takes_its_time_ends_with_the_answer_and_not_with_a_reset(rig, run) -> None:
+    async def story() -> None:
+        rig.decisions.decide = rig.hold_all
+        async with rig.running(linger_s=1), rig.visitor() as talk:
+            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 7000000\r\n\r\n")
+            for _ in range(14):
+                talk.send(b"x" * 500_000)
+                await talk.writer.drain()
+                await asyncio.sleep(0.15)  # two seconds altogether: longer than a visitor may be silent
+            response = await talk.response()
+            assert (response.body, response.whole) == (rig.PAGE.body, True)
+            assert await talk.rest() == b""
+
+    run(story())
+
+
+def test_an_unwanted_upload_is_not_discarded_for_ever(rig, run) -> None:
+    async def story() -> None:
+        rig.decisions.decide = rig.hold_all
+        async with rig.running(linger_s=1, linger_bytes=1_000_000), rig.visitor() as talk:
+            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
+            with pytest.raises(ConnectionError):
+                for _ in range(200):
+                    talk.send(b"x" * 100_000)
+                    await talk.writer.drain()
+                    await asyncio.sleep(0.01)  # a steady upload
 
     run(story())
 

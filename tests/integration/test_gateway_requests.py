@@ -152,6 +152,45 @@ def test_head_gets_the_length_and_no_body(rig, run) -> None:
     run(story())
 
 
+@pytest.mark.parametrize("target", ["/a;b", "/" + "a" * 9_000, "a"])
+def test_a_head_that_is_refused_has_no_body_either(rig, run, target) -> None:
+    async def story() -> None:
+        async with rig.running(), rig.visitor() as talk:
+            refused = await talk.get(target, method="HEAD")
+            assert refused.status >= 400
+            assert int(refused.header("Content-Length")) > 0
+            assert await talk.rest() == b""
+
+    run(story())
+
+
+STYLE, DOCUMENT = "Accept: text/css,*/*;q=0.1\r\n", "Accept: text/html\r\n"
+
+
+@pytest.mark.parametrize(
+    ("fresh", "asks", "says", "unchanged"),
+    [
+        (True, STYLE, "Cache-Control: public, max-age=9, immutable\r\nCDN-Cache-Control: max-age=99\r\n", True),
+        (False, STYLE, "Cache-Control: public, max-age=9\r\n", False),
+        (True, DOCUMENT, "Cache-Control: public, max-age=9\r\n", False),
+        (True, STYLE, "Cache-Control: private, max-age=9\r\n", False),
+        (True, STYLE, "Cache-Control: public, max-age=9\r\nSet-Cookie: a=1\r\n", False),
+        (True, STYLE, "", False),
+    ],
+)
+def test_what_shared_caches_may_keep_stays_so_while_the_ticket_is_fresh(rig, run, fresh, asks, says, unchanged) -> None:
+    async def story() -> None:
+        rig.decisions.decide = lambda _: Forward(rig.TICKET, "room", renews_early=fresh)
+        rig.app = rig.says(f"HTTP/1.1 200 OK\r\n{says}Content-Length: 0\r\n\r\n".encode())
+        async with rig.running():
+            response = await rig.get(head=asks)
+        assert (rig.TICKET.decode() not in response.all("Set-Cookie")) == unchanged
+        assert response.header("Cache-Control").startswith("public" if unchanged else "private")
+        assert (response.header("CDN-Cache-Control") is not None) == unchanged
+
+    run(story())
+
+
 @pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
 def test_answers_without_a_body_end_at_their_head(rig, run, status) -> None:
     async def story() -> None:
@@ -320,7 +359,7 @@ def test_a_command_of_the_origin_is_obeyed_if_enabled_and_never_shown(rig, run, 
 def test_headers_for_one_hop_stop_here(rig, run) -> None:
     async def story() -> None:
         rig.app = rig.says(
-            b"HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nProxy-Authenticate: no\r\n"
+            b"HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nProxy-Connection: close\r\n"
             b"Upgrade: h2c\r\nX-End: 2\r\nContent-Length: 0\r\n\r\n"
         )
         async with rig.running():

@@ -117,7 +117,7 @@ GATEWAY = textwrap.dedent("""
 
     class Everybody:
         own_cookies = frozenset()
-        def receive(self, arrival, then): then(Forward())
+        def verdict(self, arrival, later, late=None): return Forward()
         def obey(self, forward, command): return b""
 
     async def main():

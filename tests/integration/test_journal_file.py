@@ -199,7 +199,7 @@ def test_a_disk_that_damages_every_night_is_not_filled_with_copies(tmp_path: Pat
     assert len(list(tmp_path.glob("journal.corrupt-*"))) == CORRUPT_COPIES_MAX
 
 
-def test_a_journal_removed_while_in_use_is_noticed_and_written_anew(tmp_path: Path) -> None:
+def test_a_journal_removed_while_in_use_is_noticed_and_written_again(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal = FileJournal(path)
     journal.append(b"one")

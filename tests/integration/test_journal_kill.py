@@ -40,7 +40,7 @@ def appends_for_ever(path: Path, acknowledge: Callable[[int], None]) -> None:
 
 
 def snapshot(number: int) -> Iterator[bytes]:
-    """State that stands for every frame up to this number, in several frames as a real one would be."""
+    """State that includes every frame up to this number, in several frames as a real one would be."""
     for part in range(5):
         yield b"state" + NUMBER.pack(number) + bytes([part]) * 30_000
 

@@ -77,20 +77,9 @@ def test_an_alert_is_kept_once_however_often_it_is_raised(store: SqlStore) -> No
     assert store.outbox.put([alert()], 20) == 0
     assert sorted(keys(store, 20)) == [("email:a@example.com", "one", "start"), ("email:b@example.com", "one", "start")]
     assert store.outbox.put([alert(state="end")], 30) == 1
+    assert store.outbox.backlog(1_030) == (4, 1_020)
     assert deliver_all(store, 30)[-1][2] == "end"
-
-
-def test_an_alert_is_written_with_the_change_that_caused_it_or_not_at_all(store: SqlStore) -> None:
-    having(store, policy())
-    revision = store.read().revision
-    with pytest.raises(RevisionConflict):
-        store.write([Put(zone())], expected=revision - 1, author="me", now_ms=1, alerts=[alert()])
-    with pytest.raises(KeyError):
-        store.write([Put(zone()), Remove("room", "none")], expected=revision, author="me", now_ms=1, alerts=[alert()])
-    assert keys(store, 10) == []
-    store.write([Put(zone())], expected=revision, author="me", now_ms=1, alerts=[alert()])
-    assert keys(store, 10) == [("email:a@example.com", "one", "start")]
-    assert store.outbox.incidents(0)[0].start.correlation_id == "one"
+    assert store.outbox.backlog(1_030) == (0, 0)
 
 
 def test_each_destination_has_its_own_order_and_a_failure_holds_only_its_own(store: SqlStore) -> None:

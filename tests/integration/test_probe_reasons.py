@@ -207,6 +207,7 @@ def test_a_failure_is_told_by_its_published_reason(problem: Callable[[], Awaitab
     assert not result.ok
 
 
+@pytest.mark.needs("network")
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_failure_of_the_network_is_told_by_its_published_reason(route: str) -> None:
     command = ["unshare", "--user", "--map-root-user", "--net", sys.executable, str(NETWORK), route]

@@ -1,4 +1,4 @@
-"""Whatever happens to Redis: visitors are held and never let in beyond what is there, and service resumes by itself."""
+"""Failures of Redis: visitors are held and never let in beyond what is there, and service resumes by itself."""
 
 import asyncio
 import os
@@ -108,7 +108,7 @@ def test_a_ledger_under_the_key_of_an_earlier_version_is_taken_over(server: Redi
     in_house(server.url, story)
 
 
-def test_an_emptied_redis_begins_anew_without_letting_in_beyond_the_limit(server: RedisServer) -> None:
+def test_an_emptied_redis_begins_again_without_letting_in_beyond_the_limit(server: RedisServer) -> None:
     async def story(house: House) -> None:
         inside = await full(house)
         server.client().flushall()
@@ -122,7 +122,7 @@ def test_an_emptied_redis_begins_anew_without_letting_in_beyond_the_limit(server
 
 
 @pytest.mark.parametrize("part", ["line", "due", "inside", "minute", "state"])
-def test_evicted_keys_cost_places_but_let_nobody_in(server: RedisServer, part: str) -> None:
+def test_evicted_keys_cost_places_but_let_no_visitor_in(server: RedisServer, part: str) -> None:
     async def story(house: House) -> None:
         await full(house)
         await house.poll(os.urandom(12))
@@ -140,7 +140,7 @@ def test_evicted_keys_cost_places_but_let_nobody_in(server: RedisServer, part: s
     in_house(server.url, story)
 
 
-def test_without_memory_left_nobody_is_let_in_and_with_it_everything_goes_on(server: RedisServer) -> None:
+def test_without_memory_left_no_visitor_is_let_in_and_with_it_everything_goes_on(server: RedisServer) -> None:
     async def story(house: House) -> None:
         await house.until_synced()
         found, _ = await house.crowd(1)
@@ -155,7 +155,7 @@ def test_without_memory_left_nobody_is_let_in_and_with_it_everything_goes_on(ser
     in_house(server.url, story)
 
 
-def test_a_slow_answer_is_not_waited_for_and_whoever_it_let_in_is_active_by_the_same_ticket(server: RedisServer) -> None:
+def test_a_slow_answer_is_not_waited_for_and_the_one_who_it_let_in_is_active_by_the_same_ticket(server: RedisServer) -> None:
     async def story(house: House) -> None:
         await house.until_synced()
         server.client().execute_command("CLIENT", "PAUSE", 900, "ALL")
@@ -238,7 +238,7 @@ def test_a_line_of_thousands_is_named_and_given_other_keys(server: RedisServer) 
     in_house(server.url, story)
 
 
-def test_an_answer_that_is_none_of_ours_holds_who_asked_and_nobody_else(server: RedisServer) -> None:
+def test_an_answer_that_is_not_from_here_holds_who_asked_and_no_one_else(server: RedisServer) -> None:
     async def story(house: House) -> None:
         await full(house)
         other = House(server.url, [small_room(id="other", total_active_users=2, new_users_per_minute=100)])
@@ -246,7 +246,7 @@ def test_an_answer_that_is_none_of_ours_holds_who_asked_and_nobody_else(server: 
         await other.ledgers.close()
         house.rooms["other"] = other.rooms["other"]
         ledger = house.ledgers.ledger(house.rooms["r"])
-        ledger.reader._outlook = None  # type: ignore[assignment]  # whatever goes wrong while it is read
+        ledger.reader._outlook = None  # type: ignore[assignment]  # anything that goes wrong while it is read
         answers = await asyncio.gather(house.poll(os.urandom(12)), house.arrive(os.urandom(12), "other"))
         assert is_held(answers[0])
         assert answers[1].standing is Standing.ADMITTED

@@ -114,7 +114,7 @@ def test_tls_with_a_private_authority(tmp_path: Path, started: list[RedisServer]
     async def is_held(house: House) -> None:
         assert (await house.arrive(os.urandom(12))).storage_failed
 
-    in_house(f"rediss://127.0.0.1:{port}", is_held)  # an authority that nobody knows
+    in_house(f"rediss://127.0.0.1:{port}", is_held)  # an authority that no one knows
 
 
 def test_a_socket_file(tmp_path: Path, started: list[RedisServer]) -> None:
@@ -138,7 +138,7 @@ def test_a_user_with_the_documented_rights_is_enough(tmp_path: Path, started: li
     in_house(f"redis://greenroom:wrong@127.0.0.1:{started[0].port}", is_held)
 
 
-def test_it_stays_held_where_nobody_listens_and_nobody_waits_long(refusing_port: Callable[[], int]) -> None:
+def test_it_stays_held_where_no_one_listens_and_no_one_waits_long(refusing_port: Callable[[], int]) -> None:
     async def story(house: House) -> None:
         began = time.monotonic()
         outcomes = await asyncio.gather(*(house.arrive(os.urandom(12)) for _ in range(50)))

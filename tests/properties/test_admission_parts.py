@@ -60,7 +60,7 @@ def test_a_long_line_ranks_exactly_across_its_stretches(seed: int, spread_ms: in
 
 
 @given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 4_000), st.integers(0, 30)), max_size=60))
-def test_a_ghost_is_swept_within_a_cell_of_its_hour_and_nobody_else_is(moves: list[tuple[int, int, int]]) -> None:
+def test_a_ghost_is_swept_within_a_cell_of_its_hour_and_no_one_else_is(moves: list[tuple[int, int, int]]) -> None:
     line, due, now_ms = Line(), {}, START_MS
     for pause_ms, refresh_ms, number in moves:
         now_ms += pause_ms

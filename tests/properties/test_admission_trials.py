@@ -122,7 +122,7 @@ def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
 def looks_far_ahead(patch: pytest.MonkeyPatch) -> None:
     def sweep(original: Any, self: Ledger, now_ms: int) -> None:
         original(self, now_ms)
-        self._lookahead += 3
+        self.lookahead.permits += 3
 
     around(patch, Ledger, "sweep", sweep)
 
@@ -380,13 +380,14 @@ def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.messages_astray)
 def grants_again_when_a_message_comes_twice(patch: pytest.MonkeyPatch) -> None:
-    def apply(original: Any, self: Lease, down: Any, now_ms: int) -> None:
-        if down.number <= self.applied and down.granted:
+    def is_late(original: Any, self: Lease, down: Any) -> bool:
+        late: bool = original(self, down)
+        if late and down.granted:
             self.permits += 1
             self.granted_seen += 1
-        original(self, down, now_ms)
+        return late
 
-    around(patch, Lease, "apply", apply)
+    around(patch, Lease, "is_late", is_late)
 
 
 @broken(trials.messages_astray)

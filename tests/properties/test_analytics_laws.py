@@ -132,6 +132,8 @@ def test_a_span_is_what_its_conditions_say_minute_by_minute(op: str, data: st.Da
 
 ROOMS = ("r1", "r2", "r3")
 HOURS = 27
+WRITTEN_EVERY = 4
+"""Minutes."""
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +145,7 @@ def filled() -> Iterator[tuple[Keeper, list[Part]]]:
     with TemporaryDirectory() as folder:
         keeper = Keeper(DuckEngine(Path(folder) / "analytics.duckdb"))
         waiting: list[Part] = []
+        gathered: list[Part] = []
         by_minute: dict[int, list[Part]] = {}
         for part in parts:
             by_minute.setdefault(part.minute, []).append(part)
@@ -152,10 +155,13 @@ def filled() -> Iterator[tuple[Keeper, list[Part]]]:
             now = [part for part in by_minute[minute] if part not in delayed]
             if minute % 97 == 0:
                 now, waiting = [*now, *now[:2], *waiting], []
-            keeper.write(now, (minute + 1) * 60)
+            gathered += now
+            if minute % WRITTEN_EVERY == 0:
+                keeper.write(gathered, (minute + 1) * 60)
+                gathered = []
             if minute % 31 == 0:
                 keeper.tend((minute + 1) * 60)
-        keeper.write(waiting, (max(by_minute) + 1) * 60)
+        keeper.write([*gathered, *waiting], (max(by_minute) + 1) * 60)
         yield keeper, parts
         keeper.close()
 

@@ -1,4 +1,4 @@
-"""The SQL configuration store against a dict: whatever is written, through whichever process, everybody reads the same."""
+"""The SQL configuration store against a dict: what is written through any process is read the same by all."""
 
 import tempfile
 from pathlib import Path
@@ -210,7 +210,7 @@ def test_a_reader_that_slept_while_the_log_was_shortened_reads_everything(url: s
     assert list(reader.read().rooms) == ["r2"]
 
 
-def test_whoever_watches_hears_of_writes_that_changed_something(url: str) -> None:
+def test_a_process_that_watches_hears_of_writes_that_changed_something(url: str) -> None:
     store, heard = SqlStore(url), []
     store.watch(lambda: heard.append(store.revision()))
     store.write([Put(zone())], expected=0, author="me", now_ms=1)

@@ -1,4 +1,4 @@
-"""A draw can be checked by anybody, every change to it is found, and it favours nobody."""
+"""A draw can be checked by anyone, every change to it is found, and it favours no one."""
 
 import json
 from copy import deepcopy
@@ -71,7 +71,7 @@ def test_ten_thousand_shuffled_receipts_are_verified_by_the_other_program() -> N
     ],
 )
 @pytest.mark.parametrize("at", [0, 4_321, RECEIPTS - 2])
-def test_whatever_is_changed_in_a_published_draw_is_found(change: str, at: int) -> None:
+def test_any_change_made_in_a_published_draw_is_found(change: str, at: int) -> None:
     draw = deepcopy(fresh())
     promised, receipts, other = (
         draw["commitment"],
@@ -109,7 +109,7 @@ def test_whatever_is_changed_in_a_published_draw_is_found(change: str, at: int) 
 
 
 def test_a_whole_draw_held_again_with_another_list_fits_itself_and_still_not_what_visitors_noted() -> None:
-    """Dropping somebody and drawing anew is found by whoever knows the place or finds no receipt, and moves everybody."""
+    """Dropping someone and drawing again is found by anyone who knows the place or finds no receipt, and moves everybody."""
     again = json.loads(msgspec.json.encode(hold(APPOINTMENT, SEED, entries(APPOINTMENT.draw_id, tickets(RECEIPTS)[1:]), "", "")))
     assert found(again, fresh()["commitment"]) == []
     mine = receipt(again["draw"], tickets(RECEIPTS)[0])
@@ -159,7 +159,7 @@ def test_the_order_hangs_on_who_takes_part_and_the_seed_and_on_nothing_else(ids:
 
 
 @given(st.lists(st.binary(min_size=12, max_size=12), unique=True, min_size=1, max_size=60), st.integers(0, 59), st.integers(1, 10**9))
-def test_the_drawn_stand_in_their_order_before_whoever_was_absent_and_these_before_whoever_came_later(
+def test_the_drawn_stand_in_their_order_before_a_visitor_who_was_absent_and_these_before_a_visitor_who_came_later(
     ids: list[bytes], absent: int, later_ms: int
 ) -> None:
     present, away = ids[absent:], ids[:absent]

@@ -1,4 +1,4 @@
-"""Whatever a client asks, the answer is data or a clean error, within two seconds: queries made from the schema, and broken ones."""
+"""For every question of a client, the answer is data or a clean error, within two seconds: queries made from the schema, and broken ones."""
 
 import sys
 import time

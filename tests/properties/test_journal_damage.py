@@ -1,4 +1,4 @@
-"""Whatever happens to the bytes of a journal, it never gives back a payload that was not appended, nor in another order."""
+"""With any damage to its bytes, a journal never gives back a payload that was not appended, nor in another order."""
 
 import struct
 import tempfile

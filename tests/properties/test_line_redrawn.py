@@ -61,7 +61,7 @@ def test_new_keys_are_remembered_over_a_restart_and_asking_twice_changes_nothing
     assert found == order
 
 
-def test_new_keys_that_cannot_be_written_down_are_said_to_be_so_and_nobody_is_let_in() -> None:
+def test_new_keys_that_cannot_be_written_down_are_said_to_be_so_and_no_visitor_is_let_in() -> None:
     journal = FlakyJournal()
     ledger, keys = waiting_room(5, journal)
     journal.failing = True

@@ -40,10 +40,11 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             confirm=st.booleans(),
             seed=st.integers(0, 1 << 32),
             alone=st.booleans(),
+            fence_ms=st.sampled_from((0, 3_000, 30_000)),
         )
-        def opens(self, inside: int, minute: int, method: str, confirm: bool, seed: int, alone: bool) -> None:
+        def opens(self, inside: int, minute: int, method: str, confirm: bool, seed: int, alone: bool, fence_ms: int) -> None:
             room = small_room(total_active_users=inside, new_users_per_minute=minute, queueing_method=method, confirm_newcomers=confirm)
-            self.twin = Twin(client, room, seed, ("here",) if alone else ("here", "there"))
+            self.twin = Twin(client, room, seed, ("here",) if alone else ("here", "there"), fence_ms)
             self.keys: list[int] = []
             self.passed = 0
             self.ups: list[tuple[SyncUp, SyncUp]] = []
@@ -95,6 +96,11 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
                 self.twin.arrive_provisionally(ticket_id(10**6 + self.passed + more))
             self.passed += count
             self.twin.view(ticket_id(10**6 + number))
+
+        @precondition(lambda self: self.keys)
+        @rule(index=st.integers(0, 1 << 16), gap_ms=st.sampled_from((1, 10_000, 45_000, 180_000, 10**12)))
+        def a_place_is_kept(self, index: int, gap_ms: int) -> None:
+            self.twin.keep(ticket_id(index % len(self.keys)), gap_ms)
 
         @precondition(lambda self: self.keys)
         @rule(index=st.integers(0, 1 << 16))
@@ -181,7 +187,7 @@ BREAKS = (
     ("state.entered + 1, state.slot_admitted + 1", "state.entered, state.slot_admitted + 1"),
     ("- s.life_ms - 1, limit", "- s.life_ms - 300, limit"),
     ("local GUESSES = 32", "local GUESSES = 1"),
-    ("if down.number <= state.applied then return end", ""),
+    ("and down.number > state.applied then", "then"),
     ("state.opened_ms, state.pardoned_ms = now,", "state.opened_ms, state.pardoned_ms = 0,"),
     ("if attempted_ms then expect(id, refresh_ms) end", ""),
     ("(s.rejecting and PLACE_KEPT_MS or 0)", "0"),
@@ -190,6 +196,15 @@ BREAKS = (
     ("if attempted_ms and attempted_ms < renewed_ms then", "if attempted_ms and attempted_ms <= renewed_ms - 1000 then"),
     ("(counts[1] + counts[2] + counts[3]) * 5 / 6", "(counts[1] + counts[2] + counts[3]) * 6 / 6"),
     ("+ state.gap_us\n", "+ 2 * state.gap_us\n"),
+    ("if fenced() then return 0 end", ""),
+    ("if fenced() then\n      note_seen(id)", "if false then\n      note_seen(id)"),
+    ("if rows[place] ~= state.kept or floor(state.kept_ms / CELL_MS) < cell then", "if true then"),
+    ("state.kept == id or state.kept == 0 or state.kept_ms < now", "true"),
+    ("* 115 / 100", "* 110 / 100"),
+    ("state.pace * HELD_MS < 1000 and is_called", "is_called"),
+    ("'HSET', k.seen, id, now", "'HSET', k.seen, id, 0"),
+    ("now, 0 -- the fence stays", "now, state.contact_ms -- the fence stays"),
+    ("elseif down.epoch > state.epoch then", "elseif false then"),
     ("min(count, max(0, floor(left_us / state.gap_us)))", "count"),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle"),
 )

@@ -1,4 +1,4 @@
-"""Laws of the canonical form of a target, whatever the bytes."""
+"""Laws of the canonical form of a target, for any bytes."""
 
 from urllib.parse import unquote_to_bytes
 

@@ -289,7 +289,7 @@ def test_the_enabled_rules_of_a_room_are_joined_by_or(nodes: list[Node], enabled
     st.integers(0, 80),
     st.sampled_from(['"', "(", ")", "{", "[*]", "é", "\x00", "not ", "\ud800"]),
 )
-def test_no_text_whatever_gets_anything_but_problems_or_a_rule(source: str, at: int, piece: str) -> None:
+def test_no_text_gets_anything_but_problems_or_a_rule(source: str, at: int, piece: str) -> None:
     broken = source[:at] + piece + source[at:]
     for problem in rule_problems(broken, "rule"):
         assert problem.pointer == "rule"

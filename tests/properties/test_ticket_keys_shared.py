@@ -1,4 +1,4 @@
-"""Several processes share one key file: no ticket is ever refused because of a rotation, whoever sealed it and whenever."""
+"""Several processes share one key file: no ticket is ever refused because of a rotation, regardless of which one sealed it and when."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Laws of the ticket: what was sealed opens, whatever else anybody sends is nothing, and nothing raises."""
+"""Laws of the ticket: what was sealed opens, everything else is nothing, and nothing raises."""
 
 import tempfile
 from pathlib import Path
@@ -48,12 +48,12 @@ def test_it_opens_in_its_own_room_only(ticket: Ticket, room_id: bytes, other: by
 @example(b"=" * SEALED_LENGTH)
 @example(b"A" * (SEALED_LENGTH - 1) + b"=")
 @example(b"\xff" * SEALED_LENGTH)
-def test_whatever_anybody_invents_is_nothing(value: bytes) -> None:
+def test_anything_made_up_is_nothing(value: bytes) -> None:
     assert SEALER.open(value, b"room", NOW) is None
 
 
 @given(honest_tickets(), st.data())
-def test_whatever_anybody_changes_is_nothing(ticket: Ticket, data: st.DataObject) -> None:
+def test_anything_changed_is_nothing(ticket: Ticket, data: st.DataObject) -> None:
     """Any stretch replaced by any bytes: shorter, longer or the same length."""
     sealed = SEALER.seal(ticket, b"room")
     begin = data.draw(st.integers(0, SEALED_LENGTH))
@@ -66,7 +66,7 @@ def test_whatever_anybody_changes_is_nothing(ticket: Ticket, data: st.DataObject
 
 @given(honest_tickets(), st.integers(0, SEALED_LENGTH), st.sampled_from([b"=", b"A", b"*", b" ", b"-", b"\0"]))
 def test_a_genuine_beginning_filled_up_with_anything_is_nothing(ticket: Ticket, kept: int, filler: bytes) -> None:
-    """The key id at the beginning is known to whoever has a ticket, so the rest of the checks must stand by themselves."""
+    """The key id at the beginning is known to everyone who has a ticket, so the rest of the checks must stand by themselves."""
     sealed = SEALER.seal(ticket, b"room")
     changed = sealed[:kept] + filler * (SEALED_LENGTH - kept)
     assert changed == sealed or SEALER.open(changed, b"room", NOW) is None
@@ -86,7 +86,7 @@ def test_two_tickets_cannot_be_joined_into_a_third(one: Ticket, two: Ticket, cut
     refresh_ms=st.integers(0, 2**32 - 1),
     now_ms=st.integers(-(2**63), 2**63),
 )
-def test_whatever_a_genuine_seal_says_it_never_raises_and_the_future_never_opens(
+def test_for_anything_that_a_genuine_seal_says_it_never_raises_and_the_future_never_opens(
     key: int, accepted_ms: int, checked_ms: int, refresh_ms: int, now_ms: int
 ) -> None:
     opened = SEALER.open(SEALER.seal(Ticket(b"i" * TICKET_ID_BYTES, key, accepted_ms, checked_ms, refresh_ms), b"room"), b"room", now_ms)

@@ -1,4 +1,4 @@
-"""Whatever is written as TOML is read back as it was, by the parser of the standard library."""
+"""Everything written as TOML is read back as it was, by the parser of the standard library."""
 
 import tomllib
 
@@ -33,7 +33,7 @@ def test_a_null_is_left_out() -> None:
     assert toml_text({"a": None, "b": {"c": None, "d": 1}}) == "[b]\nd = 1\n"
 
 
-def test_it_looks_as_somebody_would_write_it() -> None:
+def test_it_looks_as_someone_would_write_it() -> None:
     written = toml_text(
         {
             "zones": [

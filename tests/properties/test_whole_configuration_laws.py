@@ -92,7 +92,7 @@ def documents(draw: st.DrawFn) -> dict:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents(), documents())
-def test_whatever_was_before_the_document_is_true_afterwards_and_then_nothing_is_left_to_do(first: dict, second: dict) -> None:
+def test_anything_that_was_before_the_document_is_true_afterwards_and_then_nothing_is_left_to_do(first: dict, second: dict) -> None:
     known, _ = planned(Configuration(), first)
     after, steps = planned(known, second)
     again, nothing = planned(after, second)
@@ -140,9 +140,11 @@ def test_no_secret_is_written_out_and_tokens_are_left_alone() -> None:
     text = json.dumps(exported(known))
     assert secret_hash("x") not in text
     assert "deploy" not in text
+    for secret in ('"k"', "R1", "argon2id"):  # of the webhook, the PagerDuty service and the account; what may be shown of a URL is shown
+        assert secret not in text
     after, _ = planned(known, {"zones": [], "lists": []})
-    assert "hooks.example.com" not in text
-    assert [kind for kind, _, _ in contents(after)] == ["token", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note"]
+    alerting = ["webhook", "pagerduty_service", "alert_policy", "silence", "incident_note"]
+    assert [kind for kind, _, _ in contents(after)] == ["token", *alerting, "account"]
 
 
 def test_a_section_that_is_left_out_is_not_touched() -> None:
@@ -231,7 +233,7 @@ def test_a_desk_makes_it_true_in_one_revision(tmp_path: Path) -> None:
 def test_differences_lead_from_any_configuration_to_any_other() -> None:
     known = everything()
     wanted, _ = applied(Configuration(), [Put(zone("z9")), Put(room("r1", host="r1.z9.example"), "z9")], 1)
-    wanted = wanted.with_indexes(wanted.revision, {"token": dict(known.tokens)})
+    wanted = wanted.with_indexes(wanted.revision, {"token": dict(known.tokens), "account": dict(known.accounts)})
     after, _ = applied(known, differences(known, wanted, 2), 2)
     assert contents(after) == contents(wanted)
     assert ListItem not in {type(record) for _, record, _ in contents(after)}

@@ -23,6 +23,7 @@ from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import PERCENTS, SLOT_MS, Part
 from greenroom.collector.decisions import recording
 from greenroom.collector.sampler import RoomLook, sample, wait_seconds
+from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.verdict import Forward
 from greenroom.stores.analytics.duck import DuckEngine
 from greenroom.stores.analytics.keeper import Keeper
@@ -64,7 +65,7 @@ def a_center(name: str, folder: Path, seed: int) -> Center:
     rng = random.Random(seed)
     site = Site(folder, small_room(total_active_users=12, new_users_per_minute=20, session_duration=1), seed=seed)
     recorders = [Recorder(f"{name}-{process}", name, site.clock.ms) for process in range(2)]
-    observers = [recording(recorder) for recorder in recorders]
+    observers = [recording(recorder, DecisionCounts()) for recorder in recorders]
     site.decisions._observe = lambda event: observers[rng.randrange(2)](event)
     center = Center(name, site, recorders)
     for number in range(45):

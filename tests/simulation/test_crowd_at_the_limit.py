@@ -187,7 +187,7 @@ def test_never_more_in_any_sixty_seconds_than_allowed(crowd: Crowd) -> None:
     assert crowd.most_in_a_minute <= MINUTE
 
 
-def test_everybody_who_stays_gets_in(crowd: Crowd) -> None:
+def test_everyone_who_stays_gets_in(crowd: Crowd) -> None:
     assert set(range(VISITORS)) - crowd.left == set(crowd.entered)
     assert len(crowd.left) > VISITORS / 20
 
@@ -198,7 +198,7 @@ def test_those_present_enter_in_the_order_in_which_they_came(line: Crowd) -> Non
     assert overtaken[int(len(overtaken) * 0.99)] <= 10
 
 
-def test_little_is_unused_while_somebody_waits(crowd: Crowd) -> None:
+def test_little_is_unused_while_someone_waits(crowd: Crowd) -> None:
     assert crowd.idle / crowd.queueing <= 0.03
 
 

@@ -25,7 +25,7 @@ OPENS_MS, SALE_MS, ENDS_MS = START_MS + HOUR, START_MS + 2 * HOUR, START_MS + 3 
 OVER_MS = ENDS_MS + 48 * HOUR
 EARLY, LATE = 100, 40
 STRAY = 25
-"""Places by which somebody may be early or late: a refresh is up to 22 s, in which the first twenty are let in."""
+"""Places by which someone may be early or late: a refresh is up to 22 s, in which the first twenty are let in."""
 JSON = ((b"accept", b"application/json"),)
 SALE = Event(
     id="e1",
@@ -50,7 +50,7 @@ CLOSED = Event(
 
 
 class Shopper(Browser):
-    """Somebody who comes, waits as told, shops for a while and stops."""
+    """A visitor who comes, waits as told, shops for a while and stops."""
 
     def __init__(self, site: Site, name: int, came_ms: int) -> None:
         super().__init__(site, client=f"192.0.2.{name % 250}")
@@ -159,7 +159,7 @@ def test_before_the_pre_queue_the_room_is_its_usual_self(story: Story) -> None:
     assert all(shopper.entered_ms == shopper.came_ms for shopper in story.usual)
 
 
-def test_the_pre_queue_holds_everybody_new_and_nobody_who_is_inside(story: Story) -> None:
+def test_the_pre_queue_holds_every_newcomer_and_no_one_who_is_inside(story: Story) -> None:
     assert story.held_before == [0] * EARLY
     assert story.inside.entered_ms == story.inside.came_ms
     assert story.inside.shops == 0
@@ -202,7 +202,7 @@ def test_the_drawn_enter_in_the_order_drawn_and_not_in_that_of_arrival(story: St
     assert 0.4 < discordant / (EARLY * (EARLY - 1) / 2) < 0.6
 
 
-def test_whoever_comes_after_the_start_stands_behind_the_pre_queue_in_order_of_arrival(story: Story) -> None:
+def test_a_visitor_who_comes_after_the_start_stands_behind_the_pre_queue_in_order_of_arrival(story: Story) -> None:
     assert all(shopper.entered_ms for shopper in story.early + story.late)
     waited = [shopper for shopper in story.late if shopper.came_ms < max(early.entered_ms for early in story.early) - MINUTE]
     assert len(waited) > 20
@@ -223,7 +223,7 @@ def test_after_the_sale_newcomers_get_the_page_of_the_second_event_without_refre
     assert isinstance(story.last_minute, Answer)
 
 
-def test_those_inside_get_five_minutes_whatever_they_do(story: Story) -> None:
+def test_those_inside_get_five_minutes_regardless_of_what_they_do(story: Story) -> None:
     """The last renewal was a quarter of a minute before the end; minute 1 here is half a minute after it."""
     assert story.grace == {1: True, 2: True, 3: True, 4: True, 5: True, 6: False}
 

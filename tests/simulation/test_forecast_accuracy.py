@@ -1,12 +1,13 @@
 """What visitors are told against what came of it, in the simulator: the whole product in virtual time, data centers and network included.
 
 The error is the mean distance between the median that was told and the wait, as a part of the mean wait. Behind a cut it may be larger:
-nobody knows how long one lasts. Larger trials: bench/estimates.py.
+no one knows how long one lasts. Larger trials: bench/estimates.py.
 """
 
 from collections.abc import Callable
 from functools import cache
 from random import Random
+from statistics import fmean
 
 import pytest
 
@@ -20,8 +21,8 @@ from greenroom.simulator.world import World
 CENTERS = 4
 
 
-def streams(name: str) -> Random:
-    return Random(f"7/{name}")
+def streams_of(seed: int) -> Streams:
+    return lambda name: Random(f"{seed}/{name}")
 
 
 def flash_sale(streams: Streams) -> Scenario:
@@ -49,21 +50,22 @@ MAKERS: dict[str, Callable[[Streams], Scenario]] = {"flash sale": flash_sale, "s
 
 
 @cache
-def run(name: str) -> SimulationReport:
+def run(name: str, seed: int = 7) -> SimulationReport:
+    streams = streams_of(seed)
     world = World(MAKERS[name](streams), streams)
     world.run()
     return report(world)
 
 
 @pytest.mark.parametrize(
-    ("name", "joining", "polls"), [("flash sale", 0.25, 0.15), ("small room", 0.25, 0.15), ("wave", 0.15, 0.12), ("cut", 0.2, 0.2)]
+    ("name", "seeds", "joining", "polls"),
+    [("flash sale", (7,), 0.25, 0.15), ("small room", (7,), 0.25, 0.15), ("wave", (7, 1, 2), 0.15, 0.12), ("cut", (7,), 0.2, 0.2)],
 )
-def test_the_median_is_near_what_comes_of_it(name: str, joining: float, polls: float) -> None:
-    found = run(name)
-    assert found.error_joining is not None
-    assert found.error_polls is not None
-    assert found.error_joining <= joining
-    assert found.error_polls <= polls
+def test_the_median_is_near_what_comes_of_it(name: str, seeds: tuple[int, ...], joining: float, polls: float) -> None:
+    """The errors of one crowd differ from those of another by a fifth, so the tightest bar is for the mean of several."""
+    found = [run(name, seed) for seed in seeds]
+    assert fmean(one.error_joining or 1 for one in found) <= joining
+    assert fmean(one.error_polls or 1 for one in found) <= polls
 
 
 def test_the_first_page_counts_those_whose_tickets_have_not_come_back() -> None:
@@ -81,7 +83,7 @@ def test_a_quarter_a_half_and_three_quarters_are_in_by_the_quartiles_that_are_to
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_between_the_quartiles_is_where_half_of_the_waits_end_or_more(name: str) -> None:
-    """Half is what is said. Behind a cut nobody knows, so a little less may do; much more would say nothing."""
+    """Half is what is said. Behind a cut no one knows, so a little less may do; much more would say nothing."""
     inside = run(name).inside_quartiles
     assert inside is not None
     assert 0.45 <= inside <= 0.9

@@ -9,7 +9,10 @@ import pytest
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.lease import Lease
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger_time import LedgerTime
 from greenroom.admission.messages import moves
 from greenroom.admission.messages.moves import Moves
 from greenroom.admission.queueing.line import Line
@@ -76,6 +79,10 @@ def test_limits_and_laws_hold_in_three_hundred_worlds() -> None:
     assert campaign(range(1, 301)) == []
 
 
+def test_permits_that_reach_only_ghosts_do_not_hold_up_the_line() -> None:
+    assert campaign(range(1027, 1028)) == []
+
+
 def test_every_kind_of_fault_can_happen() -> None:
     assert set(FAULTS) == set(FAULT_HANDLERS)
     seen = {fault.kind for seed in range(200) for fault in random_scenario(streams_of(seed)).faults}
@@ -117,7 +124,7 @@ def test_permits_on_their_way_count_beside_what_may_be_admitted_while_cut_off() 
     assert center.value == 3
 
 
-def test_a_partition_costs_nobody_the_limits() -> None:
+def test_a_partition_costs_no_one_the_limits() -> None:
     scenario = little(faults=(Fault("partition", 60, 120, (0, 1)),), network=NetworkProfile(loss=0.2, twice=0.2, skew_ms=30_000))
     figures = run(scenario)
     assert figures.over_active == figures.over_minute == 0
@@ -150,6 +157,14 @@ def test_the_published_allocations_see_the_same_crowd_and_overshoot_in_a_spike(a
 # -- builds that the campaign must find ------------------------------------------------------------------------------------------
 
 Break = Callable[[pytest.MonkeyPatch], None]
+TRIALS = range(1, 5)
+
+
+def trials(**changes: Any) -> list[str]:
+    """What went wrong in the little world, changed so, until something has."""
+    return next((found for seed in TRIALS if (found := verdict(watched(little(**changes), seed)))), [])
+
+
 BROKEN: list[tuple[Callable[[], list[str]], Break]] = []
 
 
@@ -167,10 +182,116 @@ def broken_in(**changes: Any) -> Callable[[Break], Break]:
     """A build that is found in the little world, changed so."""
 
     def noted(build: Break) -> Break:
-        BROKEN.append((lambda: verdict(watched(little(**changes))), build))
+        BROKEN.append((lambda: trials(**changes), build))
         return build
 
     return noted
+
+
+def test_a_session_that_moves_while_the_coordinator_loses_its_state_keeps_its_unit() -> None:
+    assert campaign(range(209, 210)) == []
+
+
+@broken(209)
+def takes_units_that_were_given_back_for_units_that_are_remembered(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("greenroom.admission.coordinator.coordinator.remembered_units", lambda center, up, adopted, returned: adopted)
+
+
+GHOSTS = {
+    "centers": 2,
+    "room": room(10, 2),
+    "arrivals": [(3_000 * number, number % 2) for number in range(133)],
+    "behaviour": Behaviour(visit_s=20, patience_s=20, leaving=1.0),
+}
+"""Two may enter a minute, and most who wait have gone when it is their turn."""
+
+
+def test_a_line_of_ghosts_moves_on() -> None:
+    assert trials(**GHOSTS) == []
+
+
+@broken_in(**GHOSTS)
+def takes_a_turn_of_the_line_for_a_permit_that_let_no_visitor_in(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Pace, "return_unused", lambda self, count: None)
+
+
+CUT = {"behaviour": Behaviour(visit_s=300, page_gap_s=3), "faults": (Fault("partition", 100, 400, (0,)),), "fence_s": 20}
+
+
+def test_the_units_of_a_data_center_behind_the_fence_are_used_by_the_others() -> None:
+    cut, never = (run(little(**{**CUT, "fence_s": fence_s})) for fence_s in (20, 0))
+    assert cut.broken_laws == []
+    assert cut.over_active == cut.over_minute == 0
+    assert cut.entered > never.entered
+
+
+@broken_in(**CUT)
+def renews_sessions_behind_the_fence(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ledger, "view", renewing(Ledger.view))
+
+
+def renewing(view: Any) -> Any:
+    def always(self: Ledger, ticket_id: bytes, now_ms: int) -> Any:
+        fence_ms, self.lease.fence_ms = self.lease.fence_ms, 0
+        try:
+            return view(self, ticket_id, now_ms)
+        finally:
+            self.lease.fence_ms = fence_ms
+
+    return always
+
+
+@broken_in(**CUT)
+def frees_what_is_behind_the_fence_before_sessions_have_ended(patch: pytest.MonkeyPatch) -> None:
+    begin = Coordinator._begin_epoch
+
+    def hasty(self: Coordinator, center: DataCenter, epoch: int, now_ms: int) -> None:
+        begin(self, center, epoch, now_ms)
+        center.orphans_until_ms = now_ms
+
+    patch.setattr(Coordinator, "_begin_epoch", hasty)
+
+
+@broken_in(**CUT)
+def counts_the_fence_from_before_the_last_contact(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("greenroom.admission.coordinator.data_center.FENCE_SLACK_MS", -25_000)
+
+
+STEPPED = {"behaviour": Behaviour(visit_s=100, page_gap_s=3)}
+
+
+def stepped(seconds: float, **changes: Any) -> dict[str, Any]:
+    return {**STEPPED, "faults": (Fault("clock step", 100, 300, (0,), seconds),), **changes}
+
+
+@pytest.mark.parametrize("seconds", [3_600, 30, -30, -3_600])
+@pytest.mark.parametrize("method", ["fifo", "random"])
+def test_a_step_of_a_servers_clock_changes_nothing(seconds: float, method: str) -> None:
+    limits = room(40, 60, method=method)
+    watch, plain = watched(little(**stepped(seconds, room=limits))), run(little(**STEPPED, room=limits))
+    figures = report(watch.world)
+    assert verdict(watch) == []
+    assert figures.over_active == figures.over_minute == figures.lost_sessions == 0
+    assert figures.entered >= 0.95 * plain.entered
+
+
+@broken_in(**stepped(3_600))
+def believes_a_server_whose_clock_was_stepped(patch: pytest.MonkeyPatch) -> None:
+    def read(self: LedgerTime, server_ms: int, expected_ms: int, slack_ms: int) -> int:
+        self.latest_ms = max(self.latest_ms, server_ms)
+        return self.latest_ms
+
+    patch.setattr(LedgerTime, "read", read)
+    patch.setattr(LedgerTime, "put_right", lambda self, server_ms, expected_ms, line_ms: self.latest_ms)
+
+
+@broken_in(**{**CUT, "faults": (Fault("partition", 100, 400, (0,)), Fault("clock step", 110, 410, (0,), -3_600))})
+def stands_still_behind_the_fence_after_a_step_back(patch: pytest.MonkeyPatch) -> None:
+    def read(self: LedgerTime, server_ms: int, expected_ms: int, slack_ms: int) -> int:
+        self.latest_ms = max(self.latest_ms, server_ms)
+        return self.latest_ms
+
+    patch.setattr(LedgerTime, "read", read)
 
 
 @broken(1)

@@ -1,7 +1,7 @@
 """The laws of admission, checked from outside on every single operation.
 
 `GroundTruth` stands before a ledger, asks it what visitors ask, and keeps its own books from the answers alone: who is inside, who is present,
-who came in when. Whatever contradicts a law becomes a line in `found`. It judges nothing by the ledger's own counts except
+who came in when. A contradiction of a law becomes a line in `found`. It judges nothing by the ledger's own counts except
 where a law speaks about them (conservation, look-ahead, draws).
 """
 
@@ -24,7 +24,7 @@ LATE_MS = 2 * 256
 
 @dataclass
 class Place:
-    """Somebody in line, as the answers said."""
+    """A visitor in line, as the answers said."""
 
     key: int
     attempted_ms: int
@@ -152,7 +152,7 @@ class GroundTruth:
             pass
         elif outcome.standing is Standing.ADMITTED:
             if self.room.queueing_method == "fifo":
-                look = int(ledgers._lookahead)
+                look = int(ledgers.lookahead.permits)
                 self.law(ahead < room_left + look, f"{ahead} waited ahead, with room for {room_left} and {look} more expected")
                 self.law(look <= 3 * len(self.from_line) + 1, f"looks {look} ahead after {len(self.from_line)} admissions from the line")
             if one in self.places:

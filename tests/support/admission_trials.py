@@ -83,7 +83,7 @@ def fair_room() -> list[str]:
 
 
 def prompt_heads() -> list[str]:
-    """Whoever is at the head gets in within two syncs of a unit becoming free; a ghost blocks no longer than its refresh and grace."""
+    """The visitor at the head gets in within two syncs of a unit becoming free; a ghost blocks no longer than its refresh and grace."""
     found = []
     for method in ("fifo", "random"):
         for ghost in (False, True):
@@ -112,7 +112,7 @@ def prompt_heads() -> list[str]:
 
 
 def everybodys_turn() -> list[str]:
-    """Who stays gets in, in order; nobody waits while both limits have room."""
+    """Who stays gets in, in order; no visitor waits while both limits have room."""
     found = []
     for limits in ((1, 1), (1, 30), (5, 6), (40, 20)):
         ground_truth = GroundTruth(
@@ -276,7 +276,7 @@ class Astray:
 
 
 def messages_astray(seeds: range = range(44, 60), steps: int = 1_500) -> list[str]:
-    """No loss, delay, repetition or reordering of messages ever lets in one too many, whatever the clocks say."""
+    """No loss, delay, repetition or reordering of messages ever lets in one too many, regardless of the clocks."""
     found = []
     for seed in seeds:
         draw = Random(seed)

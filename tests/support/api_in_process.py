@@ -47,7 +47,7 @@ class StandingClock:
 
 @dataclass
 class Watched:
-    """Stands for the running process: the rooms that it serves."""
+    """Plays the running process: the rooms that it serves."""
 
     clock: StandingClock
     rooms: tuple[RoomState, ...] = ()

@@ -1,4 +1,4 @@
-"""An origin that notes every byte it is sent, and an attacker who sends any bytes and reads whatever comes back.
+"""An origin that notes every byte it is sent, and an attacker who sends any bytes and reads everything that comes back.
 
 The origin reads requests by the book and calls everything else garbage. So two questions settle every attack: did garbage, or a
 request that the room should have held, reach the origin? And what did the attacker get?

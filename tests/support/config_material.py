@@ -1,5 +1,7 @@
-"""Zones, rooms and all the rest, small and valid, for tests of whatever keeps or carries a configuration."""
+"""Zones, rooms and all the rest, small and valid, for tests of everything that keeps or carries a configuration."""
 
+from greenroom.model.account import Account
+from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.configuration import Configuration
 from greenroom.model.event import Event
 from greenroom.model.health_check import HealthCheck, HttpCheck, TcpCheck, effective
@@ -54,6 +56,8 @@ def full_room(id: str = "r1") -> Room:
         confirm_newcomers=True,
         refresh_max_seconds=30,
         on_unhealthy_origin="hold",
+        branding=Branding("Shop & Söhne", "", "#0B5fff", "„Hallo“", "https://help.example.com/"),
+        branding_messages=(LocalMessage("de-DE", "Grüße"),),
     )
 
 
@@ -104,6 +108,7 @@ def one_of_each() -> list[tuple[object, str]]:
         (AlertPolicy(id="p1", name="p", alert_type="greenroom_event", emails=("a@b.example",), filters={"zones": ("z1",)}), ""),
         (Silence(id="s1", policy_id="p1", start_ms=1, end_ms=2, start_time="1970-01-01T00:00:00.001Z"), ""),
         (IncidentNote(id="n1", incident="x", text="We know.\n\nWe are on it.", at_ms=7), ""),
+        (Account(id="a1", name="ada", role="operator", zone_ids=("z1",), password_hash="$argon2id$x"), ""),
     ]
 
 

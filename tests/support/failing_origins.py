@@ -13,10 +13,11 @@ from typing import Any
 
 import trustme
 
-from greenroom.health.network import ProbeGuard, probe_policy, threaded_resolver
+from greenroom.health.network import probe_policy, threaded_resolver
 from greenroom.health.probes import Equipment
 from greenroom.health.tls import TlsContexts
 from greenroom.model.health_check import HealthCheck, HttpCheck, TcpCheck, effective
+from greenroom.outbound import Guard
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 AUTHORITY = trustme.CA()
@@ -42,7 +43,7 @@ def equipment(resolves: dict[str, str] | None = None, own: tuple[tuple[str, int]
         tls = TlsContexts(path)
         assert tls.named
         assert tls.unnamed
-    return Equipment(ProbeGuard(probe_policy(private=private), resolve, lambda: own), tls)
+    return Equipment(Guard(probe_policy(private=private), resolve, lambda: own), tls)
 
 
 @contextlib.asynccontextmanager

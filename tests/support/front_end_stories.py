@@ -8,6 +8,7 @@ from admission_world import small_room
 from plain_front_end import Given, Pairs
 from visitors import Site
 
+from greenroom.core.hosts import KnownHosts
 from greenroom.decision.observer import Decided
 from greenroom.decision.tickets import Sealer
 from greenroom.model.event import Event
@@ -40,6 +41,11 @@ def room_of(**changes: Any) -> Callable[[Site], None]:
     return lambda site: site.configure(small_room(total_active_users=1, **changes), events=())
 
 
+def only_known_hosts(site: Site) -> None:
+    site.configure(small_room(total_active_users=1, host="shop.example"), events=())
+    site.decisions.table.hosts = KnownHosts(["shop.example"], [])
+
+
 def bypassed(site: Site) -> None:
     site._bypass = lambda *_: Rule(expression="true")
     site.settle()
@@ -57,7 +63,7 @@ def broken(site: Site) -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("broken on purpose")
 
-    site.ledgers["r"].arrive = fail  # type: ignore[method-assign]
+    site.ledgers["r"].arrive_now = fail  # type: ignore[method-assign]
 
 
 STORIES: dict[str, list[Step]] = {
@@ -68,7 +74,7 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.HELD, visitor="b"),
         Step(Decided.HELD, visitor="b"),
         Step(Decided.HELD, UPDATE, visitor="b", wait_ms=3_000),
-        Step(Decided.HELD, PAGE, "HEAD", visitor="b", wait_ms=20_000),
+        Step(Decided.HELD, PAGE, "HEAD", visitor="b", wait_ms=4_000),  # later it would be held, see late_try
         Step(Decided.LEFT, LEAVE, "POST", visitor="a"),
         Step(Decided.ADMITTED, UPDATE, visitor="b", wait_ms=20_000),
         Step(Decided.ACTIVE, IMAGE, visitor="b", target="/x.png"),
@@ -99,6 +105,7 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.RECEIPT, target="/?greenroom=receipt"),
         Step(Decided.LEFT, PAGE, "POST", "/?greenroom=leave"),
     ],
+    "a host that is not for this site": [Step(Decided.UNKNOWN_HOST, host=b"other.example", change=only_known_hosts)],
     "a session that the origin ends": [
         Step(Decided.ADMITTED, change=room_of(enabled_origin_commands=("revoke",))),
         Step(Decided.REVOKED, target="/revoke"),

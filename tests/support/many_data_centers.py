@@ -24,11 +24,11 @@ START_S = 180.0
 
 
 RESUMED_S = 5.0
-"""Whoever was held because Redis did not answer asks again after so long."""
+"""A visitor who was held because Redis did not answer asks again after so long."""
 
 
 class Link:
-    """A TCP proxy. Cut, it says nothing: what is under way waits, and arrives late when it is mended."""
+    """A TCP proxy. Cut, it says nothing: what is under way waits, and arrives late when it is repaired."""
 
     def __init__(self, target: int) -> None:
         self.port = free_port()

@@ -1,4 +1,4 @@
-"""Writes small .mmdb files, as the published format says, so that tests need nobody's data."""
+"""Writes small .mmdb files, as the published format says, so that tests need no one's data."""
 
 import struct
 from ipaddress import ip_network

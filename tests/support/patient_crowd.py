@@ -184,7 +184,7 @@ def _most_a_minute(entries: Iterable[Request]) -> int:
 
 
 def _overtaken(here: list[Visitor], ended: float) -> list[float]:
-    """For everybody who stood in line: how much later somebody came here who got in a good while (5 s) earlier; 0: nobody did."""
+    """For every visitor who stood in line: how much later a visitor came here who got in a good while (5 s) earlier; 0: no one did."""
     entered = sorted((one.entered, one.arrived) for one in here if one.entered)
     latest, latest_so_far, moments = 0.0, [], []
     for moment, arrived in entered:

@@ -22,7 +22,7 @@ class Postgres:
     """Durability is switched off: the server is never killed, only stopped."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="greenroom-postgres-"))  # pytest's own directories let nobody else in
+        self.folder = Path(tempfile.mkdtemp(prefix="greenroom-postgres-"))  # pytest's own directories let no one else in
         self._count = 0
         with socket.socket() as sock:
             sock.bind(("127.0.0.1", 0))

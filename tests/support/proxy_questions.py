@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 
 from plain_front_end import Given, Origin, Pairs
+from spoe_haproxy import HAProxy, arguments
 
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import Sender, arrival_from
@@ -47,10 +48,20 @@ class Asking:
         if isinstance(question, Refusal):
             return Answer(question.status, _NONE, question.reason.encode())
         answers: list[Verdict] = []
-        self.questions.receive(question, answers.append)
-        (answer,) = answers
+        at_once = self.questions.verdict(question, answers.append)
+        (answer,) = answers if at_once is None else [*answers, at_once]
         assert isinstance(answer, Answer), "nothing is forwarded from here"
         return answer
+
+
+def spoe_variables(asking: Asking, method: str, target: bytes, headers: Pairs, client: str) -> dict[bytes, bytes]:
+    """What HAProxy is told about this request, over a connection of its own."""
+    haproxy = HAProxy(asking.questions, asking.errors.append, PROXY)
+    haproxy.hello()
+    haproxy.notify(1, 1, arguments(method, target, headers, client))
+    ((stream, frame, variables),) = haproxy.answers()
+    assert (stream, frame) == (1, 1)
+    return variables
 
 
 _NONE = AnswerHeaders()
@@ -101,7 +112,16 @@ def ext_authz(asking: Asking, method: str, target: bytes, headers: Pairs, client
     return asking.ask(method, b"/ext-authz" + target, said)
 
 
-SPEAKING: dict[str, Ask] = {"forward-auth": forward_auth, "auth_request": auth_request, "ext_authz": ext_authz}
+def spoe(asking: Asking, method: str, target: bytes, headers: Pairs, client: str) -> Answer:
+    variables = spoe_variables(asking, method, target, headers, client)
+    if variables.get(b"outcome") == b"forward":
+        cookies = variables.get(b"cookies")
+        said = AnswerHeaders((b"Greenroom-Verdict", b"forward"), *([(b"Cookie", cookies)] if cookies else []))
+        return Answer(200, said, b"", variables.get(b"ticket", b""))
+    return asking.ask("GET", b"/spoe/page", ((b"Host", b"greenroom"), (b"Greenroom-Verdict", variables.get(b"page", b""))))
+
+
+SPEAKING: dict[str, Ask] = {"forward-auth": forward_auth, "auth_request": auth_request, "ext_authz": ext_authz, "spoe": spoe}
 
 
 @dataclass

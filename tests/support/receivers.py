@@ -33,9 +33,8 @@ class WebReceiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 document = json.loads(body) if body else None
-                number = len(receiver.requests)
+                what = receiver.behave(len(receiver.requests))  # before it is seen, so that a test may change its mind then
                 receiver.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}, document))
-                what = receiver.behave(number)
                 if what == "hang":
                     time.sleep(60)  # longer than any sender waits
                     return
@@ -75,13 +74,13 @@ class WebReceiver:
 class MailReceiver:
     """A mail server; `answer` gives the reply to each message, and the reply to RCPT when it begins with `rcpt `."""
 
-    def __init__(self, answer: Callable[[int], str] = lambda _n: "250 OK", **options: Any) -> None:
+    def __init__(self, answer: Callable[[int], str] = lambda _n: "250 OK", port: int = 0, **options: Any) -> None:
         self.answer = answer
         self.messages: list[tuple[list[str], EmailMessage]] = []
         self.tries = 0
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+            self.port = port or int(free.getsockname()[1])
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port, **options)
         self._controller.start()
 

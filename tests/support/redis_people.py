@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 class House:
-    """One process with its ledgers; `coordinator` grants, in this test, whatever its Redis says."""
+    """One process with its ledgers; `coordinator` grants, in this test, regardless of what its Redis says."""
 
     def __init__(
         self, url: str, rooms: Iterable[Room] = (small_room(total_active_users=3, new_users_per_minute=100),), timeout_s: float = 1.0

@@ -11,28 +11,35 @@ from redis_world import TRIAL_LIBRARY
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import ledger_problems
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.transfers.transfers import visit
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, make_key
-from greenroom.stores.redis.answers import ARRIVE, LEAVE, PASS, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
+from greenroom.stores.redis.answers import ARRIVE, KEEP, LEAVE, PASS, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
+from greenroom.stores.redis.ledger_store import _taken
 from greenroom.stores.redis.sync_batch import arguments_of, report_of
 
 HERE = "here"
+STAY_STEPS_MS = 2 * AGE_CELL_MS + 5_000
+"""Two ends of a stay, each in steps of a cell, and a renewal that may be so much older than the last request."""
 
 
 class Twin:
     """One room twice, in virtual time. What differs is in `found`."""
 
-    def __init__(self, server: redis.Redis, room: Room, seed: int, centers: tuple[str, ...] = (HERE,)) -> None:
+    def __init__(self, server: redis.Redis, room: Room, seed: int, centers: tuple[str, ...] = (HERE,), fence_ms: int = 0) -> None:
         self._server = server
         self.now_ms = START_MS
         self.room = room
         self.random_bits = Random(seed)
         self.found: list[str] = []
         self.arrived_there = self._reports_there = 0
+        self.fixed = room.disable_session_renewal
         self.ledgers = Ledger(room, HERE, START_MS, START_MS)
         self.coordinators = [Coordinator(centers, room, START_MS) for _ in range(2)]
+        for coordinator in self.coordinators:
+            coordinator.fence_ms = fence_ms
         self.reader = Reader(room)
         self.place = f"greenroom:{{{seed}}}"
         self.settings = settings_of(room)
@@ -68,6 +75,10 @@ class Twin:
         more = VISIT_MORE.pack(renewed_ms, home == HERE, len(home)) + home.encode()
         return self._same("visit", pure, self._asked(QUESTION.pack(VISIT, one, key, random_bits) + more))
 
+    def keep(self, one: bytes, gap_ms: int) -> None:
+        self.ledgers.keep(one, gap_ms, self.now_ms)
+        self._ask(KEEP, one, gap_ms, 0)
+
     def leave(self, one: bytes) -> None:
         self.ledgers.leave(one, self.now_ms)
         self._ask(LEAVE, one, 0, 0)
@@ -76,6 +87,7 @@ class Twin:
 
     def configure(self, **changes: object) -> None:
         self.room = replace(self.room, **changes)  # type: ignore[arg-type]
+        self.fixed = self.fixed or self.room.disable_session_renewal
         self.settings = settings_of(self.room)
         self.ledgers.configure(self.room, self.now_ms)
         self._call("configure")
@@ -100,7 +112,17 @@ class Twin:
         stored = report_of(self._call("report", HERE, want))  # type: ignore[arg-type]
         ups = tuple(in_order(up) for up in (pure, stored))
         self.law(ups[0] == ups[1], f"reports differ:\n{ups[0]}\n{ups[1]}")
+        self._tally()
         return ups  # type: ignore[return-value]
+
+    def _tally(self) -> None:
+        """What analytics count, as far as Redis knows it: no stays without renewals, and others in steps."""
+        pure, stored = self.ledgers.sessions.tally.take(), _taken(self._call("tally"))  # type: ignore[arg-type]
+        self.law(pure.abandoned == stored.abandoned, f"abandoned: {pure.abandoned} and {stored.abandoned}")
+        if not self.fixed:
+            stays = list(zip(sorted(pure.stays_ms), stored.stays_ms, strict=False))
+            self.law(len(pure.stays_ms) == len(stored.stays_ms), f"stays: {pure.stays_ms} and {stored.stays_ms}")
+            self.law(all(abs(one - other) <= STAY_STEPS_MS for one, other in stays), f"stays: {stays}")
 
     def answered(self, ups: tuple[SyncUp, SyncUp]) -> SyncDown:
         """The coordinators' answers, which must be the same, without a forecast."""
@@ -120,7 +142,7 @@ class Twin:
             self.arrived_there = downs[0].moves.arrived
 
     def hear_from_there_alive(self, alone: bool) -> None:
-        """The other data center says that nobody is there, so that permits are granted here."""
+        """The other data center says that no one is there, so that permits are granted here."""
         if not alone:
             self._reports_there += 1
             up = SyncUp("there", 1, self._reports_there, self.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0)
@@ -152,10 +174,11 @@ class Twin:
             "permits": lease.permits, "freed": lease.freed, "granted_seen": lease.granted_seen, "used": lease.used, "over": lease.over,
             "settled": lease.settled, "returned_permits": lease.returned_permits, "returned_freed": lease.returned_freed,
             "admitted": lease.admitted, "inside": len(ledgers.sessions.inside), "waiting": len(ledgers.line), "minute_rows": len(lease.window),
-            "called": ledgers.called, "pace": ledgers._pace, "gap_ms": ledgers._gap_ms, "lookahead": ledgers._lookahead,
+            "contact_ms": lease.contact_ms, "fence_ms": lease.fence_ms, "called": ledgers.called, "pace": ledgers.lookahead.pace, "gap_ms": ledgers.lookahead.gap_ms, "lookahead": ledgers.lookahead.permits,
         }  # fmt: skip
         stored = {name: state[name] for name in pure}
         self.law(pure == stored, f"states differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}")
+        self.law((ledgers.line.kept is not None) == state["kept"], f"kept is {ledgers.line.kept} and {state['kept']}")
         pure["moved"], state["moved"] = ledgers.moves.net, state["arrived"] - state["given"]
         left = state["permits"] + state["freed"] + state["inside"]
         right = (
@@ -191,20 +214,24 @@ def in_order(up: SyncUp) -> SyncUp:
 
 def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
     """A stretch of life of a small room, as crowds live it; what differs between the two first of all."""
-    draw, abroad, passing = Random(seed), Random(f"{seed} abroad"), Random(f"{seed} passing")
+    draw, abroad, passing, fence = Random(seed), Random(f"{seed} abroad"), Random(f"{seed} passing"), Random(f"{seed} fence")
     passed = 0
     method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
     limits = {"total_active_users": draw.choice((1, 3, 8, 20)), "new_users_per_minute": draw.choice((2, 6, 40, 300))}
     alone = draw.random() < 0.5
     room = small_room(queueing_method=method, refresh_max_seconds=draw.choice((2, 5, 20)), **limits)
-    twin = Twin(server, room, seed, (HERE,) if alone else (HERE, "there"))
+    twin = Twin(server, room, seed, (HERE,) if alone else (HERE, "there"), fence.choice((0, 3_000, 15_000)))
     twin.hear_from_there_alive(alone)
     people: dict[int, int] = {}
     due: dict[int, int] = {}
     late: list[SyncDown] = []
     for _ in range(steps):
         twin.advance(draw.choice((0, 1, 40, 255, 256, 600, 1_000, 1_300)) if draw.random() < 0.97 else draw.choice((5_000, 20_000, 61_000)))
-        _live(twin, draw, people, due)
+        if fence.random() < 0.05:
+            twin.hear_from_there_alive(alone)
+            twin.advance(1)
+            twin.hear_from_there_alive(alone)
+        _live(twin, draw, fence, people, due)
         if not alone and people and abroad.random() < 0.05:
             number = abroad.randrange(len(people))
             twin.visit(ticket_id(number), people[number], "there", twin.now_ms - abroad.choice((0, 500, 1_500, 30_000)))
@@ -228,8 +255,8 @@ def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
     return twin.found
 
 
-def _live(twin: Twin, draw: Random, people: dict[int, int], due: dict[int, int]) -> None:
-    """Somebody comes, and whoever is due comes back, or does not."""
+def _live(twin: Twin, draw: Random, fence: Random, people: dict[int, int], due: dict[int, int]) -> None:
+    """A visitor comes, and the visitor who is due comes back, or does not."""
     if draw.random() < 0.5:
         number = len(people)
         people[number] = make_key(twin.now_ms, number)
@@ -242,6 +269,11 @@ def _live(twin: Twin, draw: Random, people: dict[int, int], due: dict[int, int])
             due[number] = twin.now_ms + draw.choice((2_990, 3_010, 3_300, 30_000))
         else:
             outcome = twin.poll(ticket_id(number), people[number])
+            if outcome.called and fence.random() < 0.3:
+                gap_ms = fence.choice((10_000, 60_000, 400_000))
+                twin.keep(ticket_id(number), gap_ms)
+                due[number] = twin.now_ms + gap_ms * fence.choice((90, 110, 120)) // 100
+                continue
             due[number] = twin.now_ms + (outcome.refresh_ms or draw.choice((900, 1_100, 30_000)))
     if people and draw.random() < 0.4:
         number = draw.randrange(len(people))

@@ -6,8 +6,9 @@ from random import Random
 
 from admission_world import HandClock, small_room
 
-from greenroom.control.decision_counts import DecisionCounts
 from greenroom.core.schedule import effective
+from greenroom.decision.decision_counts import DecisionCounts
+from greenroom.decision.native_pass import MakePasses
 from greenroom.decision.observer import DecisionEvent, observed_by
 from greenroom.decision.render import render
 from greenroom.decision.room_schedule import Bypass, CompiledRoom, compile_room
@@ -48,6 +49,7 @@ class Site:
         self.errors: list[BaseException] = []
         self.ring = KeyRing(folder / "keys.json", self.clock.now_ms())
         self._bypass = bypass
+        self._passes: MakePasses = lambda _: None
         observe = observed_by([self.counted.observe, self.events_seen.append], self.errors.append)
         self.decisions = DecisionService(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append, observe)
 
@@ -66,6 +68,7 @@ class Site:
                 draws=self.draws,
                 on_error=self.errors.append,
                 bypass=self._bypass,
+                passes=self._passes,
             )
             for room in self.rooms
         )
@@ -83,7 +86,7 @@ class Site:
         for room_id, schedule in table.rooms.items():
             self.ledgers[room_id].configure(schedule.now.effective.ledger_room)
         table.turn(self.clock.ms, self.errors.append)
-        self.decisions.table = table
+        self.decisions.use(table)
 
     @property
     def stage(self) -> CompiledRoom:

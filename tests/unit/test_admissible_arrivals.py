@@ -1,8 +1,19 @@
 """Which arrivals may take a place in line: every row of the decision table, with what browsers and programs really send."""
 
 import pytest
+from msgspec.structs import replace
 
-from greenroom.core.admissible import ASSETS, PREVIEW_AGENTS, is_crawler, may_take_place, prefers_json, shows_page, speculative
+from greenroom.core.admissible import (
+    ASSETS,
+    PREVIEW_AGENTS,
+    is_crawler,
+    kind_of,
+    may_take_place,
+    prefers_json,
+    shows_page,
+    signs_of,
+    speculative,
+)
 from greenroom.model.visit import Arrival
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36"
@@ -140,7 +151,7 @@ def test_every_asset_in_the_table_is_part_of_a_page_unless_a_page_is_asked_for(e
     assert may_take_place(arrival(path=f"/a.{extension}/b", accept="*/*"), json_enabled=True)
 
 
-def test_only_what_nobody_asked_to_see_yet_is_speculative():
+def test_only_what_no_one_asked_to_see_yet_is_speculative():
     told = {what for what, found in (CAN | CANNOT).items() if speculative(found)}
     assert told == {"a prefetch", "a prerender", "an older prefetch", "Safari's preview", "Firefox's prefetch"}
 
@@ -148,3 +159,14 @@ def test_only_what_nobody_asked_to_see_yet_is_speculative():
 def test_a_very_long_agent_costs_nothing_and_is_judged_by_its_beginning():
     assert may_take_place(arrival(user_agent="x" * 5000 + "discordbot", accept=PAGE), json_enabled=False)
     assert not may_take_place(arrival(user_agent="discordbot" + "x" * 5000, accept=PAGE), json_enabled=False)
+
+
+def test_signs_that_are_ready_lead_to_the_same_answers():
+    for one in (CAN | CANNOT).values():
+        for method in ("GET", "HEAD", "POST", "OPTIONS"):
+            asked = replace(one, method=method)
+            ready = replace(asked, signs=signs_of(asked.facts or dict(asked.headers)))
+            for judge in (shows_page, speculative, is_crawler, kind_of):
+                assert judge(ready) == judge(asked)
+            for json_enabled in (True, False):
+                assert may_take_place(ready, json_enabled) == may_take_place(asked, json_enabled)

@@ -55,7 +55,7 @@ def test_ages_beyond_two_hours_are_one_step() -> None:
     assert room.sync() == {AGE_CELLS - 1: 1}
 
 
-def test_a_session_that_never_was_or_began_nobody_knows_when_has_no_age() -> None:
+def test_a_session_that_never_was_or_began_no_one_knows_when_has_no_age() -> None:
     room = Room()
     room.fill()
     room.ledger.undo(room.now_ms, 0)
@@ -85,7 +85,7 @@ def test_lost_places_are_told_from_strays_and_from_those_that_come_back() -> Non
     assert (census.joined, census.lost, census.strays) == (3, 2, 2)
 
 
-def test_the_front_is_the_arrival_of_whoever_got_in_last_from_the_line() -> None:
+def test_the_front_is_the_arrival_of_the_one_who_got_in_last_from_the_line() -> None:
     room = Room()
     room.fill()
     arrived_ms = room.now_ms

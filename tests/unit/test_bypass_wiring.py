@@ -19,7 +19,7 @@ class Broken(NothingKnown):
         raise OSError("the database went away")
 
 
-def test_a_rule_that_breaks_lets_nobody_by_and_the_others_still_count() -> None:
+def test_a_rule_that_breaks_lets_no_visitor_by_and_the_others_still_count() -> None:
     told: list[BaseException] = []
     broken, path = Rule(expression='ip.src.country == "DE"'), Rule(expression='http.request.uri.path == "/open"')
     asks = bypass((broken, path), NO_LISTS, Broken(), told.append)

@@ -174,7 +174,7 @@ def test_keys_are_not_made_where_greenroom_never_ran(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_printing_goes_on_when_nobody_reads() -> None:
+def test_printing_goes_on_when_no_one_reads() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     code = "from greenroom.cli.show import complain, say; say('one'); say('two'); complain('alive')"

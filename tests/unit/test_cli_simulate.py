@@ -42,7 +42,7 @@ def test_the_answer_for_programs_has_every_figure_and_the_course_of_the_run() ->
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_everybody_comes_whatever_the_curve(curve: str) -> None:
+def test_everyone_comes_regardless_of_the_curve(curve: str) -> None:
     (run,) = json.loads(simulate(*SMALL, "--curve", curve, "--json")[1])["runs"]
     assert run["visitors"] - run["lost_sessions"] == 120
 

@@ -1,4 +1,4 @@
-"""`greenroom export`, `import`, `apply` and `audit`, as somebody types them."""
+"""`greenroom export`, `import`, `apply` and `audit`, as someone types them."""
 
 import json
 import tomllib
@@ -121,3 +121,85 @@ def test_a_store_by_url_is_used_instead_of_the_data_directory(file: Path, tmp_pa
     refused = run("export", "--store", "mysql://a/b")
     assert refused.exit_code == 2
     assert "must be sqlite:///FILE or postgresql://" in refused.output
+
+
+ALERTS = """
+[[webhooks]]
+id = "chat"
+name = "team chat"
+url = "https://hooks.slack.com/services/T/B/X"
+
+[[webhooks]]
+id = "ours"
+name = "ours"
+url = "https://alerts.example.com/in"
+secret = "s3cret"
+
+[[pagerduty_services]]
+id = "pd"
+name = "on call"
+routing_key = "R0KEY"
+
+[[alert_policies]]
+id = "down"
+name = "down"
+enabled = true
+alert_type = "health_check_status_notification"
+alert_interval = "30m"
+filters = { status = ["Unhealthy"] }
+
+[alert_policies.mechanisms]
+webhooks = [{ id = "chat" }, { id = "ours" }]
+pagerduty = [{ id = "pd" }]
+email = [{ id = "ops@example.com" }]
+"""
+
+
+def test_policies_and_destinations_are_exported_without_secrets_and_keep_them_where_they_are_known(data: str, tmp_path: Path) -> None:
+    assert run("apply", "-", "--data", data, text=ALERTS).output.splitlines()[-1] == "4 changes made"
+    store = SqlStore(default_url(Path(data)))
+    before = store.read()
+    assert before.webhooks["ours"].record.secret == "s3cret"
+    assert before.alert_policies["down"].record.webhook_ids == ("chat", "ours")
+    exported = run("export", "--data", data).output
+    assert not any(secret in exported for secret in ("s3cret", "R0KEY", "/services/T/B/X"))
+    assert run("apply", "-", "--data", data, text=exported).output == "nothing to do\n"
+    renamed = exported.replace('"on call"', '"all day"').replace('"team chat"', '"chat"').replace('"30m"', '"1h"')
+    assert run("apply", "-", "--data", data, text=renamed).output.splitlines()[-1] == "3 changes made"
+    after = store.read()
+    assert after.webhooks["chat"].record.url == "https://hooks.slack.com/services/T/B/X"
+    assert after.pagerduty_services["pd"].record.routing_key == "R0KEY"
+    assert (after.alert_policies["down"].record.alert_interval, after.webhooks["ours"]) == ("1h", before.webhooks["ours"])
+
+    elsewhere = str(tmp_path / "elsewhere")
+    refused = run("import", "-", "--data", elsewhere, text=exported)
+    assert refused.exit_code == 1
+    for what in ("url", "secret", "routing_key"):
+        assert f"{what}: is not part of an export; write it in place of ***" in refused.output
+    whole = exported.replace('"https://hooks.slack.com/***"', '"https://hooks.slack.com/services/T/B/X"')
+    whole = whole.replace('routing_key = "***"', 'routing_key = "R0KEY"').replace('secret = "***"', 'secret = "s3cret"')
+    assert run("import", "-", "--data", elsewhere, text=whole).exit_code == 0
+    again = SqlStore(default_url(Path(elsewhere))).read()
+    assert [entry.record for entry in again.webhooks.values()] == [entry.record for entry in before.webhooks.values()]
+    assert again.alert_policies["down"].record == before.alert_policies["down"].record
+
+
+def test_a_secret_does_not_follow_a_webhook_to_another_server(data: str) -> None:
+    assert run("apply", "-", "--data", data, text=ALERTS).exit_code == 0
+    moved = run("export", "--data", data).output.replace("alerts.example.com", "elsewhere.example.com")
+    refused = run("apply", "-", "--data", data, text=moved)
+    assert "secret: is not part of an export" in refused.output
+    moved = moved.replace('secret = "***"', "")
+    assert run("apply", "-", "--data", data, text=moved).exit_code == 0
+    assert SqlStore(default_url(Path(data))).read().webhooks["ours"].record.secret == ""
+
+
+def test_a_document_without_sections_about_alerts_leaves_them_alone_and_an_empty_one_removes_them(data: str) -> None:
+    run("apply", "-", "--data", data, text=ALERTS)
+    assert run("apply", "-", "--data", data, text=DOCUMENT).exit_code == 0
+    assert set(SqlStore(default_url(Path(data))).read().alert_policies) == {"down"}
+    assert run("apply", "-", "--data", data, text="alert_policies = []").output.splitlines() == [
+        "remove alert policy down",
+        "1 change made",
+    ]
+    assert len(SqlStore(default_url(Path(data))).read().webhooks) == 2

@@ -1,5 +1,6 @@
 """A configuration is read as a whole: every setting arrives, every mistake is named with its key and line, all at once."""
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room, Route
+from greenroom.runtime.assemble import forwarded_policy
 from greenroom.runtime.data_dir import CannotStart, DataDir
 
 GOOD = """
@@ -80,17 +82,21 @@ def test_every_field_of_a_room_can_be_written() -> None:
         "confirm_newcomers": "true",
         "refresh_max_seconds": "30",
         "on_unhealthy_origin": '"hold"',
-        "follow_accept_language": "true",
+        "follow_accept_language": "false",
         "strong_sessions": "true",
         "pace_admissions": "false",
         "provisional_sessions": "false",
+        "keep_streams_open": "true",
         "same_status_for_all": "true",
+        "branding": '{ site_name = "Shop" }',
+        "branding_messages": '[{ language = "de-DE", text = "Hallo" }]',
+        "frame_ancestors": "\"'self' https://partner.example\"",
     }
-    assert set(written) == set(specs(Room))
+    assert {*written, "native_pass"} == set(specs(Room)), "native_pass needs a simple room: tests/unit/test_native_pass.py"
     text = 'origin = "http://o"\n[[rooms]]\n' + "".join(f"{key} = {value}\n" for key, value in written.items())
     (room,) = read_config(text).rooms
     plain = Room(name="p", host="*", total_active_users=1, new_users_per_minute=1)
-    assert [key for key in specs(Room) if getattr(room, key) == getattr(plain, key)] == []
+    assert [key for key in specs(Room) if getattr(room, key) == getattr(plain, key)] == ["native_pass"]
     assert room.queueing_method == "random"
     assert room.additional_routes == (Route("b.example.com", "/"), Route("c.example.com", "/y"))
     assert room.cookie_attributes == CookieAttributes("none", "always")
@@ -119,6 +125,24 @@ def test_the_rest_of_the_file_arrives(tmp_path: Path) -> None:
     assert config.origin == Origin("https", "o", 443, "h", verify=False)
     assert config.origins == {"a.example.com": Origin("http", "127.0.0.1", 1)}
     assert config.log == Log(format="json", level="debug", access="json")
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ('trusted_headers = ["X-Forwarded-Prefix", "X-Client-Cert"]', []), ('default_host = "shop.example.com:81"', []), ("trusted_headers = []", []),
+        ('trusted_headers = ["X-Forwarded-For"]', ["trusted_headers[0]: must not be X-Forwarded-For"]),
+        ('trusted_headers = ["a b"]', ["trusted_headers[0]: must be a header name"]),
+        ('trusted_headers = ["X-A", "Host"]', ["trusted_headers[1]: must not be Host"]),
+        ('default_host = "http://shop"', ["default_host: must be a host name with an optional port"]),
+    ],
+)  # fmt: skip
+def test_what_trusted_proxies_say_and_where_requests_without_a_host_go_is_checked(line: str, wrong: list[str]) -> None:
+    found = problems(
+        f'{line}\ncolour = 3\norigin = "http://127.0.0.1:1"\n[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'
+    )
+    assert len(found) == len(wrong) + 1, "the colour is wrong too"
+    assert all(text in said for text, said in zip(wrong, found, strict=False))
 
 
 def test_everything_wrong_is_said_at_once_in_the_order_of_the_file() -> None:
@@ -317,6 +341,33 @@ def test_a_page_file_that_cannot_be_used_says_why(tmp_path: Path, content: bytes
     assert said in problem
 
 
+def test_a_logo_comes_from_a_file_beside_the_configuration(tmp_path: Path) -> None:
+    picture = b"\x89PNG\r\n\x1a\n"
+    (tmp_path / "logo.png").write_bytes(picture)
+    config = read_config(with_room('branding = { site_name = "Shop", logo_file = "logo.png" }\n'), tmp_path / "greenroom.toml")
+    assert config.rooms[0].branding.logo == f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    assert config.rooms[0].branding.site_name == "Shop"
+    assert config.files == (tmp_path / "greenroom.toml", tmp_path / "logo.png")
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "said"),
+    [
+        ("none.png", "", "No such file or directory"),
+        ("logo.txt", "", "must name a file that ends in .png"),
+        ("logo.svg", "", "is not a file of the type image/svg+xml"),
+        ("large.png", "", "must have at most 16384 bytes"),
+        ("logo.png", ', logo = "data:image/png;base64,iVBORw0KGgo="', "cannot be used together with logo"),
+    ],
+)
+def test_a_logo_file_that_cannot_be_used_says_why(tmp_path: Path, file: str, more: str, said: str) -> None:
+    for name, content in (("logo.png", b"\x89PNG\r\n\x1a\n"), ("logo.svg", b"GIF89a"), ("large.png", b"\x89PNG\r\n\x1a\n" * 3_000)):
+        (tmp_path / name).write_bytes(content)
+    (problem,) = problems(with_room(f'branding = {{ logo_file = "{file}"{more} }}\n'), tmp_path / "greenroom.toml")
+    assert problem.startswith("line 8: rooms[0].branding.logo")
+    assert said in problem
+
+
 def test_a_file_that_cannot_be_read_is_a_problem_like_any_other(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "none.toml", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(InvalidConfig, match=reason):
@@ -365,7 +416,7 @@ def test_a_path_that_no_request_can_have_is_refused_because_it_protects_nothing(
     assert "rooms[0].additional_routes[0].path: covers nothing" in second
 
 
-def test_a_home_of_nobody_and_a_mark_of_the_byte_order_break_nothing(tmp_path: Path) -> None:
+def test_a_home_of_no_one_and_a_mark_of_the_byte_order_break_nothing(tmp_path: Path) -> None:
     assert "data: starts with the home directory of an unknown user" in only_problem(GOOD.replace("[[", 'data = "~nosuchuser/x"\n[[', 1))
     file = tmp_path / "greenroom.toml"
     file.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
@@ -398,3 +449,17 @@ def test_files_that_are_named_for_the_first_time_are_no_change(tmp_path: Path) -
     assert stamp != source.stamp()
     changed = source.stamp()
     assert load_stamped(source)[1] == changed
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host"),
+    [(["shop.example.com", "shop.example.com"], "shop.example.com"), (["a.example", "b.example"], ""), (["*"], ""), (["*.a.example"], "")],
+)
+def test_the_only_host_of_all_rooms_is_that_of_requests_without_one(hosts: list[str], host: str) -> None:
+    rooms = "".join(
+        f'[[rooms]]\nname = "r{n}"\nhost = "{name}"\npath = "/{n}"\ntotal_active_users = 1\nnew_users_per_minute = 1\ncookie_suffix = "s{n}"\n'
+        for n, name in enumerate(hosts)
+    )
+    text = f'origin = "http://127.0.0.1:1"\n{rooms}'
+    assert forwarded_policy(read_config(text)).default_host == host
+    assert forwarded_policy(read_config(f'default_host = "x.example"\n{text}')).default_host == "x.example"

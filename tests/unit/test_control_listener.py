@@ -35,7 +35,7 @@ ROWS = (*EXPORTED, *gateway_rows([("requests", "requests read"), ("connections_o
 
 
 class Picture:
-    """Shows whatever state a test wants."""
+    """Shows any state a test wants."""
 
     def __init__(self, state: ProcessState) -> None:
         self.shown = state

@@ -46,11 +46,13 @@ def ledgers(room: Room) -> tuple[Ledger, Ledger]:
     return Ledger(room, FRA, 1, START_MS), Ledger(room, NYC, 1, START_MS)
 
 
-def test_nobody_gets_anything_before_every_data_center_was_heard() -> None:
+def test_no_data_center_gets_anything_before_every_data_center_was_heard() -> None:
     room = small_room()
     fra, nyc = ledgers(room)
     registry = board(room)
     assert ask(registry, FRA, ("r", fra))["r"].granted == 0
+    assert ask(registry, NYC, ("r", nyc))["r"].granted == 0
+    assert ask(registry, FRA, ("r", fra))["r"].granted == 0, "what New York said may have been on its way for long"
     assert ask(registry, NYC, ("r", nyc))["r"].granted > 0
     assert ask(registry, FRA, ("r", fra))["r"].granted > 0
 
@@ -65,7 +67,7 @@ def test_strangers_and_what_is_no_batch_are_not_answered() -> None:
     assert ask(registry, FRA, ("unknown", fra)) == {}
 
 
-def test_the_next_coordinator_goes_on_without_asking_anybody_first() -> None:
+def test_the_next_coordinator_goes_on_without_asking_anyone_first() -> None:
     room, store = small_room(), dict[str, bytes]()
     fra, nyc = ledgers(room)
     registry = board(room)
@@ -153,7 +155,7 @@ def test_what_a_data_center_held_that_was_taken_away_is_free_when_its_sessions_m
     assert coordinator.pool + coordinator.data_centers[FRA].held == room.total_active_users
 
 
-def test_a_data_center_that_is_added_holds_nobody_up() -> None:
+def test_a_data_center_that_is_added_delays_no_visitor() -> None:
     room = small_room(total_active_users=100, new_users_per_minute=100)
     fra = Ledger(room, FRA, 1, START_MS)
     registry = board(room, names=(FRA,))

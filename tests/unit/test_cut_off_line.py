@@ -33,7 +33,7 @@ def test_a_freed_unit_goes_to_the_first_in_line_however_slowly_the_line_moves() 
     assert [poll(1), poll(2)] == [Standing.WAITING] * 2
     sync()
     cut_off_ms = now_ms
-    while poll(1) is Standing.WAITING:  # nobody answers any more
+    while poll(1) is Standing.WAITING:  # no one answers any more
         assert poll(2) is Standing.WAITING
         now_ms += 1_000
         assert now_ms - cut_off_ms < CUT_OFF_MS + 2 * room.session_ms

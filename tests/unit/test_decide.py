@@ -27,6 +27,11 @@ class Covered:
     holds_nobody: bool = False
     receipts: bool | None = None
     looked: int = 0
+    passes_well_known: bool = True
+    crosses_sites: bool = False
+
+    def ticket_crosses_sites(self, _scheme: str) -> bool:
+        return self.crosses_sites
 
     def bypass(self, _arrival: Arrival, _now_ms: int) -> Rule | None:
         self.looked += 1
@@ -85,11 +90,33 @@ def test_a_newcomer_that_can_show_a_page_arrives() -> None:
     assert asked([])[0] is ArrivalQuestion.ARRIVE
 
 
-def test_a_newcomer_that_cannot_show_a_page_passes_provisionally_or_gets_no_place_unless_the_room_holds_nobody() -> None:
+def test_a_newcomer_that_cannot_show_a_page_passes_provisionally_or_gets_no_place_unless_the_room_holds_no_visitor() -> None:
     assert asked([], sent=BLIND)[0] is ArrivalQuestion.PROVISIONAL
     assert asked([], covered(provisional_sessions=False), sent=BLIND)[0] is ArrivalQuestion.PLACELESS
     assert asked([], covered(holds_nobody=True), sent=BLIND)[0] is ArrivalQuestion.ARRIVE
     assert asked([ticket()], sent=BLIND)[0] is ArrivalQuestion.POLL, "a ticket proves that it has a place already"
+
+
+@pytest.mark.parametrize("kind", ["iframe", "frame", "embed", "object", "fencedframe"])
+def test_a_frame_on_another_site_takes_no_place_unless_the_room_may_be_embedded(kind: str) -> None:
+    def framed(site: bytes) -> Arrival:
+        marks = ((b"sec-fetch-dest", kind.encode()), (b"sec-fetch-mode", b"navigate"), (b"sec-fetch-site", site))
+        return arrival(headers=((b"accept", b"text/html"), *marks))
+
+    closed, partner = covered(provisional_sessions=False), covered(provisional_sessions=False, frame_ancestors="https://partner.example")
+    assert asked([], closed, framed(b"cross-site"))[0] is ArrivalQuestion.PLACELESS
+    assert asked([], covered(), framed(b"cross-site"))[0] is ArrivalQuestion.PROVISIONAL
+    assert asked([], partner, framed(b"cross-site"))[0] is ArrivalQuestion.ARRIVE
+    for site in (b"same-origin", b"same-site"):
+        assert asked([], closed, framed(site))[0] is ArrivalQuestion.ARRIVE
+    window = (
+        (b"accept", b"text/html"),
+        (b"sec-fetch-dest", b"document"),
+        (b"sec-fetch-mode", b"navigate"),
+        (b"sec-fetch-site", b"cross-site"),
+    )
+    assert asked([], closed, arrival(headers=window))[0] is ArrivalQuestion.ARRIVE, "a link on another site"
+    assert asked([INSIDE], closed, framed(b"cross-site"))[0] is ArrivalQuestion.VIEW, "a ticket proves that its bearer waits already"
 
 
 def test_leaving_comes_before_a_session_or_a_place_is_looked_at() -> None:
@@ -117,7 +144,7 @@ def test_an_accepted_ticket_is_looked_up_and_when_it_is_gone_the_next_one_is_ask
     assert decide_among(covered(), arrival(), NOW, (), True)[0] is ArrivalQuestion.ARRIVE
 
 
-def test_a_genuine_ticket_however_old_proves_that_its_bearer_may_wait_whatever_it_can_show() -> None:
+def test_a_genuine_ticket_however_old_proves_that_its_bearer_may_wait_with_any_kind_of_request() -> None:
     old = ticket(checked=NOW - PLACE_KEPT_MS - 1)
     assert asked([old], sent=BLIND)[0] is ArrivalQuestion.ARRIVE
     assert decide_among(covered(), BLIND, NOW, (), True)[0] is ArrivalQuestion.ARRIVE, "after a session that is over"
@@ -153,7 +180,7 @@ def test_the_documented_table_names_every_question_in_the_order_of_the_code() ->
 
 
 def test_only_the_decision_service_and_explain_ask_what_to_do() -> None:
-    """The order is known once: nobody else imports `may_take_place`, which is a step of it."""
+    """The order is known once: no one else imports `may_take_place`, which is a step of it."""
     users = []
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -34,7 +34,7 @@ def site_of(tmp_path: Path) -> Open:
 
 
 def full(site: Site) -> Browser:
-    """Somebody takes the only unit."""
+    """A visitor takes the only unit."""
     first = Browser(site)
     assert isinstance(first.visit(), Forward)
     return first
@@ -47,7 +47,7 @@ def held(site: Site, **request: object) -> tuple[Browser, Answer]:
     return browser, reply
 
 
-def test_whoever_no_room_covers_goes_on_without_a_ticket(site_of: Open) -> None:
+def test_a_visitor_no_room_covers_goes_on_without_a_ticket(site_of: Open) -> None:
     site = site_of(host="other.example")
     assert Browser(site).visit() == Forward()
     assert site.counted.of("r") == {}
@@ -85,6 +85,16 @@ def test_the_first_visitor_is_let_in_and_comes_back_with_the_ticket(site_of: Ope
     assert site.counted.of("r") == {"admitted": 1, "active": 1}
 
 
+def test_a_ticket_need_not_be_sent_again_while_half_its_time_is_left(site_of: Open) -> None:
+    site = site_of()
+    browser = Browser(site)
+    early = []
+    for after_ms in (0, 0, MINUTE_MS // 2, MINUTE_MS // 2 + 1):
+        site.advance(after_ms)
+        early.append(browser.visit().renews_early)  # type: ignore[union-attr]
+    assert early == [False, True, True, False]
+
+
 def test_the_second_visitor_is_held_and_never_stored_by_a_cache(site_of: Open) -> None:
     site = site_of()
     full(site)
@@ -94,6 +104,16 @@ def test_the_second_visitor_is_held_and_never_stored_by_a_cache(site_of: Open) -
     assert header(reply, b"Refresh").isdigit()
     assert header(reply, b"Retry-After") == b""
     assert b"<html" in reply.body
+
+
+def test_in_a_long_line_whose_wait_is_not_known_the_page_says_how_long_it_is_at_least(site_of: Open) -> None:
+    site = site_of()
+    full(site)
+    waiting = [held(site)[0] for _ in range(4)]
+    waiting[0].wait()
+    for _ in range(2):  # the first time takes the places
+        told = [json.loads(browser.visit(headers=UPDATE).body)["greenroom"] for browser in waiting]  # type: ignore[union-attr]
+    assert sorted((one["position"], one["waitAtLeast"]) for one in told) == [(1, 0), (2, 1), (3, 2), (4, 3)]
 
 
 def test_a_status_that_is_not_200_comes_with_retry_after(site_of: Open) -> None:
@@ -114,7 +134,7 @@ def test_who_stays_gets_in_when_the_session_before_has_ended(site_of: Open) -> N
         if isinstance(reply, Forward):
             break
     assert isinstance(reply, Forward)
-    assert reply.ticket_id
+    assert reply.ticket
 
 
 def test_a_session_that_ended_is_a_new_visitor(site_of: Open) -> None:
@@ -331,7 +351,7 @@ def test_who_has_no_place_any_more_leaves_without_troubling_the_application(site
     for headers, query in ((LEAVE, ""), ((), "greenroom=leave")):
         reply = Browser(site).visit(method="POST", headers=headers, query=query)
         assert isinstance(reply, Answer)
-        assert b"Max-Age=0" in reply.set_cookie
+        assert reply.set_cookie == b"", "a cookie that holds no ticket is not ours to delete"
     assert isinstance(Browser(site).visit(), Forward), "nobody took the place"
 
 
@@ -340,6 +360,33 @@ def test_no_other_site_can_make_a_visitor_leave(site_of: Open) -> None:
     first = full(site)
     first.visit(method="POST", headers=(*LEAVE, (b"sec-fetch-site", b"cross-site")))
     assert isinstance(first.visit(), Forward)
+    for origin in (
+        b"https://evil.example",
+        b"null",
+        b"http://shop.example.evil.example",
+        b"http://shop.example:9000",
+        b"",
+        b"shop.example",
+    ):
+        first.visit(method="POST", headers=(*LEAVE, (b"host", b"shop.example:8080"), (b"origin", origin)))
+        reply = first.visit(method="POST", query="greenroom=leave", headers=((b"host", b"shop.example:80"), (b"origin", origin)))
+        assert isinstance(reply, Forward), origin
+    assert site.counted.of("r").get("left", 0) == 0
+
+
+def test_old_browsers_that_say_only_their_origin_can_leave_also_behind_a_proxy_that_ends_tls(site_of: Open) -> None:
+    for host, origin in (
+        (b"shop.example", b"http://shop.example"),
+        (b"shop.example", b"https://Shop.Example"),
+        (b"shop.example", b"https://shop.example:8443"),
+        (b"Shop.example:443", b"https://shop.example"),
+        (b"shop.example:8080", b"http://shop.example:8080"),
+    ):
+        site = site_of()
+        first = full(site)
+        reply = first.visit(method="POST", headers=(*LEAVE, (b"host", host), (b"origin", origin)))
+        assert isinstance(reply, Answer), origin
+        assert site.counted.of("r").get("left", 0) == 1
 
 
 def test_of_several_tickets_the_best_one_counts(site_of: Open) -> None:
@@ -350,6 +397,16 @@ def test_of_several_tickets_the_best_one_counts(site_of: Open) -> None:
     cookies = b"; ".join([name + b"=" + waiting, name + b"=AAAA", name + b"=" + first.jar[name]])
     reply = Browser(site).visit(headers=(*NAVIGATES, (b"cookie", cookies)))
     assert isinstance(reply, Forward)
+
+
+@pytest.mark.parametrize(("before", "after"), [(8, 0), (31, 0), (200, 0), (0, 200), (15, 200), (200, 15)])
+def test_the_real_ticket_is_found_among_forged_ones(site_of: Open, before: int, after: int) -> None:
+    site = site_of()
+    first = full(site)
+    ((name, real),) = first.jar.items()
+    forged = name + b"=" + real[:8] + b"A" * 100
+    cookies = b"; ".join([forged] * before + [name + b"=" + real] + [forged] * after)
+    assert isinstance(Browser(site).visit(headers=(*NAVIGATES, (b"cookie", cookies))), Forward)
 
 
 def test_a_session_that_is_gone_falls_back_to_the_place_in_line(site_of: Open) -> None:
@@ -384,7 +441,7 @@ def test_a_ledger_that_fails_holds_the_visitor(site_of: Open, monkeypatch: pytes
     def fails(*_: object) -> Outcome:
         raise RuntimeError("no books")
 
-    monkeypatch.setattr(site.ledgers["r"], "arrive", fails)
+    monkeypatch.setattr(site.ledgers["r"], "arrive_now", fails)
     reply = Browser(site).visit()
     assert isinstance(reply, Answer)
     assert reply.status == 503

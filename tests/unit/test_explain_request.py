@@ -122,7 +122,7 @@ def test_settings_say_where_they_come_from() -> None:
 @pytest.mark.parametrize(
     ("more", "headers", "answer"),
     [
-        ({}, BROWSER, "status 200, the built-in page in en-US, which refreshes by itself, with a cookie"),
+        ({}, BROWSER, "status 200, the built-in page in en-US or the browser's language, which refreshes by itself, with a cookie"),
         ({"queueing_status_code": 429, "custom_page_html": "wait"}, BROWSER, "status 429, the custom page (4 characters), which refreshes by itself, with a cookie"),
         ({"json_response_enabled": True}, (("Accept", "application/json"),), "status 200, JSON, which refreshes by itself, with a cookie"),
         ({"follow_accept_language": True}, BROWSER, "status 200, the built-in page in en-US or the browser's language, which refreshes by itself, with a cookie"),

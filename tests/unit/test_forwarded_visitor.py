@@ -1,4 +1,4 @@
-"""Who the visitor is behind proxies: believed from trusted peers, from the right, and never from anybody else."""
+"""Who the visitor is behind proxies: believed from trusted peers, from the right, and never from anyone else."""
 
 from ipaddress import ip_network
 
@@ -51,7 +51,7 @@ def test_several_lines_of_the_list_are_one_list():
     assert visitor(("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "1.2.3.4")).client == "1.2.3.4"
 
 
-def test_nobody_makes_us_read_a_long_list():
+def test_no_one_makes_us_read_a_long_list():
     assert visitor(("x-forwarded-for", "1.2.3.4" + ", 10.0.0.1" * (HOPS_MAX - 1))).client == "1.2.3.4"
     assert visitor(("x-forwarded-for", "1.2.3.4" + ", 10.0.0.1" * HOPS_MAX)).client == "10.0.0.1"
     assert visitor(("x-forwarded-for", "6.6.6.6, " * 1000 + "1.2.3.4")).client == "1.2.3.4"
@@ -154,7 +154,7 @@ def test_a_proxy_of_one_zone_cannot_carry_a_request_into_another_by_name(named, 
 
 
 @pytest.mark.parametrize("said", ["", "u@x", "a b", "a/b", "a\xe9"])
-def test_a_forwarded_host_that_is_none_is_ignored(said):
+def test_a_forwarded_host_that_is_not_one_is_ignored(said):
     block = f"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: {said}\r\n\r\n".encode("latin-1")
     peer = Peer("10.0.0.1", tls=False, policy=ForwardedPolicy(TRUSTED.trusted_proxies, trust_host=True))
     head = read_head(block, peer)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.wire.answer_head import private_caching, read_answer_head, visitor_lines
+from greenroom.gateway.wire.answer_head import end_of_lf_head, private_caching, publicly_cacheable, read_answer_head, visitor_lines
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, ChunkedBody, LengthBody, chunk
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.websocket import accept_of, valid_key
@@ -125,7 +125,10 @@ def test_whether_an_origin_keeps_the_connection(version, connection, lasts) -> N
         ((b"public, max-age=60, S-MAXAGE=9",), b"private, max-age=60"),
         ((b"no-store",), b"private, no-store"),
         ((b"max-age=1", b"must-revalidate,public"), b"private, max-age=1, must-revalidate"),
-        ((b'private="a, public", max-age=3',), b"private, no-cache"),
+        ((b'private="a, public", max-age=3',), b"private, max-age=3"),
+        ((b'no-cache="Set-Cookie", max-age=60',), b'private, no-cache="Set-Cookie", max-age=60'),
+        ((b'max-age=60, no-cache="Set-Cookie, X-A", public',), b'private, max-age=60, no-cache="Set-Cookie, X-A"'),
+        ((b'max-age=60, no-cache="Set-Cookie',), b"private, no-cache"),
         ((b",, ,",), b"private"),
     ],
 )
@@ -183,3 +186,84 @@ def test_every_websocket_key_is_known_and_has_its_answer(raw) -> None:
     assert valid_key(key)
     assert not valid_key(key[:-1])
     assert accept_of(key) != accept_of(base64.b64encode(bytes(16))) or raw == bytes(16)
+
+
+@pytest.mark.parametrize(
+    ("head", "lines"),
+    [
+        (b"HTTP/1.1 200 OK\nX-A: 1\n\n", b"HTTP/1.1 200 OK\r\nX-A: 1\r\n"),
+        (b"HTTP/1.1  200 OK\r\nX-A: \x1b[1m\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-A:  [1m\r\n"),
+        (b"HTTP/1.7 799 Odd\r\nX[a]: 1\r\nNonsense\r\nX-A: 1\r\n\r\n", b"HTTP/1.1 799 Odd\r\nX-A: 1\r\n"),
+        (b"HTTP/1.1 200 OK\r\nHTTP/1.1 200 OK\r\nX-A: 1\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-A: 1\r\n"),
+    ],
+)
+def test_a_head_that_is_odd_but_clear_is_repaired(head, lines) -> None:
+    assert read_answer_head(head).lines == lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"X: 1\nSet-Cookie: injected=1", b"X: 1\r2", b"X: 1\x002", b" folded", b"\tfolded", b"Content-Length : 5", b"X Y: 1", b": 1", b"two words",
+        b"Transfer-Encoding\x0b: chunked", b"Content-Length\x00: 5", b"Content-Length: 5\r\nContent-Length: 6", b"Content-Length: 5, 5",
+        b"Transfer-Encoding: chunked, identity", b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5",
+    ],
+)  # fmt: skip
+def test_what_two_readers_could_understand_differently_is_not_repaired(line) -> None:
+    assert read_answer_head(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n") is None
+    lf = line.replace(b"\r\n", b"\n")
+    assert b"\r" in lf or read_answer_head(b"HTTP/1.1 200 OK\n" + lf + b"\n\n") is None or line.startswith(b"X: 1\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "framing"),
+    [
+        (b"Content-Length: 5\r\nContent-Length: 05", (5, False, True)), (b"Transfer-Encoding: identity", (None, False, False)),
+        (b"Transfer-Encoding:\r\nContent-Length: 5", (5, False, False)), (b"Transfer-Encoding: CHUNKED ,", (None, True, True)),
+    ],
+)  # fmt: skip
+def test_framing_that_is_odd_but_clear_is_understood(line, framing) -> None:
+    head = read_answer_head(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n")
+    assert (head.content_length, head.chunked, head.keep_alive) == framing
+
+
+@pytest.mark.parametrize(
+    ("data", "end"),
+    [
+        (b"HTTP/1.1 200 OK\nX: 1\n\nbody\n\n", 22), (b"HTTP/1.1 200 OK\nX: 1\n", 0), (b"HTTP/1.1 200 OK\r\nX: 1\n\n", 0), (b"", 0),
+        (b"HTTP/1.1 200 OK\nX: 1\r\n\n", 0), (b"HTTP/1.1 200 OK\nX: 1\n\n\r\n\r\n", 22), (b"\n\n", 0),
+    ],
+)  # fmt: skip
+def test_a_head_of_lf_ends_at_its_first_empty_line(data, end) -> None:
+    assert end_of_lf_head(data) == end
+
+
+@given(st.binary(max_size=200))
+def test_a_repaired_head_never_says_more_than_its_lines(garbage) -> None:
+    head = read_answer_head(b"HTTP/1.1 200 OK\r\nX-A: 1\r\n" + garbage + b"\r\n\r\n")
+    if head is not None:
+        assert head.lines.count(b"\r") == head.lines.count(b"\n") == head.lines.count(b"\r\n")
+        assert not any(byte in head.lines for byte in (b"\0", b"\x0b", b"\x7f"))
+
+
+@pytest.mark.parametrize("body", [b"5\nhello\n0\n\n", b"5 \t\r\nhello\n0\r\n\n", b"5;a=b\nhello\r\n0\nX-T: 1\n\r\n"])
+def test_chunks_of_an_origin_may_end_with_lf_and_those_of_a_visitor_not(body) -> None:
+    for at in range(len(body)):
+        reader = ChunkedBody(lenient=True)
+        assert reader.feed(body[:at]) + reader.feed(body[at:] + b"rest") == b"hello"
+        assert (reader.done, reader.rest) == (True, b"rest")
+    with pytest.raises(BadBody):
+        ChunkedBody().feed(body)
+
+
+@pytest.mark.parametrize(
+    ("said", "cacheable"),
+    [
+        (b"public, max-age=31536000, immutable", True), (b"max-age=60", True), (b"s-maxage=60", True), (b"immutable", True), (b"public", False),
+        (b"max-age=0", False), (b"max-age=60, private", False), (b"no-store, max-age=60", False), (b'no-cache="Set-Cookie", max-age=60', False),
+        (b"", False), (b'max-age=60, x="', False),
+    ],
+)  # fmt: skip
+def test_what_shared_caches_may_keep(said, cacheable) -> None:
+    assert publicly_cacheable(((b"cache-control", said),)) is cacheable

@@ -1,4 +1,4 @@
-"""The head that the origin is sent: written anew, nothing passed on that was not meant for it."""
+"""The head that the origin is sent: written again from its facts, nothing passed on that was not meant for it."""
 
 from ipaddress import ip_network
 
@@ -6,10 +6,12 @@ import pytest
 
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import outgoing_head, without_cookies
+from greenroom.gateway.wire.hop import MARK
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 OURS = frozenset((b"__cfwaitingroom", b"__cfwaitingroom_x"))
+MARKED = f"cdn-loop: {MARK.decode()}"
 WRITTEN_ANEW = [
     "x-forwarded-for: 203.0.113.5",
     "x-real-ip: 203.0.113.5",
@@ -25,7 +27,10 @@ def sent(*lines, start="GET / HTTP/1.1", authority=b"", peer=PEER):
     text = outgoing_head(head, peer, authority, OURS).decode("latin-1")
     assert text.endswith("\r\n\r\n")
     assert text.count("\r\n\r\n") == 1
-    return text[:-4].split("\r\n")
+    lines_sent = text[:-4].split("\r\n")
+    assert [line for line in lines_sent if line.startswith("cdn-loop:")] == [MARKED]
+    lines_sent.remove(MARKED)
+    return lines_sent
 
 
 def test_a_bare_request_is_sent_with_its_host_and_the_visitor():
@@ -44,7 +49,7 @@ def test_headers_keep_order_and_bytes():
 @pytest.mark.parametrize(
     "line",
     [
-        "Connection: close", "Connection: keep-alive", "Keep-Alive: timeout=5", "Proxy-Authorization: Basic x",
+        "Connection: close", "Connection: keep-alive", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive\r\nProxy-Authorization: Basic x",
         "Proxy-Connection: keep-alive",
         "Proxy: http://evil", "TE: trailers", "Trailer: X", "Upgrade: h2c", "HTTP2-Settings: AA", "Expect: 100-continue",
         "X-Forwarded-For: 1.2.3.4",
@@ -56,6 +61,24 @@ def test_headers_keep_order_and_bytes():
 )  # fmt: skip
 def test_what_is_not_meant_for_the_origin_is_not_sent(line):
     assert sent(line, "X-Kept: 1") == ["GET / HTTP/1.1", "host: shop.example:81", "x-kept: 1", *WRITTEN_ANEW]
+
+
+TRUSTED = Peer("10.0.0.1", tls=False, policy=ForwardedPolicy([ip_network("10.0.0.0/8")], kept=("X-Forwarded-Prefix", "X-Client-Cert")))
+
+
+@pytest.mark.parametrize(
+    ("peer", "kept"),
+    [(TRUSTED, ["x-forwarded-prefix: /shop", "x-client-cert: abc"]), (Peer("203.0.113.5", tls=False, policy=TRUSTED.policy), [])],
+)
+def test_a_trusted_proxy_alone_may_say_how_visitors_came(peer, kept):
+    lines = ["X-Forwarded-Prefix: /shop", "X-Client-Cert: abc", "X-Forwarded-Port: 1", "X-Kept: 1"]
+    assert sent(*lines, peer=peer)[2:-5] == ["x-kept: 1", *kept]
+
+
+def test_a_password_for_a_proxy_is_passed_unless_we_are_the_proxy():
+    assert sent("Proxy-Authorization: Basic x")[2:-5] == ["proxy-authorization: Basic x"]
+    assert sent("Proxy-Authorization: Basic x", "Proxy-Connection: keep-alive")[2:-5] == []
+    assert sent("Proxy-Authorization: Basic x", "Connection: Proxy-Authorization")[2:-5] == []
 
 
 def test_what_connection_names_is_not_sent():

@@ -10,6 +10,7 @@ from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import METHOD_MAX
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire import header_lines
+from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.head_limits import end_of_head
 from greenroom.gateway.wire.header_lines import FRAMES_REMEMBERED, ONCE_SEEN_MAX
 from greenroom.gateway.wire.limits import Limits
@@ -152,8 +153,27 @@ def test_a_host_that_is_no_host_is_refused(host, version):
     assert status(host=f"Host: {host}", start=f"GET / {version}") == 400
 
 
-def test_a_host_is_required_once_whatever_the_version():
-    assert status(host="") == status(host="", start="GET / HTTP/1.0") == 400
+@pytest.mark.parametrize(
+    ("policy", "server", "host", "authority"),
+    [
+        (ForwardedPolicy(), ("10.0.0.1", 80), "10.0.0.1", b"10.0.0.1:80"),
+        (ForwardedPolicy(), ("2001:db8::1", 80), "[2001:db8::1]", b"[2001:db8::1]:80"),
+        (ForwardedPolicy(default_host="Shop.example:81"), ("10.0.0.1", 80), "shop.example", b"Shop.example:81"),
+        (ForwardedPolicy([ip_network("10.0.0.0/8")], default_host="shop.example"), ("10.0.0.1", 80), "shop.example", b"shop.example"),
+    ],
+)
+def test_http_1_0_without_a_host_goes_to_the_default_host(policy, server, host, authority):
+    peer = Peer("10.0.0.9", tls=False, policy=policy, server=server)
+    head = read_head(b"GET /a HTTP/1.0\r\nX-A: 1\r\n\r\n", peer)
+    assert isinstance(head, RequestHead), head
+    assert (head.arrival.host, head.arrival.path, head.authority) == (host, "/a", authority)
+    assert b"\r\nhost: %b\r\n" % authority in outgoing_head(head, peer, b"", frozenset())
+    for lines in (b"GET /a HTTP/1.1\r\nX-A: 1\r\n\r\n", b"GET /a HTTP/1.0\r\nHost:\r\n\r\n", b"GET http://shop.example/a HTTP/1.1\r\n\r\n"):
+        assert isinstance(read_head(lines, peer), Refusal)
+
+
+def test_a_host_is_required_once_in_http_1_1():
+    assert status(host="") == status(host="", start="GET / HTTP/1.0") == 400, "there is no default where the listener is unknown"
     assert status("Host: shop.example") == status("host: other.example") == 400
 
 
@@ -202,7 +222,7 @@ def test_a_name_with_an_underscore_is_not_heard():
 @pytest.mark.parametrize("beside", [[], ["Connection: keep-alive"], ["Upgrade: x"], ["Connection: keep-alive", "Upgrade: x"]])
 @pytest.mark.parametrize("times", [1, 2, 3, 4])
 def test_facts_are_given_exactly_when_no_name_comes_twice(times, beside, unheard):
-    """A ticket was once remembered by the last of two Cookie lines, so that whoever sent that line alone came in with it."""
+    """A ticket was once remembered by the last of two Cookie lines, so that a visitor who sent that line alone came in with it."""
     arrival = understood(*beside, *["X_Y: 1"] * unheard, *[f"Cookie: c{number}=1" for number in range(times)]).arrival
     assert [name for name, _ in arrival.headers].count(b"cookie") == times
     assert (arrival.facts is None) == (times > 1)
@@ -222,7 +242,7 @@ def test_facts_are_given_exactly_when_no_name_comes_twice(times, beside, unheard
         ["Expect: foo", "Expect: 100-continue"],
     ],
 )
-def test_what_must_stand_alone_is_refused_twice_whatever_else_is_sent(twice, beside, unheard):
+def test_what_must_stand_alone_is_refused_twice_with_anything_else_beside_it(twice, beside, unheard):
     assert status(*beside, *["X_Y: 1"] * unheard, *twice, start="POST / HTTP/1.1") == 400
 
 

@@ -317,7 +317,7 @@ def test_a_clock_set_back_before_every_key_seals_with_the_oldest(tmp_path: Path)
     assert ring.current.id == first
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to somebody else")
+@pytest.mark.needs("root")
 def test_a_rotation_by_root_leaves_the_file_to_the_service(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path, NOW)
     os.chown(tmp_path / "keys.json", 12_345, 54_321)

@@ -99,7 +99,7 @@ def test_every_member_of_the_european_union_has_a_continent() -> None:
 
 
 class World:
-    """A name system in which answers come when the test says so. `silent` names nobody answers for."""
+    """A name system in which answers come when the test says so. `silent` names no one answers for."""
 
     def __init__(self, backwards: dict[str, str], forwards: dict[str, list[str]], silent: Sequence[str] = ()) -> None:
         self._backwards, self._forwards, self.silent = backwards, forwards, set(silent)

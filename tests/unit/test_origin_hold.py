@@ -1,4 +1,4 @@
-"""Rooms that hold while their origin is unhealthy: nobody new gets in, places and sessions stay, and everything is as it was afterwards."""
+"""Rooms that hold while their origin is unhealthy: no new visitor gets in, places and sessions stay, and everything is as it was afterwards."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def told(browser: Browser) -> dict:
 
 
 @pytest.mark.parametrize("method", ["fifo", "random", "passthrough"])
-def test_nobody_new_gets_in_and_whoever_is_in_stays(tmp_path: Path, method: str) -> None:
+def test_no_new_visitor_gets_in_and_those_inside_stay(tmp_path: Path, method: str) -> None:
     site = shop(tmp_path, queueing_method=method)
     inside = Browser(site)
     assert isinstance(inside.visit("/"), Forward)

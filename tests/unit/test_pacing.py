@@ -48,7 +48,7 @@ def test_a_crowd_after_a_quiet_time_is_spread_over_the_minute() -> None:
     entered = crowd_at_once()
     even = 600 / 60
     assert most_within(entered, 5_000) <= 2.5 * even * 5
-    assert len(entered) == 600  # and nobody is left out for it
+    assert len(entered) == 600  # and no one is left out for it
 
 
 def test_without_pacing_a_minute_is_let_in_at_once() -> None:

@@ -76,8 +76,8 @@ def test_a_room_speaks_to_each_in_his_language_and_says_so_to_caches() -> None:
     assert page.speaking(b"de-AT") is german, "made once"
 
 
-def test_without_the_setting_nothing_is_looked_at() -> None:
-    page = compile_page(room())
+def test_where_it_is_switched_off_nothing_is_looked_at() -> None:
+    page = compile_page(room(follow_accept_language=False))
     assert page.speaking(b"de") is page
     assert all(b"Accept-Language" not in head.get(b"Vary") for head in (page.html_headers, page.json_headers))
 

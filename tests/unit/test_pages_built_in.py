@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from greenroom.errors import InvalidConfig
 from greenroom.model.answer import AnswerHeaders
 from greenroom.model.room import LANGUAGES, Room
 from greenroom.model.visit import CHANGES, PLACE_KEPT_MS, Estimate, Held
@@ -20,7 +21,7 @@ from greenroom.pages.language import FALLBACK, VIEWS, Language, available, langu
 ROOM = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
 PAGE = compile_page(Room(**ROOM))
 NOW_MS = 1_790_000_000_000
-PAGE_BYTES_MAX = 9_000
+PAGE_BYTES_MAX = 9_400
 """The page goes out to everybody who waits, often all at once."""
 DRAW_BYTES_MAX = 700
 """What a visitor who takes part in a draw is told besides."""
@@ -104,12 +105,21 @@ def test_a_state_is_shown_by_its_view(view: str) -> None:
         ({"method": "reject", **PREQUEUE}, "prequeue"),
         ({"method": "passthrough", "queue_all": True}, "paused"),
         ({"storage_failed": True, **OUTSIDE}, "trouble"),
+        ({"origin_unhealthy": True}, "trouble"),
+        ({"origin_unhealthy": True, "queue_all": True}, "paused"),
         ({"queue_full": True}, "fifo"),
         ({"method": "something new"}, "fifo"),
     ],
 )
 def test_when_several_reasons_hold_the_strongest_is_told(changes: dict[str, Any], view: str) -> None:
     assert view_of(held(**changes)) == view
+
+
+def test_while_the_origin_is_unhealthy_those_in_line_see_that_their_place_is_kept() -> None:
+    page = Elements(PAGE.html(held(origin_unhealthy=True)))
+    assert (page.shown("heading"), page.shown("hero"), page.shown("ahead")) == ("A short pause on our side", "1,234,567", "1,234,566")
+    assert page.shown("lead").endswith("Nothing is lost.")
+    assert page.shown("wait") == "", "nobody can say how long it takes"
 
 
 def test_the_line_says_place_people_ahead_wait_and_time() -> None:
@@ -150,6 +160,18 @@ def test_an_unknown_wait_is_said_as_unknown() -> None:
     page = Elements(PAGE.html(held(estimate=None, method="random")))
     assert page.shown("hero") == "not known yet"
     assert page.shown("chance") == ""
+
+
+@pytest.mark.parametrize(
+    ("ahead", "minutes", "said"),
+    [(9, 0, "not known yet"), (10, 1, "at least 1 minute"), (29, 2, "at least 2 minutes"), (20_000, 2_000, "more than a day")],
+)
+def test_an_unknown_wait_in_a_known_line_is_at_least_what_the_rate_limit_makes_of_it(ahead: int, minutes: int, said: str) -> None:
+    state = held(estimate=None, position=ahead + 1, ahead=ahead, least_minutes=ahead // 10)
+    assert Elements(PAGE.html(state)).shown("wait") == said
+    told = json.loads(PAGE.json(state))
+    assert (told["greenroom"]["waitAtLeast"], told["cfWaitingRoom"]["waitTimeKnown"]) == (minutes, False)
+    assert json.loads(PAGE.json(held(least_minutes=3)))["greenroom"]["waitAtLeast"] == 0, "there is an estimate"
 
 
 def test_before_the_ticket_came_back_no_place_is_claimed() -> None:
@@ -198,6 +220,38 @@ def policy(headers: AnswerHeaders) -> dict[str, str]:
     return {name: rest for name, _, rest in (part.strip().partition(" ") for part in line.split(";"))}
 
 
+@pytest.mark.parametrize("html", ["", "<p>{{waitTime}}</p>"])
+@pytest.mark.parametrize("language", [None, b"de-DE"])
+def test_no_site_may_frame_the_waiting_page_unless_the_room_names_it(html: str, language: bytes | None) -> None:
+    room = {**ROOM, "custom_page_html": html, "follow_accept_language": True}
+    alone = compile_page(Room(**room)).speaking(language)
+    assert policy(alone.shown(held(), b"gzip")[0])["frame-ancestors"] == "'none'"
+    sites = "'self' https://partner.example https://*.shop.example:8443"
+    framed = compile_page(Room(**room, frame_ancestors=sites)).speaking(language)
+    assert policy(framed.shown(held(), b"gzip")[0])["frame-ancestors"] == sites
+    assert len([name for name, _ in framed.html_headers.pairs if name == b"Content-Security-Policy"]) == 1
+
+
+@pytest.mark.parametrize(
+    "sites",
+    [
+        "none",
+        "'none'",
+        "partner.example",
+        "'self'; script-src *",
+        "https://a.example\r\nX: y",
+        "'self'  *",
+        " *",
+        "https://",
+        "https://a/b",
+        "data:",
+    ],
+)
+def test_what_is_no_list_of_sites_is_refused(sites: str) -> None:
+    with pytest.raises(InvalidConfig):
+        Room(**ROOM, frame_ancestors=sites)
+
+
 @pytest.mark.parametrize("page", [*(PAGE.html(state) for state in STATES.values()), left_page(), origin_error_page(502)])
 def test_the_policy_names_every_inline_style_and_script_by_hash_and_allows_nothing_else(page: bytes) -> None:
     allowed = policy(BUILT_IN_HEADERS)
@@ -233,7 +287,7 @@ def test_pages_that_stand_alone_say_what_to_do() -> None:
     assert len({origin_error_page(status) for status in (502, 503, 504)}) == 3
 
 
-def test_a_language_that_nobody_wrote_yet_is_shown_in_the_fallback() -> None:
+def test_a_language_that_no_one_wrote_yet_is_shown_in_the_fallback() -> None:
     assert FALLBACK in available()
     assert set(available()) <= set(LANGUAGES)
     for tag in LANGUAGES:

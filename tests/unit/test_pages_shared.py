@@ -1,4 +1,4 @@
-"""The page that everybody without a place sees is made once a second, and goes out compressed to whoever takes it so."""
+"""The page that everybody without a place sees is made once a second, and goes out compressed to browsers that take it so."""
 
 import gzip
 
@@ -41,7 +41,7 @@ def test_the_views_that_are_shared_have_no_number() -> None:
 
 
 @given(st.lists(visitors, min_size=2, max_size=12))
-def test_whatever_was_shown_before_everybody_sees_the_page_of_his_own_moment(several: list[Held]) -> None:
+def test_anything_that_was_shown_before_everyone_sees_the_page_of_the_own_moment(several: list[Held]) -> None:
     for held in several:
         afresh = BuiltIn(language(FALLBACK)).html(held)[0]
         assert PAGE.html(held) == afresh
@@ -55,7 +55,7 @@ def test_only_a_page_that_says_nothing_of_its_visitor_is_compressed(held: Held) 
     packed = head.get(b"Content-Encoding") == b"gzip"
     assert packed == (view_of(held) in SHARED and not held.in_line and not held.receipt)
     assert packed == (body[:2] == b"\x1f\x8b")
-    assert head.get(b"Vary").startswith(b"Accept-Encoding, ")
+    assert head.get(b"Vary").startswith(b"Accept-Language, Accept-Encoding, ")
     if packed:
         assert str(held.joined_ms).encode() not in gzip.decompress(body)
 
@@ -96,5 +96,5 @@ def test_a_custom_page_is_its_visitors_own() -> None:
         (b"br," * 100 + b"gzip", False),
     ],
 )
-def test_a_compressed_page_goes_to_whoever_names_gzip(header: bytes | None, takes: bool) -> None:
+def test_a_compressed_page_goes_to_the_one_who_names_gzip(header: bytes | None, takes: bool) -> None:
     assert takes_gzip(header) is takes

@@ -131,7 +131,7 @@ def test_ours_can_never_be_taken_for_published_ones() -> None:
         (1e300, 525_600),
     ],
 )
-def test_minutes_are_rounded_up_so_that_nobody_is_promised_too_little(seconds: float, minutes: int) -> None:
+def test_minutes_are_rounded_up_so_that_no_visitor_is_promised_too_little(seconds: float, minutes: int) -> None:
     assert said(estimate=Estimate(seconds, seconds, seconds))["waitTime"] == minutes
 
 

@@ -4,11 +4,12 @@ import itertools
 
 import pytest
 
-from greenroom.api.preview_page import EVENTS, PARAMETERS, PreviewState, state_of
+from greenroom.api.preview_page import PARAMETERS, state_of
 from greenroom.model.room import LANGUAGES, METHODS, Room
 from greenroom.pages import compile_page
 from greenroom.pages.builtin import view_of
 from greenroom.pages.language import VIEWS
+from greenroom.pages.preview import EVENTS, PreviewState
 from greenroom.pages.variables import facts_of, published
 
 NOW_MS = 1_700_000_000_000

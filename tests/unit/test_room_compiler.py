@@ -67,7 +67,7 @@ def test_a_room_that_did_not_change_is_the_very_same_afterwards() -> None:
         {"rules": {"r1": (STAFF,)}, "lists": (LISTED,), "search_engine_crawler_bypass": True},
     ],
 )
-def test_whatever_a_room_is_made_of_makes_it_anew(more: dict[str, Any]) -> None:
+def test_everything_a_room_is_made_of_makes_it_again(more: dict[str, Any]) -> None:
     shop = Shop()
     before = shop.table(config(room("r1"), rules={"r1": (STAFF,)}, lists=(LISTED,))).rooms["r1"]
     assert shop.table(config(room("r1"), **more)).rooms["r1"] is not before
@@ -104,7 +104,7 @@ def test_rules_that_may_wait_are_compiled_when_they_are_asked_or_when_there_is_t
         assert shop.errors == []
 
 
-def test_rules_that_waited_and_cannot_be_used_let_nobody_by_and_are_told_once() -> None:
+def test_rules_that_waited_and_cannot_be_used_let_no_visitor_by_and_are_told_once() -> None:
     shop = Shop()
     broken = {"r1": (Rule(id="a", expression="nonsense"),)}
     compiled = shop.table(config(room("r1"), rules=broken), rules_later=True).rooms["r1"].now

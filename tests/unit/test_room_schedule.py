@@ -1,4 +1,4 @@
-"""Events at the edge: stages begin on the millisecond, whatever is edited counts at once, and a draw that cannot be kept holds the sale."""
+"""Events at the edge: stages begin on the millisecond, an edit counts at once, and a draw that cannot be kept holds the sale."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -64,7 +64,7 @@ def keep_coming(site: Site, crowd: list[Browser], until_ms: int) -> list[Browser
     return entered
 
 
-def test_a_stage_begins_on_the_millisecond_for_whoever_asks_first(tmp_path: Path) -> None:
+def test_a_stage_begins_on_the_millisecond_for_the_one_who_asks_first(tmp_path: Path) -> None:
     site = shop(tmp_path, sale(prequeue_start_ms=None, queueing_method="reject"))
     site.clock.ms = START_MS + 10 * MINUTE - 1
     assert isinstance(Browser(site).visit("/"), Forward)
@@ -101,7 +101,7 @@ def test_a_shuffle_orders_a_random_room_too_and_the_draw_stays_checkable(tmp_pat
     assert len(keep_coming(site, crowd, START_MS + 14 * MINUTE)) == 12
 
 
-def test_whoever_was_away_at_the_start_stands_right_behind_the_drawn_and_before_later_comers(tmp_path: Path) -> None:
+def test_a_visitor_who_was_away_at_the_start_stands_right_behind_the_drawn_and_before_later_comers(tmp_path: Path) -> None:
     site = shop(tmp_path, sale(shuffle_at_event_start=True), total_active_users=1, new_users_per_minute=1)
     site.advance(6 * MINUTE)
     crowd = line_up(site, 8)
@@ -261,7 +261,7 @@ def test_a_draw_is_held_once_for_an_appointment_however_often_the_room_is_compil
     assert site.stage.draw.draw_id != published.stem  # another time is another draw, with another seed
 
 
-def test_a_draw_that_came_due_while_nothing_ran_is_held_before_anybody_is_let_in(tmp_path: Path) -> None:
+def test_a_draw_that_came_due_while_nothing_ran_is_held_before_anyone_is_let_in(tmp_path: Path) -> None:
     event = sale(shuffle_at_event_start=True)
     site = shop(tmp_path, event)
     site.advance(8 * MINUTE)
@@ -275,7 +275,7 @@ def test_a_draw_that_came_due_while_nothing_ran_is_held_before_anybody_is_let_in
     assert sorted(told(browser)["greenroom"]["drawnPlace"] for browser in crowd if isinstance(browser.visit("/", headers=JSON), Answer))
 
 
-def test_a_receipt_is_given_to_whoever_carries_a_ticket_and_to_nobody_else(tmp_path: Path) -> None:
+def test_a_receipt_is_given_to_the_one_who_carries_a_ticket_and_to_no_one_else(tmp_path: Path) -> None:
     site = shop(tmp_path, sale(shuffle_at_event_start=True))
     site.advance(8 * MINUTE)
     crowd = line_up(site, 2)

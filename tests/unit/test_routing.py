@@ -1,10 +1,12 @@
 """Which room covers a request."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.core.routing import RouteTable
+from greenroom.core.routing import Coverage, RouteTable
 from greenroom.model.room import Route
 
 
@@ -92,3 +94,33 @@ def test_a_pattern_does_not_cover_the_name_itself() -> None:
     assert table.find("example.com", "/") is None
     assert table.find(".example.com", "/") == 1, "no such host is ever read, so it is nobody's way around"
     assert table.find("a.b.example.com", "/") == 1
+
+
+def test_no_other_case_of_a_letter_gets_around_a_case_insensitive_room():
+    """Whatever an application does to compare without regard to case: each of these functions is what some of them do."""
+    folds = (
+        str.lower,
+        str.upper,
+        str.title,
+        str.casefold,
+        str.swapcase,
+        lambda text: text.upper().lower(),
+        lambda text: text.lower().upper(),
+    )
+    letters = [chr(point) for point in range(0x110000) if not 0xD800 <= point < 0xE000 and not chr(point).isascii()]
+    letters = [letter for letter in letters if any(fold(letter) != letter for fold in folds)]
+    assert len(letters) > 2_500
+    for letter in (*letters, "K", "S", "SS", "i", "I"):
+        found = table(("a.example", f"/shop/{quote(letter)}x"), any_case=True)
+        for fold in folds:
+            assert found.find("a.example", f"/SHOP/{quote(fold(letter))}X/y") is not None, (letter, fold(letter))
+    for one, other in (("K", "\u212a"), ("s", "\u017f"), ("i", "\u0130"), ("i", "\u0131"), ("ss", "\u00df")):
+        assert table(("a.example", f"/{one}"), any_case=True).find("a.example", f"/{quote(other)}") is not None
+
+
+def test_a_case_sensitive_room_keeps_letters_apart_and_coverage_finds_the_same_clashes_as_matching():
+    assert table(("a.example", "/caf%C3%A9")).find("a.example", "/caf%C3%89") is None
+    covered = Coverage()
+    assert covered.claim("one", Route("a.example", "/caf%C3%A9"), True) is None
+    assert covered.claim("two", Route("a.example", "/CAF%C3%89"), False) == "one"
+    assert covered.claim("three", Route("a.example", "/cafe"), True) is None

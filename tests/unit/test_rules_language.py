@@ -6,9 +6,13 @@ import hmac
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from greenroom.core.rules import FIELDS, FUNCTIONS, Place, RequestFacts, compile_bypass, compile_lists, compile_rule, rule_problems
+from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import InvalidConfig
+from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.rule import EXPRESSION_MAX, Rule, RuleList
 from greenroom.model.visit import Arrival
 
@@ -135,6 +139,17 @@ TRUE = [
 ]
 
 
+@given(st.lists(st.sampled_from(["X-Token", "x-token", "ACCEPT", "Accept-Language", "X_Dropped", "Cookie", "x-q"]), max_size=8))
+def test_names_of_headers_keep_the_case_in_which_they_were_sent(names: list[str]) -> None:
+    lines = ["GET / HTTP/1.1", "HOST: shop.example", *[f"{name}:a{place}" for place, name in enumerate(names)], "", ""]
+    head = read_head("\r\n".join(lines).encode(), Peer("192.0.2.1", tls=False, policy=ForwardedPolicy()))
+    assert isinstance(head, RequestHead)
+    facts = RequestFacts(head.arrival, 0)
+    found = FIELDS["http.request.headers.names"].read(facts), FIELDS["http.request.headers.values"].read(facts)
+    sent = [("HOST", "shop.example"), *[(name, f"a{place}") for place, name in enumerate(names) if "_" not in name]]
+    assert list(zip(*found, strict=True)) == sent
+
+
 @pytest.mark.parametrize("source", TRUE)
 def test_it_holds_for_the_usual_visit(source: str) -> None:
     assert reasons(source) == []
@@ -186,7 +201,7 @@ def test_a_rule_that_reads_the_path_asks_for_nothing_else() -> None:
     assert (looked.asked, facts.memo) == ([], {})
 
 
-def test_a_missing_value_compares_as_false_whatever_the_operator() -> None:
+def test_a_missing_value_compares_as_false_regardless_of_the_operator() -> None:
     for test in ('== "x"', '!= "x"', 'lt "x"', 'contains ""', 'matches ""', 'wildcard "*"', 'in {"x" ""}'):
         assert not holds(f'http.request.headers["absent"][0] {test}')
         assert holds(f'not http.request.headers["absent"][0] {test}')
@@ -380,7 +395,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_no_function_raises_whatever_it_is_given(name: str) -> None:
+def test_no_function_raises_for_any_argument(name: str) -> None:
     call = CALLS.get(name, name + '({x}) == ""')
     for text in ODD:
         holds(call.replace("{x}", "http.request.uri.query"), arrival(query=text))

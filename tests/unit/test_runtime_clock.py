@@ -1,4 +1,4 @@
-"""The one real clock never runs backwards, whatever happens to the wall clock."""
+"""The one real clock never runs backwards, regardless of the wall clock."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Logs: one line per event, in the form that was asked for, and nothing in them that lets somebody take over a visit."""
+"""Logs: one line per event, in the form that was asked for, and nothing in them that lets someone take over a visit."""
 
 import json
 import logging
@@ -42,7 +42,7 @@ def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("format", ["json", "console"])
 @pytest.mark.parametrize("key", sorted(SECRET_KEYS))
-def test_secrets_are_not_written_whoever_passes_them(capsys: pytest.CaptureFixture[str], format: str, key: str) -> None:
+def test_secrets_are_not_written_regardless_of_who_passes_them(capsys: pytest.CaptureFixture[str], format: str, key: str) -> None:
     set_up_logs(Log(format=format))
     structlog.get_logger("a").info("said", **{key: "hunter2"})
     said = capsys.readouterr().err

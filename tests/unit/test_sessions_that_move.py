@@ -90,10 +90,10 @@ def test_who_leaves_before_the_unit_has_come_is_not_taken_for_gone() -> None:
     assert two.reach(two.paris).standing is Standing.ACTIVE
 
 
-def test_a_ticket_whose_session_nobody_has_gives_a_place_in_line() -> None:
+def test_a_ticket_whose_session_no_one_has_gives_a_place_in_line() -> None:
     two = Two()
     stranger = ticket_id(9)
-    assert two.reach(two.oslo, one=stranger).standing is Standing.ACTIVE  # on trust: nobody has said no yet
+    assert two.reach(two.oslo, one=stranger).standing is Standing.ACTIVE  # on trust: no one has said no yet
     two.pass_time(1_500)
     assert two.reach(two.oslo, one=stranger).standing in (Standing.WAITING, Standing.ADMITTED)
 
@@ -106,7 +106,7 @@ def test_a_ticket_that_is_not_good_any_more_is_worth_nothing_anywhere() -> None:
     assert not two.oslo.moves.claims
 
 
-def test_when_nobody_answers_an_own_permit_is_spent_and_the_unit_that_comes_late_is_free() -> None:
+def test_when_no_one_answers_an_own_permit_is_spent_and_the_unit_that_comes_late_is_free() -> None:
     two = Two()
     two.sync(two.oslo, 2)
     assert two.oslo.lease.permits > 0

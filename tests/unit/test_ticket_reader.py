@@ -1,16 +1,28 @@
 """The tickets among a visitor's cookies: found, opened, remembered for no longer than they are good."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from greenroom.decision.ticket_reader import HEADER_REMEMBERED_MAX, HEADERS_REMEMBERED, TicketReader
+from greenroom.decision.ticket_reader import HEADER_REMEMBERED_MAX, HEADERS_REMEMBERED, WAITING_REMEMBERED, FoundTickets, TicketReader
 from greenroom.decision.tickets import FUTURE_MAX_MS, Sealer
 from greenroom.model.visit import Arrival, Ticket, make_key
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_OVERLAP_MS, KeyRing
 
 NOW = 1_700_000_000_000
 NAME, ROOM = b"__cfwaitingroom", b"room-1"
+
+
+class Reading(NamedTuple):
+    """A room, as far as its tickets are read."""
+
+    id: bytes = ROOM
+    cookie_name: bytes = NAME
+
+
+def found(reader: TicketReader, visit: Arrival, now_ms: int = NOW, room: Reading = Reading()) -> FoundTickets:  # noqa: B008
+    return reader.find(room, visit, now_ms)
 
 
 @pytest.fixture
@@ -38,30 +50,30 @@ def test_tickets_come_with_their_spelling_in_the_order_sent_from_one_header_or_s
     brought = TicketReader(sealer)
     for visit in (arrival(cookie(one, two)), arrival(cookie(one), cookie(two)), arrival(cookie(one, b"junk", two))):
         for _ in range(2):
-            assert brought.find(visit, NAME, ROOM, NOW) == expected
-    assert brought.find(arrival((b"accept", b"*/*")), NAME, ROOM, NOW) == ()
-    assert brought.find(arrival(cookie(one)), NAME, b"room-2", NOW) == ()
-    assert brought.find(arrival(cookie(one)), NAME + b"_other", ROOM, NOW) == ()
+            assert found(brought, visit) == expected
+    assert found(brought, arrival((b"accept", b"*/*"))) == ()
+    assert found(brought, arrival(cookie(one)), room=Reading(b"room-2", NAME)) == ()
+    assert found(brought, arrival(cookie(one)), room=Reading(ROOM, NAME + b"_other")) == ()
 
 
 def test_a_ticket_from_the_future_is_refused_until_its_time_has_come(ring: KeyRing) -> None:
     sealer = Sealer(ring)
     later = ticket(checked_ms=NOW + FUTURE_MAX_MS + 1)
     visit, brought = arrival(cookie(sealer.seal(later, ROOM))), TicketReader(sealer)
-    assert brought.find(visit, NAME, ROOM, NOW) == ()
-    assert [found for found, _ in brought.find(visit, NAME, ROOM, NOW + 1)] == [later]
+    assert found(brought, visit) == ()
+    assert [one for one, _ in found(brought, visit, NOW + 1)] == [later]
 
 
 def test_nothing_is_remembered_beyond_the_life_of_its_key(ring: KeyRing) -> None:
     sealer = Sealer(ring)
     visit, brought = arrival(cookie(sealer.seal(ticket(), ROOM))), TicketReader(sealer)
-    assert brought.find(visit, NAME, ROOM, NOW)
+    assert found(brought, visit)
     ring.rotate(NOW)
     ring.tend(NOW + ACTIVATION_DELAY_MS)
-    assert brought.find(visit, NAME, ROOM, NOW + ACTIVATION_DELAY_MS), "the old key still opens"
+    assert found(brought, visit, NOW + ACTIVATION_DELAY_MS), "the old key still opens"
     late = NOW + ACTIVATION_DELAY_MS + KEY_OVERLAP_MS + 1
     ring.tend(late)
-    assert brought.find(visit, NAME, ROOM, late) == ()
+    assert found(brought, visit, late) == ()
 
 
 def test_what_strangers_send_takes_bounded_memory(ring: KeyRing) -> None:
@@ -69,11 +81,11 @@ def test_what_strangers_send_takes_bounded_memory(ring: KeyRing) -> None:
     brought = TicketReader(sealer)
     good = cookie(sealer.seal(ticket(), ROOM))[1]
     for number in range(HEADERS_REMEMBERED + 10):
-        brought.find(arrival((b"cookie", b"visits=%d; " % number + good)), NAME, ROOM, NOW)
+        found(brought, arrival((b"cookie", b"visits=%d; " % number + good)))
     assert 0 < len(brought._known) <= HEADERS_REMEMBERED
     long = arrival((b"cookie", b"x" * HEADER_REMEMBERED_MAX + b"; " + cookie(sealer.seal(ticket(), ROOM))[1]))
     held = dict(brought._known)
-    assert len(brought.find(long, NAME, ROOM, NOW)) == 1
+    assert len(found(brought, long)) == 1
     assert brought._known == held
 
 
@@ -81,9 +93,24 @@ def test_visitors_in_line_and_those_without_a_ticket_do_not_push_out_what_is_rem
     sealer = Sealer(ring)
     brought = TicketReader(sealer)
     inside = arrival(cookie(sealer.seal(ticket(), ROOM)))
-    brought.find(inside, NAME, ROOM, NOW)
+    found(brought, inside)
     held = dict(brought._known)
     assert len(held) == 1
     for visit in (arrival(cookie(sealer.seal(ticket(2, accepted_ms=0), ROOM))), arrival((b"cookie", b"theme=dark"))):
-        brought.find(visit, NAME, ROOM, NOW)
+        found(brought, visit)
     assert brought._known == held
+
+
+def test_the_parts_of_a_page_that_waits_are_read_once_and_what_that_takes_is_bounded(ring: KeyRing) -> None:
+    sealer = Sealer(ring)
+    brought = TicketReader(sealer)
+    for number in range(WAITING_REMEMBERED + 10):
+        waiting = arrival(cookie(sealer.seal(ticket(number, accepted_ms=0), ROOM)))
+        first = found(brought, waiting)
+        assert found(brought, waiting) is first
+        assert 0 < len(brought._waiting) <= WAITING_REMEMBERED
+    ring.rotate(NOW)
+    late = NOW + ACTIVATION_DELAY_MS
+    ring.tend(late)
+    ring.tend(late + KEY_OVERLAP_MS + 1)
+    assert found(brought, waiting, late + KEY_OVERLAP_MS + 1) == ()

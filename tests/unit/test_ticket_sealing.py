@@ -135,7 +135,7 @@ def test_a_ticket_under_another_installations_key_is_nothing(sealer: Sealer, tmp
 
 def test_a_ticket_under_another_key_with_the_same_id_is_nothing(sealer: Sealer, tmp_path: Path) -> None:
     def same_id(size: int) -> bytes:
-        return sealer._ring.current.id if size == KEY_ID_BYTES else b"\x01" * size
+        return sealer.ring.current.id if size == KEY_ID_BYTES else b"\x01" * size
 
     stranger = Sealer(KeyRing(tmp_path / "elsewhere", NOW, same_id))
     assert sealer.open(stranger.seal(ticket(), ROOM), ROOM, NOW) is None

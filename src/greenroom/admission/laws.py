@@ -71,8 +71,9 @@ def problems(coordinator: Coordinator, ledgers: Iterable[Ledger]) -> list[str]:
         center, lease = coordinator.data_centers[ledger.data_center], ledger.lease
         if center.epoch != ledger.epoch:
             continue
+        unheard = coordinator.doubting and ledger.data_center in coordinator.doubted  # it may hold more than this coordinator was told yet
         pairs = {
-            "permits that were never granted": (lease.granted_seen, center.granted),
+            "permits that were never granted": (0 if unheard else lease.granted_seen, center.granted),
             "returned permits": (center.returned_permits, lease.returned_permits),
             "returned freed units": (center.returned_freed, lease.returned_freed),
             "permits used": (center.used, lease.used),

@@ -7,6 +7,9 @@ The law, always (checked by `laws.ledger_problems`):
 Every counter only grows. A permit is one capacity unit and one rate unit. Spending turns it into a session; the end of a session
 leaves a freed capacity unit, which goes back to the coordinator, because only the coordinator knows whether the minute has room.
 An admission without a permit (passthrough) is a debt: freed units and permits pay it before the next admission.
+
+The fence: where the coordinator says so, a ledger whose newest answered report is older than `fence_ms` admits no visitor and renews no
+session, so everything that it held has ended one session later, and the coordinator may give it to others.
 """
 
 from collections import deque
@@ -40,11 +43,14 @@ class Lease:
         "alone",
         "answered_ms",
         "applied",
+        "contact_ms",
         "disconnected_rate",
+        "fence_ms",
         "freed",
         "gap_us",
         "granted_seen",
         "horizon_ms",
+        "later_ms",
         "line_ahead_ms",
         "over",
         "permits",
@@ -80,6 +86,12 @@ class Lease:
         self.alone = False
         self.applied = 0
         self.answered_ms: int | None = None
+        self.contact_ms = 0
+        """When the newest report was sent that was answered; 0: none in this epoch."""
+        self.fence_ms = 0
+        """See above; 0: never."""
+        self.later_ms = 0
+        """By how much it may be later than the ledger's time says (see `ledger_time`)."""
         self.line_ahead_ms = 0
         """By how much the coordinator's clock, on which keys are compared, is ahead of the local one."""
         self.round_trip_ms = 0
@@ -98,6 +110,10 @@ class Lease:
         """Whether the coordinator has answered lately."""
         return self.answered_ms is not None and now_ms - self.answered_ms < CUT_OFF_MS
 
+    def fenced(self, now_ms: int) -> bool:
+        """Whether contact was so long ago that the coordinator may give the units of this ledger to others."""
+        return self.fence_ms > 0 and now_ms + self.later_ms - self.contact_ms >= self.fence_ms
+
     def spendable(self, now_ms: int) -> int:
         """How many could be let in now: as many as there are permits; while cut off without any, freed units within that rate."""
         if self.permits or not self.freed or self.connected(now_ms):
@@ -114,6 +130,8 @@ class Lease:
 
         While people wait the coordinator sets the pace: then only what was leased ahead of need is held back.
         """
+        if self.fence_ms and self.fenced(now_ms):
+            return 0
         if not count or not self.gap_us or (self.queueing and self.permits * self.gap_us <= pacing.saved_us(self.gap_us)):
             return count
         return min(count, max(0, pacing.allowed(self.spent_until_us, self.gap_us, now_ms)))
@@ -192,6 +210,16 @@ class Lease:
         self.permits -= surplus
         self.returned_permits += surplus
 
+    def begin_epoch(self, sessions: int, now_ms: int) -> "Lease":
+        """What is left when a new epoch begins: the units of so many sessions, the minute, and the fence."""
+        left = Lease()
+        self.trim(now_ms)
+        left.granted_seen = left.used = sessions
+        left.window, left.unacknowledged, left.admitted = self.window, deque(self.window), len(self.window)
+        left.line_ahead_ms, left.round_trip_ms, left.fence_ms = self.line_ahead_ms, self.round_trip_ms, self.fence_ms
+        left.gap_us, left.spent_until_us = self.gap_us, self.spent_until_us
+        return left
+
     def ages(self, now_ms: int, whole: bool) -> tuple[int, ...]:
         """Ages of the admissions to report (`whole`: confirmed ones too); those that left the minute are not worth a word."""
         times = self.window if whole else self.unacknowledged
@@ -199,16 +227,22 @@ class Lease:
             times.popleft()
         return tuple([now_ms - time_ms for time_ms in times])
 
+    def is_late(self, down: SyncDown) -> bool:
+        """Whether an answer with a higher number, or this one, has been applied: then this one is refused.
+
+        It says nothing that a later one of the same coordinator does not. One of a lost coordinator may grant what the next one, which
+        has heard this ledger since, does not know of.
+        """
+        return down.number <= self.applied
+
     def apply(self, down: SyncDown, now_ms: int) -> None:
-        """Takes in an answer. Only what is new in the absolute count is granted, however often and late the message comes."""
+        """Takes in an answer that is not late. Only what is new in the absolute count is granted."""
         self.permits += max(0, down.granted - self.granted_seen)
         self.granted_seen = max(down.granted, self.granted_seen)
         paid = min(self.permits, self.debt)
         self.permits -= paid
         self.used += paid
         self.settled += paid
-        if down.number <= self.applied:
-            return
         self.applied = down.number
         for _ in range(len(self.unacknowledged) - (self.admitted - down.acknowledged)):
             self.unacknowledged.popleft()
@@ -219,6 +253,7 @@ class Lease:
             down.horizon_ms,
         )
         self.pool, self.alone, self.gap_us = down.pool, down.alone, down.gap_us
+        self.contact_ms, self.fence_ms = down.sent_ms, down.fence_ms
         self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms
 

@@ -78,27 +78,19 @@ def total(counts: Mapping[int, int]) -> int:
     return sum(counts.values())
 
 
-def percentiles(counts: Mapping[int, int], wanted: Sequence[float]) -> tuple[int, ...]:
+def percentiles(counts: Mapping[int, int], wanted: Sequence[int]) -> tuple[int, ...]:
     """For each p of `wanted` (ascending, 0 to 100) a time that p percent of the values do not exceed; zeros when there are none."""
-    entries = sorted(counts.items())
-    overall = total(counts)
-    if not overall:
+    if not counts:
         return (0,) * len(wanted)
-    found, seen, place = [], 0, 0
+    overall, found, seen, bucket = total(counts), [], 0, 0
+    entries = iter(sorted(counts.items()))
     for percent in wanted:
-        needed = max(1, _ceil_share(overall, percent))
-        while seen < needed:
-            seen += entries[place][1]
-            place += 1
-        found.append(highest_of(entries[place - 1][0]))
+        rank = -(-overall * percent // 100) or 1  # rounded up
+        while seen < rank:
+            bucket, count = next(entries)
+            seen += count
+        found.append(highest_of(bucket))
     return tuple(found)
-
-
-def _ceil_share(overall: int, percent: float) -> int:
-    """The rank of a percentile, without the rounding of 0.95 * 20 = 19.000000000000004."""
-    exact = overall * percent / 100
-    near = round(exact)
-    return near if abs(exact - near) < 1e-9 * overall else int(exact) + 1
 
 
 def packed(counts: Mapping[int, int]) -> bytes:

@@ -1,11 +1,14 @@
-"""Counts what happens in this process, one minute at a time. The hot path is `decided`: two dict operations, no allocation.
+"""Counts what happens in this process, one minute at a time.
+
+Decisions are counted elsewhere, once for all readers (`decision.decision_counts`): what was added is taken when a minute closes. So
+`close` must be called before the first decision at or after `ends_ms` is counted.
 
 Minutes only go forward. A clock that jumps back leaves the minute open that is open; nothing goes to a minute that was closed, so no
 minute is ever told twice by one process. What is not fetched in time is dropped, oldest first, and counted.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from greenroom.analytics.histogram import HistogramCounts, record
 from greenroom.analytics.rollup import MINUTE_MS, SLOT_MS, SLOTS, GaugeTrack, Part, Rollup, RoomLimits
@@ -67,21 +70,24 @@ class Recorder:
         self.dropped_minutes = 0
         """Closed minutes that were not fetched in time."""
         self._closed: deque[ClosedMinute] = deque()
+        self._taken: Callable[[], Iterable[tuple[str, str, int]]] = tuple
         self._begin(now_ms // MINUTE_MS)
+
+    def takes(self, added: Callable[[], Iterable[tuple[str, str, int]]]) -> None:
+        """From now on these are counted as well: room, outcome (`rollup.OUTCOMES`) and how many, since the last call."""
+        self._taken = added
 
     # -- what happens --------------------------------------------------------------------------------------------------------
 
     def decided(self, room_id: str, outcome: str, now_ms: int, waited_ms: int = NOT_WAITED) -> None:
         """One request, or one visitor, with this outcome (`rollup.OUTCOMES`); `waited_ms` of a visitor who was let in from the line."""
-        if now_ms >= self._ends_ms:
-            self.close(now_ms)
-        room = self._rooms.get(room_id)
-        if room is None:
-            room = self._rooms[room_id] = RoomMinute()
-        outcomes = room.outcomes
-        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        self.counted(room_id, outcome, 1, now_ms)
         if waited_ms >= 0:
-            record(room.waited, waited_ms)
+            self.waited(room_id, waited_ms, now_ms)
+
+    def waited(self, room_id: str, waited_ms: int, now_ms: int) -> None:
+        """A visitor was let in from the line."""
+        record(self._room(room_id, now_ms).waited, waited_ms)
 
     def counted(self, room_id: str, outcome: str, count: int, now_ms: int) -> None:
         """So many at once."""
@@ -110,11 +116,6 @@ class Recorder:
 
     # -- minutes --------------------------------------------------------------------------------------------------------------
 
-    @property
-    def ends_ms(self) -> int:
-        """When the open minute is over."""
-        return self._ends_ms
-
     def close(self, now_ms: int) -> None:
         """Begins the minute of `now_ms`, if it is a later one than the open one."""
         minute = now_ms // MINUTE_MS
@@ -142,8 +143,11 @@ class Recorder:
     # -- inside -----------------------------------------------------------------------------------------------------------------
 
     def _room(self, room_id: str, now_ms: int) -> RoomMinute:
-        if now_ms >= self._ends_ms:
+        if now_ms >= self.ends_ms:
             self.close(now_ms)
+        return self._open(room_id)
+
+    def _open(self, room_id: str) -> RoomMinute:
         room = self._rooms.get(room_id)
         if room is None:
             room = self._rooms[room_id] = RoomMinute()
@@ -151,10 +155,14 @@ class Recorder:
 
     def _begin(self, minute: int) -> None:
         self._minute = minute
-        self._ends_ms = (minute + 1) * MINUTE_MS
+        self.ends_ms = (minute + 1) * MINUTE_MS
+        """When the open minute is over."""
         self._rooms: dict[str, RoomMinute] = {}
 
     def _put_away(self) -> None:
+        for room_id, outcome, count in self._taken():
+            outcomes = self._open(room_id).outcomes
+            outcomes[outcome] = outcomes.get(outcome, 0) + count
         if self._rooms:
             self._closed.append(ClosedMinute(self.source, self.data_center, self._minute, self._rooms))
             self._shorten()

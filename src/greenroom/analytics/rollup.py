@@ -23,6 +23,9 @@ OUTCOMES = ("admitted", "passed", "held", "gave_up", "revoked", "abandoned")
 """What is counted by its number. Requests: let in by this request, passed with a session, answered with the waiting page. Visitors: gave up
 the place or session themselves, session ended by the application, place lost because the visitor stayed away."""
 
+_SPREAD_COLUMNS = {name: tuple(f"{name}_{what}" for what in ("samples", "max", "min", "sum")) for name in ("active", "queued", "wait")}
+_PERCENT_COLUMNS = {name: tuple(f"{name}_p{percent}" for percent in PERCENTS) for name in ("waited", "origin")}
+
 _NOT_LOOKED = -1
 _NO_SLOTS = (_NOT_LOOKED,) * SLOTS
 
@@ -71,14 +74,17 @@ class Part(msgspec.Struct, frozen=True):
 
 
 def merge(parts: Iterable[Rollup]) -> Rollup:
-    """Everything in these records as one."""
+    """Everything in these records as one; a single record is given back as it is."""
+    records = tuple(parts)
+    if len(records) == 1:  # by far the most
+        return records[0]
     outcomes: dict[str, int] = {}
     tracks: dict[str, GaugeTrack] = {}
     waited: HistogramCounts = {}
     origin: HistogramCounts = {}
     limits: RoomLimits | None = None
     incomplete = generated = False
-    for part in parts:
+    for part in records:
         for name, count in part.outcomes.items():
             outcomes[name] = outcomes.get(name, 0) + count
         for name, track in part.tracks.items():
@@ -115,13 +121,19 @@ class Spread(msgspec.Struct, frozen=True):
 
 def together(tracks: Sequence[Sequence[int]]) -> list[int]:
     """The gauge of the whole room: the sum over all data centers at the same moment, for every slot in which one of them was looked at."""
+    if len(tracks) == 1:  # by far the most, and a minute of a thousand rooms has to be written in 0.1 s
+        return _looked(tracks[0])
     columns = ([value for value in slot if value != _NOT_LOOKED] for slot in zip(*tracks, strict=True))
     return [sum(values) for values in columns if values]
 
 
 def longest(tracks: Sequence[Sequence[int]]) -> list[int]:
     """The wait of the room in each slot: the longest that any data center tells."""
-    return [highest for slot in zip(*tracks, strict=True) if (highest := max(slot)) != _NOT_LOOKED]
+    return _looked(tracks[0] if len(tracks) == 1 else [max(slot) for slot in zip(*tracks, strict=True)])
+
+
+def _looked(slots: Sequence[int]) -> list[int]:
+    return [value for value in slots if value != _NOT_LOOKED]
 
 
 def minute_row(rollup: Rollup) -> dict[str, int | bytes]:
@@ -132,9 +144,6 @@ def minute_row(rollup: Rollup) -> dict[str, int | bytes]:
     wait = Spread.of(longest([track.wait_s for track in tracks]))
     limits = rollup.limits or RoomLimits(0, 0, 0, 0)
     row: dict[str, int | bytes] = {
-        **_spread("active", active),
-        **_spread("queued", queued),
-        **_spread("wait", wait),
         "limited": int(rollup.limits is not None),
         "limit_active": limits.total_active_users,
         "limit_rate": limits.new_users_per_minute,
@@ -142,19 +151,21 @@ def minute_row(rollup: Rollup) -> dict[str, int | bytes]:
         **{name: rollup.outcomes.get(name, 0) for name in OUTCOMES},
         "waited_count": histogram.total(rollup.waited),
         "origin_count": histogram.total(rollup.origin),
-        **_percentiles("waited", rollup.waited),
-        **_percentiles("origin", rollup.origin),
         "incomplete": int(rollup.incomplete),
         "generated": int(rollup.generated),
         "waited": histogram.packed(rollup.waited),
         "origin": histogram.packed(rollup.origin),
     }
+    for name, spread in (("active", active), ("queued", queued), ("wait", wait)):
+        row.update(_spread(name, spread))
+    for name, counts in (("waited", rollup.waited), ("origin", rollup.origin)):
+        row.update(_percentiles(name, counts))
     return row
 
 
-def _spread(name: str, spread: Spread) -> dict[str, int]:
-    return {f"{name}_samples": spread.slots, f"{name}_max": spread.highest, f"{name}_min": spread.lowest, f"{name}_sum": spread.sum}
+def _spread(name: str, spread: Spread) -> Iterable[tuple[str, int]]:
+    return zip(_SPREAD_COLUMNS[name], (spread.slots, spread.highest, spread.lowest, spread.sum), strict=True)
 
 
-def _percentiles(name: str, counts: Mapping[int, int]) -> dict[str, int]:
-    return {f"{name}_p{percent}": value for percent, value in zip(PERCENTS, histogram.percentiles(counts, PERCENTS), strict=True)}
+def _percentiles(name: str, counts: Mapping[int, int]) -> Iterable[tuple[str, int]]:
+    return zip(_PERCENT_COLUMNS[name], histogram.percentiles(counts, PERCENTS), strict=True)

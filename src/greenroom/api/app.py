@@ -28,8 +28,11 @@ def under_prefix(api: ASGIApp) -> Mount:
     return mount
 
 
-def control_app(observed: Observed, exposition: Exposition, more: Iterable[BaseRoute] = ()) -> Starlette:
-    """The application of the control listener; `more` are routes of other services, such as the demo."""
+def control_app(observed: Observed, exposition: Exposition, more: Iterable[BaseRoute] = (), dashboard: ASGIApp | None = None) -> Starlette:
+    """The application of the control listener; `more` are routes of other services, such as the demo.
+
+    The dashboard has all paths that nothing else has. At `/` programs that do not accept HTML get the list of the other paths.
+    """
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -46,10 +49,13 @@ def control_app(observed: Observed, exposition: Exposition, more: Iterable[BaseR
 
     answers: dict[str, Callable[[Request], Any]] = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics, "/status": overview}
 
-    async def index(_request: Request) -> Response:
-        return PlainTextResponse("greenroom control listener\n" + "".join(f"{path}\n" for path in answers))
+    async def index(request: Request) -> Any:
+        if dashboard is not None and "text/html" in request.headers.get("accept", ""):
+            return dashboard
+        return PlainTextResponse("greenroom control listener\n" + "".join(f"{path}\n" for path in answers), headers={"Vary": "Accept"})
 
-    return Starlette(routes=[Route("/", index), *(Route(path, answer) for path, answer in answers.items()), *more])
+    rest = [] if dashboard is None else [Mount("/", dashboard)]
+    return Starlette(routes=[Route("/", index), *(Route(path, answer) for path, answer in answers.items()), *more, *rest])
 
 
 class _Indented(JSONResponse):

@@ -67,6 +67,7 @@ def permission_of(route: ApiRoute) -> May:
 
 
 FilteredReader = Annotated[Caller, Depends(May("read", filtered=True))]
+AnyCaller = Annotated[Caller, Depends(May("any", filtered=True))]
 Editor = Annotated[Caller, Depends(May("edit"))]
 
 
@@ -130,6 +131,12 @@ def _items(body: Annotated[bytes, Depends(JsonBody(ITEMS_BODY_MAX))]) -> Any:
     return parsed(body)
 
 
+def _named_items(body: Annotated[bytes, Depends(JsonBody(ITEMS_BODY_MAX))]) -> Any:
+    return parsed(body) if body.strip() else {}
+
+
+NamedItems = Annotated[Any, Depends(_named_items)]
+"""Some clients send no body with a DELETE that names nothing."""
 Document = Annotated[Any, Depends(_document)]
 JsonItems = Annotated[Any, Depends(_items)]
 

@@ -18,11 +18,24 @@ from greenroom.api.app import PREFIX
 from greenroom.api.envelope import broken, no_route, refused
 from greenroom.api.graphql.datasets import DATASETS, DatasetAnswer
 from greenroom.api.graphql.health_datasets import HEALTH_EVENTS, HEALTH_GROUPS, health_answers
-from greenroom.api.graphql.route import graphql_route
+from greenroom.api.graphql.route import graphql_routes
 from greenroom.api.openapi import document
 from greenroom.api.preview import Previews
 from greenroom.api.preview_page import preview_routes
-from greenroom.api.routes import alerting, audit, events, explain, health_checks, incident_notes, lists, probe_agents, rooms, rules, zones
+from greenroom.api.routes import (
+    accounts,
+    alerting,
+    audit,
+    events,
+    explain,
+    health_checks,
+    incident_notes,
+    lists,
+    probe_agents,
+    rooms,
+    rules,
+    zones,
+)
 from greenroom.control.authenticator import Authenticator
 from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
@@ -35,6 +48,7 @@ from greenroom.control.zones import OriginProblems
 from greenroom.ports import Clock, ConfigStore
 
 ROUTERS = (
+    accounts.router,
     zones.router,
     preview.router,
     rooms.router,
@@ -59,6 +73,11 @@ ROUTES = tuple(route for router in ROUTERS for route in router.routes)
 
 ALL_DATASETS = (*DATASETS, HEALTH_EVENTS, HEALTH_GROUPS)
 """What GraphQL can be asked for."""
+
+
+def all_answers(datasets: Mapping[str, DatasetAnswer], health: HealthView | None, clock: Clock) -> dict[str, DatasetAnswer]:
+    """Those of rooms, and those of health checks where they run."""
+    return {**datasets, **(health_answers(health, clock.now_ms) if health else {})}
 
 
 @cache
@@ -94,9 +113,8 @@ def management_app(
     """The routes with what they need."""
     previews = Previews(clock)
     without_token = [*preview_routes(previews, clock), Route("/openapi.json", _openapi)]
-    checked = health_answers(health, clock.now_ms) if health else {}
-    graphql = graphql_route(store, clock, ALL_DATASETS, {**datasets, **checked})
-    app = Starlette(routes=[*ROUTES, graphql, *without_token], exception_handlers=HANDLERS)
+    graphql = graphql_routes(store, clock, ALL_DATASETS, all_answers(datasets, health, clock))
+    app = Starlette(routes=[*ROUTES, *graphql, *without_token], exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     app.state.config_service = ConfigService(store, clock)
     app.state.authenticator = Authenticator(store, clock)

@@ -74,6 +74,22 @@ _CURSORS = {
     "required": ["cursors"],
 }
 _ID = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "additionalProperties": False}
+_ACCOUNT = {
+    "type": "object",
+    "properties": {**{name: {"type": "string"} for name in ("id", "name", "type")}, "settings": {"type": "object"}},
+    "required": ["id", "name", "type", "settings"],
+    "additionalProperties": False,
+}
+_VERIFIED_TOKEN = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "status": {"type": "string", "enum": ["active"]},
+        "expires_on": {"type": "string", "format": "date-time"},
+    },
+    "required": ["id", "status"],
+    "additionalProperties": False,
+}
 _OPERATION_ID = {
     "type": "object",
     "properties": {"operation_id": {"type": "string"}},
@@ -155,11 +171,11 @@ def schema_of(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: bool = False) -> dict[str, Any]:
+def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: bool = False, bodiless: bool = False) -> dict[str, Any]:
     """Keywords of a route that say what it takes and gives; names are those of schemas, `info` is Page or Cursor for lists.
 
     `answer` empty: only that it was done.
-    `may`: what the token has to allow, where it does not matter who asks.
+    `bodiless`: the body may be left out. `may`: what the token has to allow, where it does not matter who asks.
     """
     codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
     statuses = sorted({CODES[code].status for code in codes})
@@ -172,7 +188,7 @@ def told(answer: str, *, may: str = "", body: str = "", info: str = "", change: 
         },
     }
     if body:
-        keywords["body"] = {"required": True, "content": {JSON: {"schema": schema_of(body)}}}
+        keywords["body"] = {"required": not bodiless, "content": {JSON: {"schema": schema_of(body)}}}
     return keywords
 
 
@@ -199,6 +215,8 @@ def schemas() -> dict[str, Json]:
         "BatchInfo": _BATCH,
         "CursorInfo": _CURSORS,
         "Id": _ID,
+        "Account": _ACCOUNT,
+        "VerifiedToken": _VERIFIED_TOKEN,
         "OperationId": _OPERATION_ID,
         "Preview": _PREVIEW,
         "PreviewUrl": _PREVIEW_URL,

@@ -3,79 +3,25 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from greenroom.api.preview import PREVIEW_PATH, Previews
 from greenroom.model.room import LANGUAGES, METHODS, Room
-from greenroom.model.visit import Estimate, Held
+from greenroom.model.visit import Held
 from greenroom.pages import compile_page
+from greenroom.pages.preview import EVENTS, PreviewState
 from greenroom.pages.variables import WAIT_MINUTES_MAX
 from greenroom.ports import Clock
 
 BUILT_IN = "built-in"
 """Stands where an id would and shows the built-in page."""
 
-EVENTS = ("none", "prequeueing", "started")
-EVENT_LASTS_MS = 3_600_000
-QUARTER, THREE_QUARTERS = 0.415, 2.0
-"""Of the median: ln(3/4) / ln(1/2) and ln(1/4) / ln(1/2), as the published formula of random rooms has it."""
-
-POSITION, WAITING = 42, 120
-"""Example values for the page in line: a preview does not need exact ones."""
-
 WELCOME = b"<!doctype html><html lang=en><meta charset=utf-8><title>Welcome</title><h1>Welcome</h1>"
 
 SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
 """A template is foreign code: it must not act with the rights of the operator who looks at it."""
-
-
-class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the query asks for."""
-
-    force_queue: bool = False
-    queue_is_full: bool = False
-    queueing_method: str = "fifo"
-    event: str = "none"
-    shuffle_at_event_start: bool = False
-    wait_minutes: int = 10
-    language: str = "en-US"
-
-    @property
-    def passes(self) -> bool:
-        """Whether no visitor would be held."""
-        return self.queueing_method == "passthrough" and not self.force_queue and self.event != "prequeueing"
-
-    def held(self, now_ms: int) -> Held:
-        """The visitor that this state is about."""
-        median_s = self.wait_minutes * 60.0
-        random = self.queueing_method == "random"
-        estimate = Estimate(median_s * QUARTER, median_s, median_s * THREE_QUARTERS) if random else Estimate(median_s, median_s, median_s)
-        prequeue, closed = self.event == "prequeueing", self.queueing_method == "reject" and not self.force_queue
-        start_ms = now_ms + self.wait_minutes * 60_000 if prequeue else now_ms
-        refresh_s = 0 if closed and not prequeue else 20
-        return Held(
-            now_ms=now_ms,
-            method=self.queueing_method,
-            last_updated_ms=now_ms,
-            refresh_s=refresh_s,
-            next_try_s=refresh_s,
-            estimate=estimate,
-            queue_full=self.queue_is_full,
-            queue_all=self.force_queue,
-            position=0 if self.queue_is_full else POSITION,
-            ahead=0 if self.queue_is_full else POSITION - 1,
-            waiting=WAITING,
-            joined_ms=now_ms - 60_000,
-            in_line=not self.queue_is_full,
-            event_active=self.event != "none",
-            event_prequeueing=prequeue,
-            event_start_ms=start_ms,
-            event_end_ms=start_ms + EVENT_LASTS_MS,
-            shuffle_at_event_start=self.shuffle_at_event_start,
-        )
 
 
 def state_of(query: Mapping[str, str]) -> PreviewState | list[str]:

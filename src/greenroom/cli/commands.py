@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from greenroom.cli import export_import
+from greenroom.cli.accounts import accounts
 from greenroom.cli.analytics import analytics
 from greenroom.cli.explain import explain
 from greenroom.cli.probe import probe
@@ -45,6 +46,7 @@ app = typer.Typer(
 keys = typer.Typer(name="keys", help="Manage the keys that seal visitors' tickets.", no_args_is_help=True)
 app.add_typer(keys)
 app.add_typer(tokens)
+app.add_typer(accounts)
 app.add_typer(analytics)
 export_import.register(app)
 app.command()(simulate)
@@ -108,6 +110,16 @@ DataOption = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
+AnalyticsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="GREENROOM_ANALYTICS",
+        show_envvar=True,
+        help="Where analytics are kept: clickhouse://... or off (default: analytics.duckdb in the data directory).",
+        rich_help_panel=_WHERE,
+    ),
+]
 StoreOption = Annotated[
     str | None,
     typer.Option(
@@ -159,6 +171,7 @@ def serve(
     control: ControlOption = None,
     data: DataOption = None,
     store: StoreOption = None,
+    analytics: AnalyticsOption = None,
     redis: RedisOption = None,
     workers: Annotated[
         int,
@@ -187,7 +200,7 @@ def serve(
         "queueing_method": queueing_method,
     }
     given_place = {"listen": listen, "decide": decide, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
-    given_place["store"] = store_url(store, Path.cwd()) if store else None
+    given_place |= {"store": store_url(store, Path.cwd()) if store else None, "analytics": analytics}
     room = {key: value for key, value in given_room.items() if value is not None}
     place = {key: value for key, value in given_place.items() if value is not None}
     if config is not None:
@@ -266,6 +279,7 @@ def edge(
     control: ControlOption = None,
     data: DataOption = None,
     store: StoreOption = None,
+    analytics: AnalyticsOption = None,
 ) -> None:
     """Run one of several processes or machines that share their ledgers in Redis.
 
@@ -273,6 +287,7 @@ def edge(
     """
     given = {"listen": listen, "decide": decide, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
     given |= {"datacenter": datacenter, "global_redis": global_redis, "store": store_url(store, Path.cwd()) if store else None}
+    given |= {"analytics": analytics}
     source = FileSource(config.absolute(), {key: value for key, value in given.items() if value is not None})
     try:
         shared = source.load().shared
@@ -293,14 +308,15 @@ def decide_for_proxies(
     control: ControlOption = None,
     data: DataOption = None,
     store: StoreOption = None,
+    analytics: AnalyticsOption = None,
     redis: RedisOption = None,
 ) -> None:
-    """Decide for another proxy (nginx, Caddy, Traefik, Envoy), which asks about each request and forwards it itself.
+    """Decide for another proxy (nginx, HAProxy, Caddy, Traefik, Envoy), which asks about each request and forwards it itself.
 
     There is no public listener and no origin. `trusted_proxies` in the file names the addresses that may ask.
     """
     given = {"decide": listen, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
-    given |= {"store": store_url(store, Path.cwd()) if store else None}
+    given |= {"store": store_url(store, Path.cwd()) if store else None, "analytics": analytics}
     source = FileSource(config.absolute(), {key: value for key, value in given.items() if value is not None}, needs_origin=False)
     try:
         listens = source.load().decide
@@ -343,12 +359,13 @@ def demo(
     listen: ListenOption = None,
     control: ControlOption = None,
     crowd: Annotated[int, typer.Option(metavar="N", min=0, max=500, help="Size of the synthetic crowd at the start.")] = 0,
+    history: Annotated[bool, typer.Option("--history", help="Fill the analytics with a generated month, marked as generated.")] = False,
 ) -> None:
     """Start a demo shop behind a small waiting room, with a crowd that can be switched on. Ctrl-C stops it."""
     from greenroom.runtime.demo import run_demo
 
     try:
-        run_demo(listen, control, crowd, say)
+        run_demo(listen, control, crowd, say, with_history=history)
     except InvalidConfig as error:
         complain_of(error.problems)
         raise typer.Exit(BAD_CONFIG) from None

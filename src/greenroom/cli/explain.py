@@ -51,7 +51,8 @@ def explain(
         _stop("--config and --control cannot be used together")
     told = _from_file(config, asked) if config else _from_running(control or Server().control, asked, token)
     if as_json:
-        say(json.dumps(told, indent=2, ensure_ascii=False))
+        for line in json.dumps(told, indent=2, ensure_ascii=False).split("\n"):
+            say(line)
     else:
         for line in lines(told):
             say(line)
@@ -108,6 +109,8 @@ def lines(told: dict[str, Any]) -> list[str]:
         shown.append(_row("cookie", told["cookie"]))
     if event := told["event"]:
         shown.append(_row("event", f"{event['name']}: {event['phase']} until {_time(event['until_ms'])}"))
+    for index, reading in enumerate(told["readings"]):
+        shown.append(_row("" if index else "readings", reading))
     for index, route in enumerate(told["routes"]):
         mark = "+" if route["chosen"] else " "
         shown.append(_row("" if index else "routes", f"{mark} {route['host']}{route['path']}   room {route['room']}: {route['why']}"))

@@ -24,7 +24,7 @@ def export(
     data: ExistingDataOption = None,
     store: ExistingStoreOption = None,
 ) -> None:
-    """Write the zones, rooms, events, rules and lists of the store to standard output, without secrets."""
+    """Write the zones, rooms, events, rules, lists and alert policies of the store to standard output, without secrets."""
     from greenroom.control.export_import import exported
     from greenroom.control.toml_text import toml_text
 

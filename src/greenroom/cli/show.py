@@ -1,22 +1,30 @@
 """Output of the commands: a configuration in plain words, problems one per line, progress of a start."""
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from typing import TextIO
 
 from greenroom.config.addresses import store_shown
+from greenroom.config.layers import served_hosts
 from greenroom.config.settings import Config, Server
 from greenroom.control.time_format import plain_moment
 from greenroom.errors import Problem
+from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.fields import specs
+from greenroom.model.printable import printable
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import Rule
 
 TOLD = ("id", "name", "host", "path", "additional_routes", "total_active_users", "new_users_per_minute", "queueing_method")
 """Fields of a room that its heading shows; the others are shown when they are not the default."""
 
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+"""The only control sequences that are printed."""
+
+_STYLE = re.compile("(\x1b\\[[01]m)")
 _ITEMS = {"ip": "addresses and networks", "hostname": "host names", "asn": "autonomous systems"}
 
 
@@ -31,9 +39,12 @@ def complain(line: str) -> None:
 
 
 def _write(stream: TextIO, line: str) -> None:
-    """A closed pipe (`greenroom serve | head`) does not stop greenroom: the rest is discarded."""
+    """Control characters are escaped: names and notes come from the API, and from files that others wrote.
+
+    A closed pipe (`greenroom serve | head`) does not stop greenroom: the rest is discarded.
+    """
     try:
-        stream.write(f"{line}\n")
+        stream.write("".join(part if part in (BOLD, PLAIN) else printable(part) for part in _STYLE.split(line)) + "\n")
         stream.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -43,7 +54,8 @@ def complain_of(problems: Iterable[Problem], file: str = "") -> None:
     """Every problem on a line of its own, as editors and grep like it: file:line: key: reason."""
     for problem in problems:
         place = f"{file}:{problem.line}: " if file and problem.line else f"{file}: " if file else ""
-        complain(f"{place}{problem.pointer}: {problem.reason}")
+        for line in f"{place}{problem.pointer}: {problem.reason}".split("\n"):  # a drawn expression has several
+            complain(line)
 
 
 def show_config(config: Config) -> None:
@@ -56,6 +68,8 @@ def show_config(config: Config) -> None:
         say(f"origin     {config.origin.url}")
     for host, origin in config.origins.items():
         say(f"origin     {origin.url} for {host}")
+    hosts = served_hosts(config)
+    say(f"hosts      {'every host is served' if hosts is None else 'others than those of rooms, zones and origins get 421'}")
     for key, value in _changed(config, Server()):
         say(f"{key} = {value}")
     for section, record in (("limits", config.limits), ("log", config.log)):
@@ -121,6 +135,10 @@ def _shown(name: str, value: object) -> str:
         return f"{len(str(value))} characters"
     if isinstance(value, CookieAttributes):
         return f"samesite {value.samesite}, secure {value.secure}"
+    if isinstance(value, Branding):
+        return ", ".join(name for name in specs(Branding) if getattr(value, name))
+    if name == "branding_messages" and isinstance(value, tuple):
+        return ", ".join(message.language for message in value)
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

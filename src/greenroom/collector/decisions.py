@@ -1,6 +1,7 @@
 """What a decision counts as. Requests that no metric has (uncovered, suspended, bypassed, refused a place) are not in the table."""
 
-from greenroom.analytics.recorder import NOT_WAITED, Recorder
+from greenroom.analytics.recorder import Recorder
+from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 
 OUTCOME_OF: dict[Decided, str] = {
@@ -12,19 +13,20 @@ OUTCOME_OF: dict[Decided, str] = {
 }
 
 
-def recording(recorder: Recorder) -> Observer:
-    """An observer that counts every decision; time waited only of a visitor who came with a waiting ticket and was let in."""
-    names = [OUTCOME_OF.get(decided, "") for decided in Decided]
-    decided = recorder.decided
-    admitted = Decided.ADMITTED
+def recording(recorder: Recorder, counts: DecisionCounts) -> Observer:
+    """An observer that counts every decision in `counts`, from where `recorder` takes what was added in each of its minutes.
+
+    Time waited is only recorded of a visitor who came with a waiting ticket and was let in.
+    """
+    count, admitted = counts.observe, Decided.ADMITTED
+    counts.added()  # what came before is of no minute
+    recorder.takes(lambda: [(room_id, OUTCOME_OF[decided], more) for room_id, decided, more in counts.added() if decided in OUTCOME_OF])
 
     def observe(event: DecisionEvent) -> None:
-        name = names[event.decided]
-        if not name or event.effective is None:
-            return
-        waited_ms = NOT_WAITED
+        if event.at_ms >= recorder.ends_ms:
+            recorder.close(event.at_ms)
+        count(event)
         if event.decided is admitted and event.ticket is not None and not event.ticket.accepted_ms:
-            waited_ms = event.waited_ms
-        decided(event.effective.room.id, name, event.at_ms, waited_ms)
+            recorder.waited(event.room_id, event.waited_ms, event.at_ms)
 
     return observe

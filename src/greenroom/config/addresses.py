@@ -7,10 +7,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from greenroom.config.settings import Address, Server
+from greenroom.decision.arrival import IS_NAME, read_host
 from greenroom.errors import Problem
+from greenroom.gateway.wire.forwarded_head import NEVER_KEPT
 from greenroom.model.room import HOST
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,5})")
+HEADER_NAME_MAX = 100
+"""Longest name of a header that is kept from proxies: longer ones than any in use."""
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -53,6 +58,22 @@ def network_problems(pointer: str, text: object) -> list[Problem]:
     except ValueError as error:
         return [Problem(pointer, f"must be an address or a network such as 10.0.0.0/8: {error}")]
     return []
+
+
+def trusted_header_problems(pointer: str, name: object) -> list[Problem]:
+    """What is wrong with one entry of `trusted_headers`: one that the gateway writes itself cannot be kept."""
+    if not isinstance(name, str) or not IS_NAME.fullmatch(name.lower().encode()) or len(name) > HEADER_NAME_MAX:
+        return [Problem(pointer, f"must be a header name such as X-Forwarded-Prefix, not {str(name)[:60]!r}")]
+    if name.lower().encode() in NEVER_KEPT:
+        return [Problem(pointer, f"must not be {name}: greenroom writes it itself, or it is meant for this connection only")]
+    return []
+
+
+def default_host_problems(host: str) -> list[Problem]:
+    """What is wrong with the host of requests that name none."""
+    if not host or read_host(host.encode("ascii", "replace")):
+        return []
+    return [Problem("default_host", f"must be a host name with an optional port, not {host[:60]!r}")]
 
 
 def origin_problems(pointer: str, url: str) -> list[Problem]:

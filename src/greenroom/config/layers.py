@@ -4,24 +4,31 @@ The file is read-only here. What both claim (an id, a host and path, a cookie, t
 before anything is taken over: a file that clashes with the store is refused, and so is a revision that clashes with the file.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from greenroom.config.addresses import loop_problems, origin_problems
-from greenroom.config.settings import Config
+from greenroom.config.settings import Address, Config
 from greenroom.core.cookie_scope import scope_clashes
+from greenroom.core.hosts import KnownHosts, known_hosts
+from greenroom.core.path_readings import PathPolicy
 from greenroom.core.routing import Coverage
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
-from greenroom.model.alert import Alert
+from greenroom.gateway.origin.guard import ZONE_POLICY
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration, Entry, Record
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
 from greenroom.model.zone import Zone
+from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.ports import ConfigStore
+
+RESOLVE_S = 3.0
+"""How long a caller who saves a zone waits for the name of its origin."""
 
 FILE_ZONE_ID = hashlib.sha256(b"the configuration file").hexdigest()[:32]
 """The zone of rooms in the file whose host lies in no zone of the store."""
@@ -38,28 +45,71 @@ def merged(file: Config, stored: Configuration) -> Config:
     origins = {}
     for zone in zones.values():
         if zone.origin:
-            wrong = zone_origin_problems(file, f"zone {zone.name}: origin", zone.origin)
+            wrong = zone_origin_problems(listeners_of(file), f"zone {zone.name}: origin", zone.origin)
             problems += wrong
             if not wrong:
-                origins[zone.name] = Origin.of(zone.origin)
+                origins[zone.name] = Origin.of(zone.origin, of_zone=True)
     if problems:
         raise InvalidConfig(problems)
     return replace(
         file,
         rooms=(*file.rooms, *rooms),
         zones={entry.id: zones[entry.parent] for entry in stored.rooms.values()},
+        zone_names=tuple(zone.name for zone in zones.values()),
         zone_origins=origins,
         events={**file.events, **{room.id: events for room in rooms if (events := _records(stored.events.of(room.id)))}},
         rules={**file.rules, **{entry.id: entry.record.rules for entry in stored.rules.values()}},
         lists=(*file.lists, *lists),
         health_checks=(*file.health_checks, *stored.health_checks.records()),
+        zone_paths={zone.name: PathPolicy(zone.ambiguous_paths == "pass", zone.merge_slashes) for zone in zones.values()},
         zone_proxies={zone.name: zone.trusted_proxies for zone in zones.values() if zone.trusted_proxies},
     )
 
 
-def zone_origin_problems(file: Config, pointer: str, url: str) -> list[Problem]:
-    """What is wrong with the origin of a zone: not a URL of an origin, or one of our own listeners."""
-    return origin_problems(pointer, url) or loop_problems(pointer, url, {"listen": file.listen, "control": file.control})
+def listeners_of(config: Config, **taken: Address | None) -> dict[str, Address]:
+    """Every address on which greenroom listens, by its key; `taken` are those that it really has, where another was written."""
+    written = {"listen": config.listen, "control": config.control, "decide": config.decide, "status_listen": config.status_listen}
+    return {key: address for key, address in (written | taken).items() if address is not None}
+
+
+def served_hosts(config: Config) -> KnownHosts | None:
+    """The hosts that are served; None: every host."""
+    if config.other_hosts == "pass":
+        return None
+    return known_hosts((route.host for room in config.rooms for route in room.routes), config.zone_names, config.origins)
+
+
+def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: str) -> list[Problem]:
+    """What is wrong with the origin of a zone as it is written: not a URL of an origin, one of our own listeners, or a link-local address.
+
+    What a name leads to is judged when a connection is made, and when the zone is saved (`resolved_origin_problems`).
+    """
+    wrong = origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
+    if wrong:
+        return wrong
+    try:
+        refused = ZONE_POLICY.target_problem(read_target(url))
+    except OutboundRefused as error:
+        refused = str(error)
+    return [Problem(pointer, refused)] if refused else []
+
+
+def resolved_origin_problems(listeners: Mapping[str, Address], pointer: str, url: str) -> list[Problem]:
+    """As `zone_origin_problems`, and what its name leads to now. It may wait RESOLVE_S for a name, so call it in a thread.
+
+    A name without an address is no problem: it may get one, and each connection judges it again.
+    """
+    wrong = zone_origin_problems(listeners, pointer, url)
+    if wrong:
+        return wrong
+    guard = Guard(ZONE_POLICY, listening=lambda: [(address.host, address.port) for address in listeners.values()])
+    try:
+        asyncio.run(asyncio.wait_for(guard.check(read_target(url)), RESOLVE_S))
+    except OutboundRefused as error:
+        return [Problem(pointer, str(error))]
+    except (OSError, TimeoutError):
+        return []
+    return []
 
 
 def _records(entries: Sequence[Entry[Any]]) -> tuple[Any, ...]:
@@ -119,9 +169,9 @@ class LayeredStore:
         """Both layers."""
         return self._both(self._store.read())
 
-    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int, alerts: Sequence[Alert] = ()) -> Configuration:
+    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
         """Goes to the store; both layers afterwards."""
-        return self._both(self._store.write(changes, expected=expected, author=author, now_ms=now_ms, alerts=alerts))
+        return self._both(self._store.write(changes, expected=expected, author=author, now_ms=now_ms))
 
     def audit(self, limit: int, before: int | None = None) -> list[AuditEntry]:
         """Of the store alone."""
@@ -167,11 +217,19 @@ def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, 
             yield RuleSet(id=room.id, rules=file.rules[room.id]), room.id
     for check in file.health_checks:
         yield check, checked[check.id]
+    for record in file.alerting.records():
+        yield record, ""
     for found in file.lists:
         list_id = _id("list", found.name)
         yield replace(found, id=list_id, items=()), ""
         for item in found.items:
             yield ListItem(id=_id("item", found.name, item), value=item), list_id
+
+
+def with_alerting(file: Config, stored: Configuration) -> Configuration:
+    """The configuration of the store with the policies and destinations of the file: what is needed to tell who is told."""
+    records = file.alerting.records()
+    return stored.changed(stored.revision, [Entry(record, "", 0, 0, 0, read_only=True) for record in records]) if records else stored
 
 
 def _home(host: str, stored: Configuration) -> str:
@@ -187,6 +245,9 @@ def _file_zone(file: Config) -> Zone:
         limit_floor=1,
         always_use_https=file.always_use_https,
         search_engine_crawler_bypass=file.search_engine_crawler_bypass,
+        ambiguous_paths=file.ambiguous_paths,
+        merge_slashes=file.merge_slashes,
+        pass_well_known=file.pass_well_known,
     )
 
 

@@ -13,6 +13,7 @@ from greenroom.config.addresses import (
     address_problems,
     analytics_problems,
     decide_problems,
+    default_host_problems,
     exposure_notes,
     listener_problems,
     loop_problems,
@@ -20,12 +21,15 @@ from greenroom.config.addresses import (
     origin_problems,
     store_problems,
     store_url,
+    trusted_header_problems,
 )
+from greenroom.config.alert_entries import read_alerting
 from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.health_check_entries import read_health_checks
+from greenroom.config.native_pass_entries import read_pass_keys
 from greenroom.config.notification_entries import read_sending
 from greenroom.config.records import read_record, unknown_keys
-from greenroom.config.room_entries import read_rooms
+from greenroom.config.room_entries import foreign_form_notes, read_rooms
 from greenroom.config.rule_entries import read_lists
 from greenroom.config.settings import (
     ORIGINS_MAX,
@@ -53,9 +57,16 @@ from greenroom.model.room import host_problems
 FILE_MAX = 64 * 1024 * 1024
 """Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
 
-TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms", "health_checks", "status_pages")
+ALERTING = ("webhooks", "pagerduty_services", "alert_policies")
+TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms", "health_checks", "status_pages", *ALERTING)
 LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
+TAKEN_AS_WRITTEN = (
+    "always_use_https", "ambiguous_paths", "analytics", "default_host", "drain_seconds", "merge_slashes", "other_hosts", "pass_well_known",
+    "search_engine_crawler_bypass", "trust_forwarded_host",
+    "trusted_headers", "trusted_proxies",
+)  # fmt: skip
+"""Keys of the server that the configuration takes over as they are."""
 
 
 def load_config(path: Path, overrides: Mapping[str, str] | None = None, *, needs_origin: bool = True) -> Config:
@@ -141,19 +152,20 @@ class _Reading:
         read = read_rooms(raw.get("rooms", []), self._folder, self._text_line, memberships)
         self.problems += read.problems
         health_checks = read_health_checks(raw.get("health_checks", []), self.problems)
-        self._check_proxies(server or Server())
+        self._check_addresses(server or Server())
         crawlers, range_files = read_crawlers(raw.get("crawlers", []), self._folder, self.problems)
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
         tls = self._tls(sections["tls"])
         sending = read_sending(sections["notifications"], sections["outbound"], self._folder, self.problems)
+        alerting = read_alerting(raw, self._folder, self.problems)
+        pass_keys, pass_files = read_pass_keys(sections["native_pass"], self._folder, read.rooms, self.problems)
         status = read_status_pages(server.status_listen if server else "", raw.get("status_pages", []), self.problems)
         data = self._data(server.data if server else "")
         store = server.store if server else ""
-        self.problems += store_problems("store", store) if store else []
-        self.problems += analytics_problems("analytics", server.analytics if server else "")
         shared = read_shared(server, self.problems) if server else None
         if self.problems or server is None:
             return None
+        https = bool(tls or server.trusted_proxies or server.always_use_https)
         return Config(
             rooms=tuple(read.rooms),
             events=read.events,
@@ -163,40 +175,44 @@ class _Reading:
             crawlers=crawlers,
             geo_database=databases["geo_database"],
             asn_database=databases["asn_database"],
-            search_engine_crawler_bypass=server.search_engine_crawler_bypass,
             listen=listeners["listen"],
             control=listeners["control"],
             decide=address_of(server.decide),
             data=data,
             store=store_url(store, self._folder),
-            analytics=server.analytics,
             analytics_retention=sections["analytics_retention"] or AnalyticsRetention(),
             shared=shared,
             origin=origin,
             origins=origins,
-            always_use_https=server.always_use_https,
-            trusted_proxies=server.trusted_proxies,
-            trust_forwarded_host=server.trust_forwarded_host,
-            drain_seconds=server.drain_seconds,
+            **{key: getattr(server, key) for key in TAKEN_AS_WRITTEN},
             tls=tls,
             limits=sections["limits"] or Limits(),
             log=sections["log"] or Log(),
             health=sections["health"] or Health(),
             sending=sending,
+            alerting=alerting,
+            pass_keys=pass_keys,
             status_listen=status[0],
             status_pages=status[1],
             path=self._path,
-            files=self._files(tls, *read.files, *range_files, *sending.files, *filter(None, databases.values())),
-            notes=(*exposure_notes(listeners["control"]), *read.notes),
+            files=self._files(
+                tls, *read.files, *range_files, *sending.files, *alerting.files, *pass_files, *filter(None, databases.values())
+            ),
+            notes=(*exposure_notes(listeners["control"]), *read.notes, *foreign_form_notes(read.rooms, https)),
         )
 
     def _files(self, tls: Tls | None, *others: Path) -> tuple[Path, ...]:
         return (*([self._path] if self._path else []), *([Path(tls.cert), Path(tls.key)] if tls else []), *others)
 
-    def _check_proxies(self, server: Server) -> None:
+    def _check_addresses(self, server: Server) -> None:
         self.problems += decide_problems(server)
+        self.problems += store_problems("store", server.store) if server.store else []
+        self.problems += analytics_problems("analytics", server.analytics)
         for index, network in enumerate(server.trusted_proxies):
             self.problems += network_problems(step("trusted_proxies", index), network)
+        for index, name in enumerate(server.trusted_headers):
+            self.problems += trusted_header_problems(step("trusted_headers", index), name)
+        self.problems += default_host_problems(server.default_host)
 
     def _section(self, name: str, kind: type) -> Any:
         if name not in self._raw:

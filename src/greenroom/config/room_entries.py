@@ -1,21 +1,23 @@
 """Reads the `[[rooms]]` of a configuration: each room by itself, then conflicts between rooms."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from greenroom.config.event_entries import read_events
+from greenroom.config.logo_entries import with_logo
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.rule_entries import read_rules
 from greenroom.config.settings import ROOMS_MAX
 from greenroom.config.template_entries import FILE_KEY, read_template
 from greenroom.config.toml_lines import step
-from greenroom.core.cookie_scope import cookie_scope, scope_clashes
+from greenroom.core.cookie_scope import cookie_scope, crosses_sites, scope_clashes
 from greenroom.core.routing import route_prefix, unreachable
 from greenroom.core.rules import NO_LISTS, ListMembership
 from greenroom.errors import Problem
+from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.event import Event
 from greenroom.model.fields import check_value, spec, specs
 from greenroom.model.room import CookieAttributes, Room, Route, room_problems
@@ -104,11 +106,25 @@ def _room_values(
         wrong = check_value(step(pointer, key), raw[key], str, rule) if key in raw else None
         if wrong:
             problems.append(wrong)
+    if isinstance(values.get("branding"), dict):
+        values["branding"] = with_logo(values["branding"], step(pointer, "branding"), folder, files, problems)
     _read_lists(values, pointer, problems)
     problems += [found for found in room_problems(values, f"{pointer}.") if not _already(found, problems)]
     problems += unreachable(values, f"{pointer}.")
     problems += read_template(raw, values, pointer, folder, files, text_line)
     return values, problems
+
+
+def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
+    """Rooms whose tickets browsers keep back from forms that another site sends. `https`: visitors come over HTTPS, as far as is known."""
+    lax = [room.name for room in rooms if not crosses_sites(room, https)]
+    if not lax:
+        return []
+    why = "cookie_attributes says so" if https else "no TLS, trusted_proxies or always_use_https is set"
+    named = f"{', '.join(lax[:3])}{' and more' if len(lax) > 3 else ''}"
+    return [
+        f"room {named}: cookies are SameSite=Lax ({why}), so a return from a payment or sign-in on another site (POST) comes without ticket"
+    ]
 
 
 def _cookie_notes(room: Room) -> list[str]:
@@ -122,7 +138,7 @@ def _already(found: Problem, problems: list[Problem]) -> bool:
 
 def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -> None:
     """Turns what TOML writes as lists and tables into what a Room holds; what is not one is reported and left out."""
-    lists = ("additional_routes", "enabled_origin_commands")
+    lists = ("additional_routes", "enabled_origin_commands", "branding_messages")
     wrong = [key for key in lists if not isinstance(values.get(key, []), list)]
     problems += [Problem(step(pointer, key), f"must be a list, not {values.pop(key)!r}") for key in wrong]
     if "enabled_origin_commands" in values:
@@ -130,10 +146,22 @@ def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -
     if "additional_routes" in values:
         at = step(pointer, "additional_routes")
         values["additional_routes"] = tuple(_route(entry, step(at, i), problems) for i, entry in enumerate(values["additional_routes"]))
-    if "cookie_attributes" in values:
-        attributes = read_record(CookieAttributes, values.pop("cookie_attributes"), step(pointer, "cookie_attributes"), problems)
-        if attributes:
-            values["cookie_attributes"] = attributes
+    if "branding_messages" in values:
+        at = step(pointer, "branding_messages")
+        values["branding_messages"] = tuple(_message(entry, step(at, i), problems) for i, entry in enumerate(values["branding_messages"]))
+    for name, kind in (("cookie_attributes", CookieAttributes), ("branding", Branding)):
+        if name in values:
+            record = read_record(kind, values.pop(name), step(pointer, name), problems)
+            if record:
+                values[name] = record
+
+
+def _message(raw: Any, pointer: str, problems: list[Problem]) -> Any:
+    """A LocalMessage when it is written as a table; anything else is left as it is, for the room's own rules to refuse."""
+    if not isinstance(raw, dict):
+        return raw
+    problems += unknown_keys(raw, [item.name for item in fields(LocalMessage)], pointer)
+    return LocalMessage(raw.get("language", ""), raw.get("text", ""))
 
 
 def _route(raw: Any, pointer: str, problems: list[Problem]) -> Any:

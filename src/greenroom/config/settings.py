@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from greenroom.config.alert_entries import Alerting
+from greenroom.config.native_pass_entries import NativePass
 from greenroom.config.shared import Shared
+from greenroom.core.path_readings import PathPolicy
+from greenroom.decision.forwarded import TRUSTED_HEADERS
+from greenroom.decision.native_pass import PassKeys
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.crawler import Crawler
@@ -71,6 +76,14 @@ class Server:
         "name of this data center; each data center has one Redis server", "here", pattern=r"[A-Za-z0-9_.-]+", low=1, high=64
     )
     datacenters: tuple[str, ...] = spec("names of all data centers that share the rooms; empty: only this one", (), high=300)
+    datacenter_fence_seconds: int = spec(
+        "without contact with the coordinator for so long a data center stops admitting visitors and renewing sessions, and the others "
+        "get its capacity when its last session must have ended; 0: never, an operator takes a dead data center off the list",
+        180,
+        unit="seconds",
+        low=0,
+        high=86_400,
+    )
     global_redis: str = spec(
         "Redis server shared by all data centers, used by the coordinator; empty: the one of this data center", "", high=2048
     )
@@ -87,6 +100,30 @@ class Server:
     )
     trust_forwarded_host: bool = spec(
         "also trust X-Forwarded-Host from trusted proxies; enable it only if your proxies always set it", False
+    )
+    other_hosts: str = spec(
+        "requests for a host that no room, zone or entry of `[origins]` names, when rooms or zones name hosts: `refuse` them with 421, "
+        "or `pass` them to the origin, around every room",
+        "refuse",
+        choices=("refuse", "pass"),
+    )
+    trusted_headers: tuple[str, ...] = spec(
+        "headers that the origin gets when a trusted proxy sends them; from everyone else they are dropped", TRUSTED_HEADERS, high=100
+    )
+    default_host: str = spec(
+        "host of HTTP/1.0 requests that name none; empty: the host of all rooms when there is only one, else the address of the listener",
+        "",
+        high=255,
+    )
+    ambiguous_paths: str = spec(
+        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw UTF-8 in queries: `refuse` them with 400, "
+        "or `pass` them on as they came; then the room that covers any reading counts",
+        "refuse",
+        choices=("refuse", "pass"),
+    )
+    merge_slashes: bool = spec("send `//` in a path to the origin as `/`; false: as it came, and the room that covers either counts", True)
+    pass_well_known: bool = spec(
+        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a bypass rule of each room", True
     )
     drain_seconds: int = spec(
         "how long requests in progress may take after SIGTERM before they are cut off", 30, unit="seconds", low=0, high=3600
@@ -158,6 +195,7 @@ SECTIONS: dict[str, type] = {
     "notifications": NotificationSettings,
     "outbound": Outbound,
     "analytics_retention": AnalyticsRetention,
+    "native_pass": NativePass,
 }
 """Tables of the file that are one record each."""
 
@@ -193,6 +231,8 @@ class Config:
     """Where requests go whose host has no origin of its own; None: such hosts are not served."""
     zones: Mapping[str, Zone] = field(default_factory=dict)
     """The zone of each room that was made through the API, by the room's id."""
+    zone_names: tuple[str, ...] = ()
+    """Every zone that was made through the API."""
     zone_origins: Mapping[str, Origin] = field(default_factory=dict)
     """Origins of zones by the zone's name, for the name itself and every host below it."""
     zone_proxies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -201,12 +241,23 @@ class Config:
     always_use_https: bool = False
     trusted_proxies: tuple[str, ...] = ()
     trust_forwarded_host: bool = False
+    other_hosts: str = "refuse"
+    trusted_headers: tuple[str, ...] = TRUSTED_HEADERS
+    default_host: str = ""
+    ambiguous_paths: str = "refuse"
+    merge_slashes: bool = True
+    pass_well_known: bool = True
+    zone_paths: Mapping[str, PathPolicy] = field(default_factory=dict)
+    """How paths are taken in zones, by the zone's name, where that differs from the process."""
     drain_seconds: int = 30
     tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
     log: Log = field(default_factory=Log)
     health: Health = field(default_factory=Health)
+    pass_keys: PassKeys | None = None
+    """What native passes are signed with."""
     sending: Sending = field(default_factory=Sending)
+    alerting: Alerting = field(default_factory=Alerting)
     status_listen: Address | None = None
     """None: no status pages."""
     status_pages: tuple[PageSettings, ...] = ()

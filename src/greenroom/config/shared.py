@@ -17,6 +17,7 @@ class Shared:
     global_redis: Link
     data_center: str
     data_centers: tuple[str, ...] = field(compare=False)  # may change while running
+    fence_s: int = 0
 
     def __str__(self) -> str:
         return f"{self.redis} (data center {self.data_center}, all of them in {self.global_redis})"
@@ -41,6 +42,10 @@ class SharedKeys(Protocol):
     def datacenters(self) -> tuple[str, ...]:
         """Names of all of them."""
 
+    @property
+    def datacenter_fence_seconds(self) -> int:
+        """Without contact for so long a data center stops admitting; 0: never."""
+
 
 def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
     """None when ledgers are this process's own, or when something is wrong with what is written."""
@@ -63,7 +68,11 @@ def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
     links = {key: _link(key, getattr(server, key), found) for key in ("redis", "global_redis")}
     problems += found
     redis = links["redis"]
-    return None if found or redis is None else Shared(redis, links["global_redis"] or redis, name, tuple(names))
+    return (
+        None
+        if found or redis is None
+        else Shared(redis, links["global_redis"] or redis, name, tuple(names), server.datacenter_fence_seconds)
+    )
 
 
 def _link(key: str, url: str, problems: list[Problem]) -> Link | None:

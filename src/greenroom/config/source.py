@@ -66,13 +66,15 @@ class OptionSource:
 
     name = ""
 
-    def __init__(self, raw: Mapping[str, Any], options: Mapping[str, str]) -> None:
+    def __init__(self, raw: Mapping[str, Any], options: Mapping[str, str], *, needs_origin: bool = True) -> None:
+        """`needs_origin`: see `read_config`."""
         self._raw = raw
         self._options = options
+        self._needs_origin = needs_origin
 
     def load(self) -> Config:
         """The same every time."""
-        return config_of(self._raw, options=self._options)
+        return config_of(self._raw, options=self._options, needs_origin=self._needs_origin)
 
     def stamp(self) -> Stamp:
         """Never changes."""

@@ -8,7 +8,15 @@ from urllib.parse import urlsplit
 from greenroom.alerting.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerting.matching import Destination
 from greenroom.control.api_schema import UNSET, ApiField, ApiSchema, Json, Plain, Shown, computed, read_as
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found
+from greenroom.control.config_service import (
+    ChangeContext,
+    ConfigChange,
+    ConfigService,
+    PlannedChange,
+    not_found,
+    opaque_id,
+    refuse_read_only,
+)
 from greenroom.control.notification_view import NotificationView
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.control.time_format import moment as written
@@ -66,6 +74,7 @@ WEBHOOK = ApiSchema(
             extension=True,
             choices=tuple(CHANNELS),
         ),
+        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
     )
 )
 
@@ -92,6 +101,7 @@ def show(entry: Entry[Webhook], states: dict[str, tuple[int | None, int | None]]
             "last_success": None if success_ms is None else written(success_ms),
             "last_failure": None if failure_ms is None else written(failure_ms),
             "channel": record.channel,
+            "read_only": entry.read_only,
         }
     )
 
@@ -109,7 +119,10 @@ def read_webhook(known: Configuration, webhook_id: str | None, document: Any, vi
     A URL sent back as it was shown stays what it is. A secret that is not sent stays, too, but only with its own server: who
     changes the address to another one has to know the secret.
     """
-    old = None if webhook_id is None else webhook_of(known, webhook_id).record
+    entry = None if webhook_id is None else webhook_of(known, webhook_id)
+    if entry is not None:
+        refuse_read_only(entry, "webhook")
+    old = None if entry is None else entry.record
     values, faults = read_as(WEBHOOK, document, lambda values: record_problems(Webhook, values))
     url = values.get("url")
     kept = old is not None and url == old.shown_url
@@ -139,11 +152,25 @@ def save(webhook_id: str | None, document: Any, view: NotificationView, made: We
     return plan
 
 
+def keep(config: ConfigService, author: str, view: NotificationView, webhook_id: str | None, document: Any) -> tuple[Json, str]:
+    """Saves a webhook after it has taken a test message, where its URL or secret is new. The answer, and what went wrong with the test.
+
+    Raises Refused, also when the settings require the test and it failed.
+    """
+    made = config.look(lambda known: read_webhook(known, webhook_id, document, view, opaque_id))
+    old = None if webhook_id is None else config.look(lambda known: webhook_of(known, webhook_id)).record
+    same = old is not None and (old.url, old.secret, old.channel) == (made.url, made.secret, made.channel)
+    problem = "" if same or view.webhook_test == "off" else view.test(made)
+    if problem and view.webhook_test == "required":
+        raise test_failed(problem)
+    return config.change(author, save(webhook_id, document, view, made)), problem
+
+
 def delete(webhook_id: str) -> ConfigChange:
     """Removes a webhook; policies that name it tell it nothing any more."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
-        webhook_of(known, webhook_id)
+        refuse_read_only(webhook_of(known, webhook_id), "webhook")
         return PlannedChange([Remove("webhook", webhook_id)], lambda _after: None)
 
     return plan
@@ -172,12 +199,15 @@ def create_service(document: Any) -> ConfigChange:
 
 
 def delete_services(service_id: str | None = None) -> ConfigChange:
-    """Removes one PagerDuty service, or all of them."""
+    """Removes one PagerDuty service, or all that were made through the API."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         if service_id is not None and service_id not in known.pagerduty_services:
             raise not_found("PagerDuty service", service_id)
-        gone = list(known.pagerduty_services) if service_id is None else [service_id]
+        if service_id is not None:
+            refuse_read_only(known.pagerduty_services[service_id], "PagerDuty service")
+        all_of_them = [entry.id for entry in known.pagerduty_services.values() if not entry.read_only]
+        gone = all_of_them if service_id is None else [service_id]
         return PlannedChange([Remove("pagerduty_service", found) for found in gone], lambda _after: None)
 
     return plan

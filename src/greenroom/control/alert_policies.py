@@ -8,7 +8,7 @@ from greenroom.alerting.alert_types import ALERTS, AlertType, example
 from greenroom.alerting.matching import filter_problems
 from greenroom.alerting.published import PUBLISHED_TYPES
 from greenroom.control.api_schema import NEEDED, ApiField, ApiSchema, Json, Plain, Shown, computed, read_as
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.notification_view import NotificationView
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.time_format import moment as written
@@ -99,6 +99,7 @@ POLICY = ApiSchema(
         ApiField("filters", Spec("which alerts of the type count"), Filters(), {}),
         computed("created", "when it was made", _TIME),
         computed("modified", "when it was changed last", _TIME),
+        computed("read_only", "it stands in a configuration file and is changed there", Shown({"type": "boolean"}), extension=True),
     )
 )
 
@@ -108,7 +109,8 @@ def show(entry: Entry[AlertPolicy]) -> Json:
     record = entry.record
     values = {name: getattr(record, name) for name in ("id", "name", "description", "enabled", "alert_type", "alert_interval", "filters")}
     values["mechanisms"] = {field: getattr(record, field) for field in PARTS.values()}
-    return POLICY.show(values | {"created": written(entry.created_ms), "modified": written(entry.modified_ms)})
+    times = {"created": written(entry.created_ms), "modified": written(entry.modified_ms)}
+    return POLICY.show({**values, **times, "read_only": entry.read_only})
 
 
 def policy_of(known: Configuration, policy_id: str) -> Entry[AlertPolicy]:
@@ -136,6 +138,7 @@ def change(policy_id: str, document: Any) -> ConfigChange:
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = policy_of(known, policy_id)
+        refuse_read_only(entry, "policy")
         if not isinstance(document, dict):
             raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
         values, faults = _read({**show(entry), **document})
@@ -149,7 +152,7 @@ def delete(policy_id: str) -> ConfigChange:
     """Removes a policy; what it has told is not taken back, and its silences go with it."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
-        policy_of(known, policy_id)
+        refuse_read_only(policy_of(known, policy_id), "policy")
         silences = [Remove("silence", entry.id) for entry in known.silences.values() if entry.record.policy_id == policy_id]
         return PlannedChange([*silences, Remove("alert_policy", policy_id)], lambda _after: None)
 

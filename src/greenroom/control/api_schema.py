@@ -44,12 +44,14 @@ class Shape(Protocol):
 class Plain:
     """A string, a number or a truth value. `caseless`: capitals do not matter, and are answered in lower case.
 
-    `format` says in a word what the schema would otherwise say in a long pattern.
+    `format` says in a word what the schema would otherwise say in a long pattern. `absent` are values that mean the default: what older
+    clients send for a field that was not set.
     """
 
     kind: type
     caseless: bool = False
     format: str = ""
+    absent: tuple[Any, ...] = ()
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
         """Whether the value is within bounds is for the record to say."""
@@ -65,7 +67,8 @@ class Plain:
         """Bounds included."""
         if self.format:
             return _plain_schema(self.kind, replace(rule, pattern=""), self.caseless) | {"format": self.format}
-        return _plain_schema(self.kind, rule, self.caseless)
+        schema = _plain_schema(self.kind, rule, self.caseless)
+        return {"anyOf": [schema, {"enum": list(self.absent)}]} if self.absent else schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,11 @@ class ApiField:
         """Whether it must be given when something is made or replaced."""
         return self.default is NEEDED and not self.rule.read_only
 
+    def means_default(self, value: Any) -> bool:
+        """Whether this is how older clients leave the field out."""
+        absent = self.shape.absent if isinstance(self.shape, Plain) else ()
+        return any(value == zero and type(value) is type(zero) for zero in absent)
+
 
 @dataclass(frozen=True, slots=True)
 class ApiSchema:
@@ -204,7 +212,7 @@ class ApiSchema:
             if api_field.rule.read_only:
                 continue
             where, pointer = (ours, f"{EXTENSION}.{api_field.name}") if api_field.rule.extension else (document, api_field.name)
-            if api_field.name in where:
+            if api_field.name in where and not api_field.means_default(where[api_field.name]):
                 values[api_field.name] = api_field.shape.read(pointer, where[api_field.name], problems)
             elif api_field.default is not NEEDED and api_field.default is not UNSET:
                 values[api_field.name] = api_field.default

@@ -5,21 +5,31 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from ipaddress import IPv4Address, ip_address, ip_network
 from typing import NamedTuple
 
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.model.configuration import Configuration
-from greenroom.model.token import TOKEN_PREFIX, Token, secret_hash
+from greenroom.model.token import SCOPES, TOKEN_PREFIX, Token, secret_hash
 from greenroom.ports import Clock, ConfigStore
 
 FAILURES_MAX = 20
 """Wrong credentials from one address within FAILURES_MS; a program with an old token is told so, a guesser gets nowhere."""
 
 FAILURES_MS = 60_000
+NETWORK_BITS = 64
+"""Of an IPv6 address: one subscriber has a whole network of that size, and with every address of it a new budget."""
+
 CLIENTS_MAX = 10_000
 """Addresses whose failures are remembered, about 2 MB; the one heard of longest ago is forgotten first."""
 
-GRANTS: dict[str, tuple[str, ...]] = {"read": ("read", "edit"), "edit": ("edit",), "analytics": ("analytics",), "probe": ("probe",)}
+GRANTS: dict[str, tuple[str, ...]] = {
+    "read": ("read", "edit"),
+    "edit": ("edit",),
+    "analytics": ("analytics",),
+    "probe": ("probe",),
+    "any": SCOPES,
+}
 """What is asked for -> the scopes that allow it: who may change things may look at them."""
 
 
@@ -63,18 +73,29 @@ class Failures:
     def wait_s(self, client: str) -> int:
         """Seconds until this client may try again, 0 for now."""
         with self._guard:
-            began_ms, count = self._seen.get(client, (0, 0))
+            began_ms, count = self._seen.get(_subscriber(client), (0, 0))
         left_ms = began_ms + FAILURES_MS - self._clock.now_ms()
         return -(-left_ms // 1000) if count >= FAILURES_MAX and left_ms > 0 else 0
 
     def add(self, client: str) -> None:
         """One more."""
-        now_ms = self._clock.now_ms()
+        now_ms, client = self._clock.now_ms(), _subscriber(client)
         with self._guard:
             began_ms, count = self._seen.pop(client, (now_ms, 0))
             self._seen[client] = (began_ms, count + 1) if now_ms - began_ms < FAILURES_MS else (now_ms, 1)
             if len(self._seen) > CLIENTS_MAX:
                 self._seen.popitem(last=False)
+
+
+def _subscriber(client: str) -> str:
+    """Whose failures count together: one IPv4 address, or one network of IPv6."""
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return client
+    if isinstance(address, IPv4Address):
+        return client
+    return str(address.ipv4_mapped or ip_network((int(address), NETWORK_BITS), strict=False))
 
 
 class Authenticator:
@@ -90,7 +111,12 @@ class Authenticator:
         return self._failures.wait_s(client)
 
     def open(self, credentials: Credentials | Refused, client: str) -> Caller:
-        """The caller behind these credentials (or why there are none). Raises Refused; failures of a `client` are counted."""
+        """The caller behind these credentials (or why there are none). Raises Refused; wrong ones of a `client` are counted.
+
+        A request without any is no guess: it is refused and not counted, or pages that forget the header would lock out their own network.
+        """
+        if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
+            raise credentials
         if self.wait_s(client):
             raise Refused(ApiFault(Code.SLOW_DOWN, "too many wrong credentials from this address"))
         if isinstance(credentials, Refused):

@@ -1,10 +1,11 @@
 """The whole configuration as one document: export, import and apply.
 
-The document is made of what the API speaks: a zone holds its rooms, a room its events and rules, beside them stand the lists. Defaults
-and what only the store knows are left out, and tokens and everything about notifications altogether.
-Making it true goes through the very use-cases of the API, so
-nothing gets in this way that the API would refuse. They build the wanted configuration beside the known one, and what
-differs is one write: nothing at all the second time.
+The document is made of what the API speaks: a zone holds its rooms, a room its events and rules, beside them stand the lists, the
+policies and their destinations. Defaults and what only the store knows are left out, and tokens, silences and notes altogether. A secret
+is written as MASK: where the store knows it, it stays, and elsewhere it has to be written in its place.
+
+Making it true goes through the very use-cases of the API, so nothing gets in this way that the API would refuse. They build the wanted
+configuration beside the known one, and what differs is one write: nothing at all the second time.
 """
 
 import re
@@ -12,10 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from greenroom.control import events, health_checks, list_items, lists, rooms, rules, zones
+from greenroom.control import alert_destinations, alert_policies, events, health_checks, list_items, lists, rooms, rules, zones
 from greenroom.control.api_schema import EXTENSION, UNSET, ApiSchema, Json
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.control.health_view import NoStates
+from greenroom.control.notification_view import NoNotifications
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within
 from greenroom.control.zones import OriginProblems
 from greenroom.errors import InvalidConfig
@@ -23,13 +25,17 @@ from greenroom.model.change import NAMED_BY, Change, Put, Remove, Step, applied,
 from greenroom.model.configuration import KINDS, Configuration, Entry
 from greenroom.model.rule import RuleSet
 
-SECTIONS = ("lists", "zones")
+ALERTING = {"webhooks": "webhook", "pagerduty_services": "pagerduty_service", "alert_policies": "alert_policy"}
+SECTIONS = ("lists", "zones", *ALERTING)
 """What a document may have at its top. One that is left out is not touched."""
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-UNTOLD = "token"
-"""The kind that is neither exported nor changed: a reader of the document must not gain access."""
+MASK = "***"
+"""What a secret is in a document."""
+
+UNTOLD = frozenset({"token", "account"})
+"""Kinds that are neither exported nor changed: a reader of the document must not gain access."""
 
 
 def exported(known: Configuration) -> Json:
@@ -38,7 +44,24 @@ def exported(known: Configuration) -> Json:
     return {
         "lists": [_list(known, entry) for entry in known.lists.values() if not entry.read_only],
         "zones": [_zone(known, entry) for entry in own],
+        **{section: told for section, told in _alerting(known).items() if told},
     }
+
+
+def _alerting(known: Configuration) -> Json:
+    hooks = [entry for entry in known.webhooks.values() if not entry.read_only]
+    services = [entry for entry in known.pagerduty_services.values() if not entry.read_only]
+    policies = [entry for entry in known.alert_policies.values() if not entry.read_only]
+    return {
+        "webhooks": [_webhook(entry) for entry in hooks],
+        "pagerduty_services": [{"id": entry.id, "name": entry.record.name, "routing_key": MASK} for entry in services],
+        "alert_policies": [{"id": entry.id, **_brief(alert_policies.POLICY, alert_policies.show(entry))} for entry in policies],
+    }
+
+
+def _webhook(entry: Entry[Any]) -> Json:
+    secret = {"secret": MASK} if entry.record.secret else {}
+    return {"id": entry.id, **_brief(alert_destinations.WEBHOOK, alert_destinations.show(entry, {})), **secret}
 
 
 def _list(known: Configuration, entry: Entry[Any]) -> Json:
@@ -107,7 +130,7 @@ def make_true(document: Any, origin_problems: OriginProblems, *, only_into_empty
 
 def differences(known: Configuration, wanted: Configuration, now_ms: int) -> list[Change]:
     """What turns the one into the other."""
-    gone = {(kind, key) for kind in KINDS for key in known.index_of(kind) if kind != UNTOLD and key not in wanted.index_of(kind)}
+    gone = {(kind, key) for kind in KINDS for key in known.index_of(kind) if kind not in UNTOLD and key not in wanted.index_of(kind)}
     removals: list[Change] = [
         Remove(kind, key) for kind, key in sorted(gone) if (KINDS[kind].parent, known.index_of(kind)[key].parent) not in gone
     ]
@@ -117,7 +140,7 @@ def differences(known: Configuration, wanted: Configuration, now_ms: int) -> lis
         index_of = left.index_of(kind)
         for key, entry in wanted.index_of(kind).items():
             old = index_of.get(key)
-            if kind != UNTOLD and (old is None or old.record != entry.record or old.parent != entry.parent):
+            if kind not in UNTOLD and (old is None or old.record != entry.record or old.parent != entry.parent):
                 puts.append(Put(entry.record, entry.parent))
     return removals + puts
 
@@ -212,13 +235,29 @@ def _wanted(known: Configuration, document: Any, at: ChangeContext, origin_probl
         _make_list(building, pointer, part)
     for pointer, part in building.parts("", document, "zones"):
         _make_zone(building, pointer, part, origin_problems)
+    for section, kind in ALERTING.items():
+        for pointer, part in building.parts("", document, section):
+            key = building.id_of(kind, part)
+            building.do(pointer, _MAKERS[kind](building.known, key, _without(part)), key)
     refuse_if(building.faults)
-    return building.made
+    return _without_orphans(building.made)
+
+
+def _without_orphans(made: Configuration) -> Configuration:
+    """Silences go with their policies."""
+    left = {
+        key: entry for key, entry in made.silences.items() if not entry.record.policy_id or entry.record.policy_id in made.alert_policies
+    }
+    return made if len(left) == len(made.silences) else made.with_indexes(made.revision, {"silence": left})
 
 
 def _untouched(known: Configuration, document: Json) -> Configuration:
     """What the document does not speak of: tokens, what stands in a file, and the sections that it leaves out."""
-    spoken = {"lists": ("list", "list_item"), "zones": ("zone", "room", "event", "rules", "health_check")}
+    spoken: dict[str, tuple[str, ...]] = {
+        "lists": ("list", "list_item"),
+        "zones": ("zone", "room", "event", "rules", "health_check"),
+        **{section: (kind,) for section, kind in ALERTING.items()},
+    }
     kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
     indexes = {kind: {key: entry for key, entry in known.index_of(kind).items() if entry.read_only} for kind in kinds}
     return known.with_indexes(known.revision, indexes)
@@ -258,6 +297,48 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
         building.take([Put(RuleSet(id=key, rules=there.record.rules), key)])  # so that rules that stay keep their ids
     if bypass:
         building.do(f"{pointer}/rules", rules.replace_all(zone_id, key, bypass))
+
+
+def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChange:
+    """What is secret and is not written down stays what it was before."""
+    old = before.webhooks.get(key)
+    told = (
+        {name: value for name, value in document.items() if (name, value) != ("secret", MASK)} if isinstance(document, dict) else document
+    )
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        if isinstance(document, dict) and (old is None or old.read_only or document.get("url") != old.record.shown_url):
+            _refuse_masked("secret", document.get("secret") == MASK)
+            _refuse_masked("url", str(document.get("url", "")).endswith(MASK))
+        base = known if old is None else known.changed(known.revision, [old])
+        made = alert_destinations.read_webhook(base, None if old is None else key, told, NoNotifications(), lambda: key)
+        return PlannedChange([Put(made)], lambda _after: None)
+
+    return plan
+
+
+def _make_service(before: Configuration, key: str, document: Any) -> ConfigChange:
+    old = before.pagerduty_services.get(key)
+    masked = isinstance(document, dict) and document.get("routing_key") == MASK
+    told = {**document, "routing_key": old.record.routing_key} if masked and old is not None else document
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        _refuse_masked("routing_key", masked and old is None)
+        return alert_destinations.create_service(told)(known, at)
+
+    return plan
+
+
+def _refuse_masked(name: str, masked: bool) -> None:
+    if masked:
+        raise Refused(ApiFault(Code.REQUIRED, f"{name}: is not part of an export; write it in place of {MASK}", f"/{name}"))
+
+
+_MAKERS: Mapping[str, Callable[[Configuration, str, Any], ConfigChange]] = {
+    "webhook": _make_webhook,
+    "pagerduty_service": _make_service,
+    "alert_policy": lambda _before, _key, document: alert_policies.create(document),
+}
 
 
 def _without(document: Any, *names: str) -> Any:

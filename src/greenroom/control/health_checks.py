@@ -223,7 +223,7 @@ def create(zone_id: str, document: Any, view: HealthStates | None = None) -> Con
     """A new check."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
-        zone_of(known, zone_id)
+        refuse_read_only(zone_of(known, zone_id), "zone")
         if len(known.health_checks) >= CHECKS_MAX:
             raise Refused(ApiFault(Code.TOO_MANY, f"there are {CHECKS_MAX} health checks already"))
         return _put(zone_id, at.new_id(), document, view)

@@ -66,12 +66,9 @@ ITEM_DELETION: Json = {
     "properties": {
         "items": {
             "type": "array",
-            "minItems": 1,
             "items": {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "additionalProperties": False},
         }
     },
-    "required": ["items"],
-    "additionalProperties": False,
 }
 
 
@@ -191,16 +188,12 @@ def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigCh
 
 
 def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
-    """Takes the items away that are named by their ids."""
+    """Takes the items away that are named by their ids; none when no items are named, as official clients may do."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(list_of(known, list_id), "list")
-        items = document.get("items") if isinstance(document, dict) else None
-        if (
-            not isinstance(items, list)
-            or not items
-            or not all(isinstance(item, dict) and isinstance(item.get("id"), str) for item in items)
-        ):
+        items = document.get("items", []) if isinstance(document, dict) else None
+        if not isinstance(items, list) or not all(isinstance(item, dict) and isinstance(item.get("id"), str) for item in items):
             raise Refused(ApiFault(Code.INVALID, "items: must be a list of objects with id", "/items"))
         wanted = list(dict.fromkeys(item["id"] for item in items))
         there = {entry.id for entry in known.list_items.of(list_id)}

@@ -218,6 +218,12 @@ METRICS: tuple[MetricRow, ...] = (
         CounterMetricFamily,
     ),
     _process("health_probe_delay_seconds", "greatest delay of a probe in the last minute", lambda state: state.health.late_ms / 1000),
+    _process("notifications_waiting", "messages of all processes that are not delivered yet", lambda state: state.notifications.waiting),
+    _process(
+        "notifications_oldest_waiting_seconds",
+        "age of the oldest message that is due and not delivered yet; 0 when there is none",
+        lambda state: state.notifications.oldest_s,
+    ),
     MetricRow(
         "greenroom_room_requests_total",
         CounterMetricFamily,

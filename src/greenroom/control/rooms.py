@@ -12,6 +12,7 @@ from greenroom.control.time_format import written_time
 from greenroom.control.zones import zone_of
 from greenroom.core.cookie_scope import scope_clashes
 from greenroom.core.routing import Coverage, unreachable
+from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
@@ -30,8 +31,12 @@ ROOM = ApiSchema.of(
     shapes={
         "additional_routes": Several(Route),
         "cookie_attributes": Nested(CookieAttributes),
+        "branding": Nested(Branding),
+        "branding_messages": Several(LocalMessage),
         "enabled_origin_commands": Several(choices=("revoke",)),
         "queueing_method": Plain(str, caseless=True),
+        "path": Plain(str, absent=("",)),
+        "queueing_status_code": Plain(int, absent=(0,)),
     },
     more=(
         computed("created_on", "creation time", Shown(_TIME)),
@@ -85,7 +90,9 @@ def create(zone_id: str, document: Any) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         if len(known.rooms) >= ROOMS_MAX:
             raise Refused(ApiFault(Code.TOO_MANY, f"there are {ROOMS_MAX} waiting rooms already"))
-        return _put(known, zone_of(known, zone_id), at.new_id(), document, at)
+        zone = zone_of(known, zone_id)
+        refuse_read_only(zone, "zone")
+        return _put(known, zone, at.new_id(), document, at)
 
     return plan
 
@@ -164,9 +171,9 @@ def _zone_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: 
         faults.append(ApiFault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone already has {suffix}", "/cookie_suffix"))
     for pointer, route in _routes(values, wrong):
         where = pointer if pointer == "/host" else f"{pointer}/host"
-        if route.host.startswith("*"):
-            faults.append(ApiFault(Code.INVALID, "host: must be a single host; wildcards are allowed only in a configuration file", where))
-        elif not zone.record.covers(route.host):
+        if route.host == "*":
+            faults.append(ApiFault(Code.INVALID, f"host: must be in the zone {zone.record.name}; `*` is for configuration files", where))
+        elif not zone.record.covers(route.host.removeprefix("*.")):
             faults.append(ApiFault(Code.OUTSIDE, f"host: must be {zone.record.name} or a host below it, not {route.host}", where))
     return faults
 

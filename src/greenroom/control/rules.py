@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from greenroom.control.api_schema import ApiSchema, Json, overlaid, read_as, required
+from greenroom.control.api_schema import ApiSchema, Json, Plain, overlaid, read_as, required
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if, within
 from greenroom.control.rooms import room_of
@@ -14,7 +14,7 @@ from greenroom.model.change import Put
 from greenroom.model.configuration import Configuration
 from greenroom.model.rule import RULES_MAX, Rule, RuleSet, rule_field_problems
 
-RULE = required(ApiSchema.of(Rule), "action")
+RULE = required(ApiSchema.of(Rule, shapes={"enabled": Plain(bool, absent=(None,))}), "action")
 
 _INDEX = {
     "type": "object",

@@ -158,6 +158,13 @@ class AnalyticsState(msgspec.Struct, frozen=True):
     collector: bool = True  # this process has the store open and answers questions
 
 
+class NotificationState(msgspec.Struct, frozen=True):
+    """Messages that are not delivered yet, as this process counted them a moment ago."""
+
+    waiting: int = 0
+    oldest_s: float = 0.0  # age of the oldest that is due, 0 when there is none
+
+
 class ProcessState(msgspec.Struct, frozen=True):
     """The whole picture. `phase` is starting, serving or draining; times are Unix milliseconds."""
 
@@ -174,6 +181,7 @@ class ProcessState(msgspec.Struct, frozen=True):
     sync: SyncState | None = None
     health: HealthState = HealthState()
     analytics: AnalyticsState | None = None
+    notifications: NotificationState = NotificationState()
 
     @property
     def ready(self) -> bool:

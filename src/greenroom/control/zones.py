@@ -49,6 +49,24 @@ _TIME = {"type": "string", "format": "date-time"}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _NOTHING = {"type": ["string", "null"]}
 
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A field that clients may send and that changes nothing."""
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
+        """Anything goes."""
+        return value
+
+    def show(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+    def schema(self, _rule: Spec, /) -> Json:
+        """Any value."""
+        return {}
+
+
 ZONE = ApiSchema.of(
     Zone,
     shapes={"name": Plain(str, format="hostname"), "trusted_proxies": Several()},
@@ -56,6 +74,8 @@ ZONE = ApiSchema.of(
     more=(
         computed("account", "the account it belongs to", _Account(), writable=True),
         computed("type", "type of the zone: always full", Plain(str), writable=True, choices=("full",)),
+        computed("jump_start", "accepted and ignored: greenroom serves no DNS", Ignored(), writable=True),
+        computed("vanity_name_servers", "accepted and ignored: greenroom serves no DNS", Ignored(), writable=True),
         computed("status", "always active", Shown({"type": "string", "enum": ["active"]})),
         computed("created_on", "creation time", Shown(_TIME)),
         computed("modified_on", "time of the last change", Shown(_TIME)),
@@ -92,6 +112,11 @@ def check_account(account_id: str) -> None:
     """Raises Refused for any account but the one there is."""
     if account_id != ACCOUNT_ID:
         raise not_found("account", account_id)
+
+
+def show_account() -> Json:
+    """The one account."""
+    return {"id": ACCOUNT_ID, "name": ACCOUNT_NAME, "type": "standard", "settings": {"enforce_twofactor": False}}
 
 
 def show(entry: Entry[Zone]) -> Json:
@@ -183,7 +208,8 @@ def _put(zone: Zone) -> PlannedChange:
 def _checked(known: Configuration, document: Any, origin_problems: OriginProblems, zone_id: str) -> Zone:
     values, faults = read_as(ZONE, document, zone_problems)
     kind = values.pop("type", "full")
-    values.pop("account", None)
+    for ignored in ("account", "jump_start", "vanity_name_servers"):
+        values.pop(ignored, None)
     if kind != "full":
         faults.append(ApiFault(Code.INVALID, "type: must be full, because greenroom proxies the zone", "/type"))
     name, origin = values.get("name"), values.get("origin")

@@ -19,14 +19,16 @@ The first row that fits decides:
 | Origin, Referer or X-Requested-With | SCRIPT | as above | sent by a script in a page |
 | everything else: curl, an API client, a POST from an app | PROGRAM | yes | it is a visitor of its own and can keep a ticket |
 
-HEAD never begins to wait: neither a browser nor a monitor shows anything. An arrival with a greenroom ticket may always wait: a genuine
-ticket proves that its bearer keeps cookies.
+A frame on a page of another site begins to wait only where the room may be embedded (`frame_ancestors`): a page could otherwise make the
+browsers of its visitors fill the line, unseen. HEAD never begins to wait: neither a browser nor a monitor shows anything. An arrival with
+a greenroom ticket may always wait: a genuine ticket proves that its bearer keeps cookies.
 """
 
 import re
-from enum import IntEnum
+from collections.abc import Mapping
 from functools import lru_cache
 
+from greenroom.model.arrival_kind import ArrivalKind, HeaderSigns
 from greenroom.model.visit import Arrival
 
 UPDATE_HEADER = b"greenroom-update"
@@ -61,6 +63,7 @@ AGENTS_REMEMBERED, ACCEPT_REMEMBERED_MAX = 2_048, 256
 """User-Agents and Accept headers whose judgement is remembered, about 1 MB each: a site's visitors bring some hundred."""
 
 _PAGES = frozenset((b"document", b"frame", b"iframe"))
+_FRAMES = frozenset((b"frame", b"iframe", b"embed", b"object", b"fencedframe"))
 _PAGE_MARKS = frozenset((b"origin", b"referer", b"x-requested-with"))
 _ASIDE = frozenset((b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"upgrade"))
 _SPECULATION = (b"prefetch", b"prerender", b"preview", b"instant")
@@ -69,35 +72,27 @@ _QUALITY = re.compile(rb";?\s*q=([01](?:\.[0-9]{0,3})?)")
 _PART = re.compile(rb"\s*(image/|audio/|video/|font/|text/css|text/event-stream|(text|application)/(x-)?(java|ecma)script)", re.IGNORECASE)
 
 
-class ArrivalKind(IntEnum):
-    """What sent an arrival and what it can show. See the table above."""
-
-    SPECULATION = 0
-    SOCKET = 1
-    PREFLIGHT = 2
-    PREVIEW = 3
-    UPDATE = 4
-    DOCUMENT = 5
-    SCRIPT = 6
-    PART = 7
-    PROGRAM = 8
+DOCUMENT, PROGRAM = ArrivalKind.DOCUMENT, ArrivalKind.PROGRAM
+_BEGINS_TO_WAIT = (DOCUMENT, PROGRAM, ArrivalKind.UPDATE)
 
 
-_BEGINS_TO_WAIT = frozenset({ArrivalKind.UPDATE.value, ArrivalKind.DOCUMENT.value, ArrivalKind.PROGRAM.value})
+def signs_of(facts: Mapping[bytes, bytes]) -> HeaderSigns:
+    """What header lines, by their lower-case names, say: the table above as far as it does not look at method and path."""
+    agent = facts.get(b"user-agent", b"")[:AGENT_MAX]
+    otherwise = ArrivalKind.PROGRAM if _PAGE_MARKS.isdisjoint(facts) else ArrivalKind.SCRIPT
+    preflight = b"access-control-request-method" in facts
+    embedded = facts.get(b"sec-fetch-site") == b"cross-site" and facts.get(b"sec-fetch-dest") in _FRAMES
+    return HeaderSigns(_kind(facts, agent), otherwise, preflight, _is_crawler(agent), prefers_json(facts.get(b"accept")), embedded)
 
 
-def kind_of(arrival: Arrival) -> ArrivalKind:
-    """The table above, row by row."""
-    facts = arrival.facts or dict(arrival.headers)
+def _kind(facts: Mapping[bytes, bytes], agent: bytes) -> ArrivalKind | None:
     if not _ASIDE.isdisjoint(facts):
-        if _speculative(facts):
+        purpose = facts.get(b"sec-purpose") or facts.get(b"purpose") or facts.get(b"x-purpose") or facts.get(b"x-moz")
+        if purpose is not None and purpose.lower().startswith(_SPECULATION):
             return ArrivalKind.SPECULATION
         if facts.get(b"upgrade", b"").lower() == b"websocket":
             return ArrivalKind.SOCKET
-    if arrival.method == "OPTIONS" and b"access-control-request-method" in facts:
-        return ArrivalKind.PREFLIGHT
-    agent = facts.get(b"user-agent")
-    if agent and _is_preview(agent[:AGENT_MAX]):
+    if _is_preview(agent):
         return ArrivalKind.PREVIEW
     if UPDATE_HEADER in facts:
         return ArrivalKind.UPDATE
@@ -108,31 +103,57 @@ def kind_of(arrival: Arrival) -> ArrivalKind:
         return ArrivalKind.SCRIPT if destination == b"empty" else ArrivalKind.PART
     accept = facts.get(b"accept", b"*/*")
     shown = (_remembered if len(accept) <= ACCEPT_REMEMBERED_MAX else _shows)(accept)
-    if shown is not None:
-        return ArrivalKind.DOCUMENT if shown else ArrivalKind.PART
-    if "." in arrival.path and _extension(arrival.path) in ASSETS:
-        return ArrivalKind.PART
-    return ArrivalKind.PROGRAM if _PAGE_MARKS.isdisjoint(facts) else ArrivalKind.SCRIPT
+    return None if shown is None else ArrivalKind.DOCUMENT if shown else ArrivalKind.PART
 
 
-def may_take_place(arrival: Arrival, json_enabled: bool) -> bool:
-    """Whether this arrival, which brings no ticket, may begin to wait as a new visitor."""
-    if arrival.method == "HEAD":
+def signs_in(arrival: Arrival) -> HeaderSigns:
+    """What the header lines of an arrival say; the gateway has it ready for lines that come again and again."""
+    return arrival.signs or signs_of(arrival.facts or dict(arrival.headers))
+
+
+def kind_of(arrival: Arrival) -> ArrivalKind:
+    """The table above, row by row."""
+    signs = arrival.signs or signs_in(arrival)
+    kind = signs.kind
+    if kind is DOCUMENT and not signs.preflight:  # as nearly always
+        return DOCUMENT
+    if signs.preflight and arrival.method == "OPTIONS" and kind is not ArrivalKind.SPECULATION and kind is not ArrivalKind.SOCKET:
+        return ArrivalKind.PREFLIGHT
+    if kind is not None:
+        return kind
+    return ArrivalKind.PART if "." in arrival.path and _extension(arrival.path) in ASSETS else signs.otherwise
+
+
+def may_take_place(arrival: Arrival, json_enabled: bool, embeddable: bool = False) -> bool:
+    """Whether this arrival, which brings no ticket, may begin to wait as a new visitor. `embeddable`: also in a frame on another site."""
+    signs = arrival.signs or signs_in(arrival)
+    if arrival.method == "HEAD" or (signs.embedded and not embeddable):
         return False
     kind = kind_of(arrival)
-    return kind.value in _BEGINS_TO_WAIT or (kind is ArrivalKind.SCRIPT and json_enabled and prefers_json(arrival.header(b"accept")))
+    if kind is DOCUMENT or kind in _BEGINS_TO_WAIT:
+        return True
+    return kind is ArrivalKind.SCRIPT and json_enabled and signs.prefers_json
 
 
 def shows_page(arrival: Arrival) -> bool:
     """Whether a held request is answered with the page: a document, or a program that reads (curl, a monitor)."""
     kind = kind_of(arrival)
-    return kind is ArrivalKind.DOCUMENT or (kind is ArrivalKind.PROGRAM and arrival.method in ("GET", "HEAD"))
+    return kind is DOCUMENT or (kind is PROGRAM and arrival.method in ("GET", "HEAD"))
+
+
+def is_part(arrival: Arrival) -> bool:
+    """Whether a page is made of what is asked for: an image, a style, a script, a font."""
+    return arrival.method in ("GET", "HEAD") and kind_of(arrival) is ArrivalKind.PART
 
 
 def is_crawler(arrival: Arrival) -> bool:
     """Whether the user agent says that it indexes pages: what it is given must not look like the page that it came for."""
-    agent = arrival.header(b"user-agent")
-    return agent is not None and _is_crawler(agent[:AGENT_MAX])
+    return signs_in(arrival).crawler
+
+
+def speculative(arrival: Arrival) -> bool:
+    """Whether a browser asks ahead of the visitor (prefetch, prerender, preview): an error answer makes it drop the copy."""
+    return signs_in(arrival).kind is ArrivalKind.SPECULATION
 
 
 def prefers_json(accept: bytes | None) -> bool:
@@ -153,16 +174,6 @@ def _prefers_json(accept: bytes) -> bool:
             best = max(best, weight)
     named_first = _JSON_TYPE.fullmatch(accept.lower().split(b",")[0].partition(b";")[0].strip()) is not None
     return json > 0 and (json > best or (json == best and named_first))
-
-
-def speculative(arrival: Arrival) -> bool:
-    """Whether a browser asks ahead of the visitor (prefetch, prerender, preview): an error answer makes it drop the copy."""
-    return _speculative(dict(arrival.headers))
-
-
-def _speculative(facts: dict[bytes, bytes]) -> bool:
-    purpose = facts.get(b"sec-purpose") or facts.get(b"purpose") or facts.get(b"x-purpose") or facts.get(b"x-moz")
-    return purpose is not None and purpose.lower().startswith(_SPECULATION)
 
 
 @lru_cache(maxsize=AGENTS_REMEMBERED)

@@ -34,12 +34,14 @@ class Refusal(msgspec.Struct, frozen=True):
 class Target(msgspec.Struct, frozen=True):
     """A canonical target: `path` begins with `/` and is printable ASCII; `query` is what stands behind `?`, as it was sent.
 
-    `raw` is both in one, as the origin is sent it.
+    `raw` is both in one, as the origin is sent it. `readings` is empty when every program reads the path alike; else it is every path that
+    one may read (`core.path_readings`), `path` first.
     """
 
     path: str
     query: str
     raw: bytes
+    readings: tuple[str, ...] = ()
 
 
 _LITERAL = r"A-Za-z0-9_~!$&'()*+,=:@-"  # characters that need no encoding in a path, without the dot, which can form a dot segment
@@ -52,6 +54,9 @@ _ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 _TWICE = re.compile(rb"%25([0-9A-Fa-f]{2})")
 _SEGMENT_END = re.compile(rb"/+")
 _SESSION_ID = re.compile(rb"(?<!\.);jsessionid=[A-Za-z0-9._!~-]*\Z")
+
+_DOT_ABOVE = "\u0307"
+"""What the lower case of `İ` ends with in some languages and programs, and not in others."""
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _CONTROLS = frozenset([*range(0x20), 0x7F])
@@ -93,6 +98,17 @@ def matching_path(path: str) -> str:
     return _MATCHED_ALIKE.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
 
 
+def folded_path(path: str) -> str:
+    """The form in which paths that differ only in case are one, as coarse as any application folds them.
+
+    Applications fold differently: `İ` is `i` for some, `K` (the Kelvin sign) is `k`, `ß` is `SS`. What one of them takes for one letter
+    is the same here, so that no spelling gets around a room. Escapes are decoded: `%C3%89` and `%C3%A9` are one letter.
+    """
+    if "%" not in path:
+        return path.lower()  # plain ASCII
+    return unquote_to_bytes(path).decode("utf-8", "replace").upper().casefold().replace(_DOT_ABOVE, "")
+
+
 def _canonical_path(raw: bytes) -> bytes | Refusal:
     if not raw.startswith(b"/"):
         return Refusal(400, "the request target must begin with /")
@@ -102,7 +118,7 @@ def _canonical_path(raw: bytes) -> bytes | Refusal:
     if b"%" in path:
         if _BROKEN_ESCAPE.search(path):
             return Refusal(400, "the path contains an incomplete percent-escape")
-        path = _ANY_ESCAPE.sub(_normal_escape, path)
+        path = _ANY_ESCAPE.sub(normal_escape, path)
         wrong = _escape_problem(path)
         if wrong:
             return Refusal(400, wrong)
@@ -112,7 +128,8 @@ def _canonical_path(raw: bytes) -> bytes | Refusal:
     return _without_dots(path)
 
 
-def _normal_escape(found: re.Match[bytes]) -> bytes:
+def normal_escape(found: re.Match[bytes]) -> bytes:
+    """An escape in its one spelling: what needs none is decoded, the others have upper-case digits."""
     value = int(found[0][1:], 16)
     return bytes((value,)) if value in _UNRESERVED else found[0].upper()
 

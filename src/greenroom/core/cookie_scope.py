@@ -53,6 +53,12 @@ def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> C
     return CookieScope("", path, Problem("additional_routes", reason))
 
 
+def crosses_sites(room: Room, https: bool) -> bool:
+    """Whether the ticket of this room is SameSite=None: then it comes with forms of other sites too. `https`: how the visitor came."""
+    wanted = room.cookie_attributes
+    return wanted.samesite == "none" or (wanted.samesite == "auto" and https and wanted.secure != "never")
+
+
 def scope_clashes(rooms: Iterable[Room]) -> list[Problem]:
     """Rooms whose cookies overwrite one another: same name, same domain and path, so a visitor of both loses a place."""
     taken: dict[tuple[str, str, str], str] = {}

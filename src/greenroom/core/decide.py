@@ -8,8 +8,8 @@ and queue_all make of that is the ledger's to say, in one operation.
 |---|---|---|
 | no room covers the host and path | UNCOVERED | to the origin, nothing is recorded |
 | the room is suspended | SUSPENDED | to the origin, nothing is recorded |
-| a bypass rule holds | BYPASSED | to the origin, no ticket is opened |
-| no genuine ticket, and the arrival can show neither a page nor JSON | PROVISIONAL | let in for seconds while there is room to spare |
+| a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
+| no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
 | the same, in a room without provisional sessions | PLACELESS | held without a place |
 | the saved receipt of a draw is asked for | RECEIPT | a file |
 | the visitor gives up the place | LEAVE | the place or session is free |
@@ -23,7 +23,11 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
-from greenroom.core.admissible import UPDATE_HEADER, may_take_place
+from msgspec.structs import replace
+
+from greenroom.core.admissible import UPDATE_HEADER, kind_of, may_take_place
+from greenroom.core.same_origin import from_here
+from greenroom.model.arrival_kind import ArrivalKind
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule
 from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Ticket
@@ -37,6 +41,17 @@ LEAVE_QUERY = "greenroom=leave"
 
 RECEIPT_QUERY = "greenroom=receipt"
 """How a visitor saves the receipt for a draw: the built-in page links to it, and it works after admission as well."""
+
+ROBOTS, ACME_CHALLENGE = "/robots.txt", "/.well-known/acme-challenge/"
+WELL_KNOWN = (ROBOTS, ACME_CHALLENGE)
+"""What crawlers and certificate authorities ask for, who keep no cookies and give up on an error."""
+
+WELL_KNOWN_RULE = Rule(
+    id="pass_well_known",
+    description="robots.txt and certificate challenges",
+    expression=f'http.request.uri.path eq "{ROBOTS}" or starts_with(http.request.uri.path, "{ACME_CHALLENGE}")',
+)
+"""The bypass rule that every room has unless pass_well_known is off. It is asked without the rules engine: every request meets it."""
 
 Found = Sequence[tuple[Ticket, bytes]]
 """Genuine tickets, each with its spelling in the cookie (empty: not spelled like that any more)."""
@@ -95,6 +110,13 @@ class Covered(Protocol):
         """(arrival, now_ms) -> the bypass rule that holds, or None."""
 
     @property
+    def passes_well_known(self) -> bool:
+        """Whether WELL_KNOWN_RULE is in force."""
+
+    def ticket_crosses_sites(self, scheme: str) -> bool:
+        """Whether the room's ticket also comes with requests that another site caused, for visitors who come by this scheme."""
+
+    @property
     def draw(self) -> Receipts | None:
         """The draw of this stage, if there is one."""
 
@@ -108,10 +130,24 @@ def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[
         return UNCOVERED, ()
     if covered.room.suspended:
         return SUSPENDED, ()
-    if covered.bypass is not None and covered.bypass(arrival, now_ms) is not None:
+    if covered.bypass is not None and bypassed(covered.bypass, arrival, now_ms):
+        return BYPASSED, ()
+    if covered.passes_well_known and arrival.path.startswith(WELL_KNOWN) and is_well_known(arrival):
         return BYPASSED, ()
     found = tickets(covered, arrival, now_ms)
-    return decide_among(covered, arrival, now_ms, rank(found, now_ms), True) if found else decide_among(covered, arrival, now_ms, (), False)
+    return decide_among(covered, arrival, now_ms, rank(found, now_ms) if found else (), bool(found))
+
+
+def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, now_ms: int) -> bool:
+    """Whether a rule lets this arrival by; where its path has several readings, each of them."""
+    if not arrival.readings:
+        return bypass(arrival, now_ms) is not None
+    return all(bypass(replace(arrival, path=reading, readings=()), now_ms) is not None for reading in arrival.readings)
+
+
+def is_well_known(arrival: Arrival) -> bool:
+    """Whether this is what `WELL_KNOWN_RULE` says, and nothing else by another reading."""
+    return not arrival.readings and (arrival.path == ROBOTS or arrival.path.startswith(ACME_CHALLENGE))
 
 
 def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool) -> tuple[ArrivalQuestion, Found]:
@@ -119,9 +155,13 @@ def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found, 
 
     `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may wait with any kind of request.
     """
-    if not (found or proven or covered.holds_nobody or may_take_place(arrival, covered.room.json_response_enabled)):
-        return PROVISIONAL if covered.room.provisional_sessions else PLACELESS, found
-    if found and arrival.query == RECEIPT_QUERY and covered.draw is not None and covered.draw.has_receipt(found[0][0].id):
+    room = covered.room
+    if not (found or proven):
+        if arrival.method == "POST" and comes_from_elsewhere(arrival) and not covered.ticket_crosses_sites(arrival.scheme):
+            return PROVISIONAL if room.provisional_sessions else PLACELESS, found
+        if not (covered.holds_nobody or may_take_place(arrival, room.json_response_enabled, bool(room.frame_ancestors))):
+            return PROVISIONAL if room.provisional_sessions else PLACELESS, found
+    if covered.draw is not None and found and arrival.query == RECEIPT_QUERY and covered.draw.has_receipt(found[0][0].id):
         return RECEIPT, found
     if arrival.method == "POST" and _gives_up(arrival):
         return LEAVE, found
@@ -138,14 +178,28 @@ def rank(found: Found, now_ms: int) -> Found:
 
     A waiting ticket whose last check-in is more than five minutes old has lost its place and is left out.
     """
+    if len(found) == 1:  # as nearly always
+        ticket = found[0][0]
+        return found if ticket.accepted_ms or now_ms - ticket.checked_ms <= PLACE_KEPT_MS else ()
     alive = [one for one in found if one[0].accepted_ms or now_ms - one[0].checked_ms <= PLACE_KEPT_MS]
     if len(alive) > 1:
         alive.sort(key=lambda one: (0, -one[0].checked_ms) if one[0].accepted_ms else (1, one[0].key))
     return alive
 
 
-def _gives_up(arrival: Arrival) -> bool:
-    """Whether the visitor asks to leave the line; only a same-site POST may, so no other page can throw a visitor out."""
-    if arrival.header(b"sec-fetch-site") not in (None, b"same-origin"):
+def comes_from_elsewhere(arrival: Arrival) -> bool:
+    """Whether another site sent this form into a window: the return from a payment, a sign-in (SAML, OpenID form_post).
+
+    Browsers keep Lax cookies back then, so its sender may be a visitor with a session or a place, and must not be given another one.
+    """
+    if arrival.method != "POST" or kind_of(arrival) is not ArrivalKind.DOCUMENT:
         return False
-    return arrival.header(UPDATE_HEADER) == LEAVE_VALUE or arrival.query == LEAVE_QUERY
+    site = arrival.header(b"sec-fetch-site")
+    return site == b"cross-site" if site is not None else not from_here(arrival)
+
+
+def _gives_up(arrival: Arrival) -> bool:
+    """Whether the visitor asks to leave the line; only a page of this very host may, so no other page can throw a visitor out."""
+    if arrival.header(UPDATE_HEADER) != LEAVE_VALUE and arrival.query != LEAVE_QUERY:
+        return False
+    return arrival.header(b"sec-fetch-site") in (None, b"same-origin") and from_here(arrival)

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from greenroom.core.admissible import is_crawler, prefers_json, shows_page
-from greenroom.core.cookie_scope import cookie_scope
-from greenroom.core.decide import ArrivalQuestion, decide
+from greenroom.core.admissible import is_crawler, shows_page, signs_in
+from greenroom.core.cookie_scope import cookie_scope, crosses_sites
+from greenroom.core.decide import ArrivalQuestion, comes_from_elsewhere, decide
+from greenroom.core.hosts import KnownHosts
 from greenroom.core.routing import RouteTable, route_prefix
 from greenroom.core.rules import ListMembership, Lookups, RequestFacts, compile_rule
 from greenroom.core.schedule import Effective, Phase, effective
@@ -34,6 +35,7 @@ class RoomDefinition(msgspec.Struct, frozen=True):
     room: Room
     events: tuple[Event, ...] = ()
     rules: tuple[Rule, ...] = ()
+    always_use_https: bool = False
 
 
 class Seats(msgspec.Struct, frozen=True):
@@ -82,7 +84,10 @@ class EventSeen(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`result` is origin, waiting or depends; `word` names the reason for programs, `reason` says it to people."""
+    """`result` is origin, waiting or depends; `word` names the reason for programs, `reason` says it to people.
+
+    `readings` is empty, but for a path that programs may read differently: then it is every path that one may read.
+    """
 
     method: str
     url: str
@@ -100,6 +105,7 @@ class Explanation(msgspec.Struct, frozen=True):
     answer: str = ""
     seats: Seats | None = None
     notes: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
 
 
 def explain(
@@ -109,11 +115,12 @@ def explain(
     lookups: Lookups,
     now_ms: int,
     ledgers: Mapping[str, Seats],
+    hosts: KnownHosts | None = None,
 ) -> Explanation:
-    """Explains one request of a visitor without a valid ticket; `ledgers` by room id, where they are known."""
+    """Explains one request of a visitor without a valid ticket; `ledgers` by room id, where known. `hosts` None: all are served."""
     table = RouteTable((route, plan.room.case_insensitive_paths, (plan, route)) for plan in plans for route in plan.room.routes)
-    found = table.find(arrival.host, arrival.path)
-    plan, route = found if found else (None, None)
+    covering = [seen for path in arrival.readings or (arrival.path,) if (seen := table.find(arrival.host, path)) is not None]
+    plan, route = covering[0] if covering else (None, None)
     query = f"?{arrival.query}" if arrival.query else ""
     told = Explanation(
         method=arrival.method,
@@ -123,14 +130,22 @@ def explain(
         word="no_room",
         reason="No room covers this host and path.",
         routes=_routes(arrival, plans, plan, route),
+        readings=arrival.readings,
     )
+    if len({other.room.id for other, _ in covering}) > 1:
+        reason = "Status 400: the path can be read in several ways, which belong to different rooms."
+        return msgspec.structs.replace(told, result="refused", word="several_rooms", reason=reason)
+    if plan is None and hosts is not None and not hosts.knows(arrival.host):
+        reason = f"Status 421: no room, zone or entry of [origins] names the host {arrival.host} (other_hosts)."
+        return msgspec.structs.replace(told, result="refused", word="unknown_host", reason=reason)
     if plan is None:
         return told
     room = plan.room
     known = ledgers.get(room.id)
     now = msgspec.structs.replace(effective(room, plan.events, now_ms), origin_down=known is not None and known.held_for_origin)
-    rules, bypassing = _rules(plan.rules, RequestFacts(arrival, now_ms, lookups), lists) if not room.suspended else ((), None)
-    result, word, reason = _verdict(arrival, now, bypassing, now_ms, known)
+    facts = [RequestFacts(reading, now_ms, lookups) for reading in _read_alone(arrival)]
+    rules, bypassing = _rules(plan.rules, facts, lists) if not room.suspended else ((), None)
+    result, word, reason = _verdict(arrival, now, bypassing, now_ms, known, plan.always_use_https)
     return msgspec.structs.replace(
         told,
         result=result,
@@ -171,13 +186,22 @@ def _less(other: Route, route: Route | None) -> str:
     return "its path is shorter" if route and other.host == route.host else f"{other.host} is less specific than the chosen host"
 
 
-def _rules(rules: Sequence[Rule], facts: RequestFacts, lists: Mapping[str, ListMembership]) -> tuple[tuple[RuleSeen, ...], Rule | None]:
-    """Each rule with its result, also behind one that holds; and the first that holds."""
+def _read_alone(arrival: Arrival) -> Sequence[Arrival]:
+    """The arrival as each reading of its path."""
+    alone = [msgspec.structs.replace(arrival, path=reading, readings=()) for reading in arrival.readings]
+    return alone or (arrival,)
+
+
+def _rules(
+    rules: Sequence[Rule], facts: Sequence[RequestFacts], lists: Mapping[str, ListMembership]
+) -> tuple[tuple[RuleSeen, ...], Rule | None]:
+    """Each rule with its result for all of `facts`, also behind one that holds; and the first that holds."""
     seen: list[RuleSeen] = []
     bypassing: Rule | None = None
     for rule in rules:
         try:
-            result = "switched off" if not rule.enabled else "holds" if compile_rule(rule.expression, lists)(facts) else "does not hold"
+            holds = compile_rule(rule.expression, lists)
+            result = "switched off" if not rule.enabled else "holds" if all(map(holds, facts)) else "does not hold"
         except InvalidConfig:
             result = "cannot be evaluated: the expression is invalid"
         except Exception as error:  # what the data path counts as not holding is told here
@@ -194,6 +218,11 @@ class _Covered(msgspec.Struct, frozen=True):
     effective: Effective
     holding: Rule | None
     draw: None = None
+    passes_well_known: bool = False
+    crosses_sites: bool = False
+
+    def ticket_crosses_sites(self, _scheme: str) -> bool:
+        return self.crosses_sites
 
     @property
     def room(self) -> Room:
@@ -207,14 +236,26 @@ class _Covered(msgspec.Struct, frozen=True):
         return self.holding
 
 
-def _verdict(arrival: Arrival, now: Effective, holding: Rule | None, now_ms: int, ledgers: Seats | None) -> tuple[str, str, str]:
+def _verdict(
+    arrival: Arrival, now: Effective, holding: Rule | None, now_ms: int, ledgers: Seats | None, always_use_https: bool
+) -> tuple[str, str, str]:
     """(result, word, reason) for a visitor without a ticket: `decide` says what is asked, here are the words for it."""
-    question, _ = decide(_Covered(now, holding), arrival, now_ms, lambda *_: ())
+    crosses = crosses_sites(now.room, always_use_https or arrival.scheme == "https")
+    question, _ = decide(_Covered(now, holding, crosses_sites=crosses), arrival, now_ms, lambda *_: ())
     if question is ArrivalQuestion.ARRIVE:
         return _arrives(now, ledgers)
     if question is ArrivalQuestion.BYPASSED and holding is not None:
         said = holding.description or holding.expression
         return "origin", "bypassed", f"A bypass rule holds ({said}): no cookie, not counted."
+    if question is ArrivalQuestion.PROVISIONAL and comes_from_elsewhere(arrival) and not crosses:
+        return (
+            "depends",
+            "from_elsewhere",
+            (
+                "Another site sent this form, and browsers keep the ticket back then (SameSite=Lax): it goes on while there is "
+                "room to spare and no visitor waits, and gets no ticket. With HTTPS and samesite auto the ticket comes along."
+            ),
+        )
     if question is ArrivalQuestion.PROVISIONAL and _arrives(now, ledgers)[0] != "waiting":
         return "depends", "provisional", "It shows neither a page nor JSON: it goes on while there is room to spare and no visitor waits."
     return _WORDS[question]
@@ -304,7 +345,7 @@ def _cookie(room: Room) -> str:
 def _answer(arrival: Arrival, room: Room, word: str) -> str:
     """The response to a visitor who is held."""
     status = room.queueing_status_code
-    in_json = room.json_response_enabled and prefers_json(arrival.header(b"accept"))
+    in_json = room.json_response_enabled and signs_in(arrival).prefers_json
     if word in ("placeless", "provisional") or not (in_json or room.same_status_for_all or shows_page(arrival)):
         return f"status {status if room.same_status_for_all else 503}, a short text, no page"
     if not room.same_status_for_all and is_crawler(arrival):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from greenroom.core.canonical import Refusal, Target, canonical_target, matching_path
+from greenroom.core.canonical import Refusal, Target, canonical_target, folded_path, matching_path
 from greenroom.errors import Problem
 from greenroom.model.room import Route, path_problems
 
@@ -31,7 +31,7 @@ class RouteTable(Generic[T]):
         self._depth = 1
         for route, any_case, value in entries:
             prefix = route_prefix(route.path)
-            table, key = (self._folded, prefix.lower()) if any_case else (self._exact, prefix)
+            table, key = (self._folded, folded_path(prefix)) if any_case else (self._exact, prefix)
             table.setdefault(route.host, {})[key] = value
             self._depth = max(self._depth, prefix.count("/"))
         self._patterns = frozenset(host for host in (*self._exact, *self._folded) if host.startswith("*."))
@@ -64,8 +64,8 @@ class RouteTable(Generic[T]):
         while True:
             if exact is not None and prefix in exact:
                 return exact[prefix]
-            if folded is not None and (lower := prefix.lower()) in folded:
-                return folded[lower]
+            if folded is not None and (alike := folded_path(prefix)) in folded:
+                return folded[alike]
             if not prefix:
                 return None
             prefix = prefix[: prefix.rfind("/")]
@@ -105,7 +105,7 @@ class Coverage:
     def claim(self, owner: str, route: Route, any_case: bool) -> str | None:
         """Takes a route for `owner`; None, or the owner who has it already."""
         prefix = route_prefix(route.path)
-        holders = self._taken.setdefault((route.host, prefix.lower()), [])
+        holders = self._taken.setdefault((route.host, folded_path(prefix)), [])
         taken = next((other for other, theirs, folded in holders if theirs == prefix or any_case or folded), None)
         holders.append((owner, prefix, any_case))
         return taken

@@ -12,19 +12,28 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
-from greenroom.core.canonical import Refusal, Target, canonical_target
+from greenroom.core.canonical import Refusal, Target
+from greenroom.core.path_readings import PathPolicy, read_target
 from greenroom.decision.forwarded import ForwardedPolicy, Headers, parse_address
 from greenroom.model.visit import Arrival
 
 METHOD_MAX = 24
 """Longest method: the longest registered one (UPDATEREDIRECTREF) has 17 characters."""
 
-HOSTS_REMEMBERED = 1_024
-"""Host headers whose parsed form is remembered: a site has few; an attacker who sends many pays for the parse."""
+HOSTS_REMEMBERED, HOST_MAX = 1_024, 260
+"""Host headers whose parsed form is remembered, and the longest that can be a host with its port, so that strangers' hosts take 1 MB
+
+at most: a site has few; an attacker who sends many pays for the parse.
+"""
 
 TOO_LONG = Refusal(414, "the request line is too long")
 TOO_LARGE = Refusal(431, "the head of the request is too large")
 TOO_MANY = Refusal(431, "there are too many header lines")
+
+NO_HOST = Refusal(400, "Host is missing or is not a host name with an optional port")
+
+NAMES_REMEMBERED, NAME_REMEMBERED_MAX = 1_024, 64
+"""Header names whose form has been checked, and their longest: browsers send some thirty."""
 
 WRONG, DROPPED = b"", b"_"
 """What `header_name` makes of a name that is no token, and of one that is dropped."""
@@ -93,17 +102,17 @@ def arrival_from(
         return wrong
     if len(target) > limits.url_bytes:
         return TOO_LONG
-    given = tuple((name, value.strip(b" \t")) for name, value in headers)
+    given = [(name, value.strip(b" \t")) for name, value in headers]
     if len(given) > limits.header_lines:
         return TOO_MANY
-    if sum(len(name) + len(value) + 4 for name, value in given) > limits.head_bytes:
+    if sum([len(name) + len(value) + 4 for name, value in given]) > limits.head_bytes:
         return TOO_LARGE
-    if any(_CONTROLS.search(value) for _, value in given):
+    if _CONTROLS.search(b"".join([value for _, value in given])):
         return Refusal(400, "a header value contains a control character")
-    named = tuple((header_name(name), value) for name, value in given)
-    if any(name == WRONG for name, _ in named):
+    named = tuple([(_name_of(name) if len(name) <= NAME_REMEMBERED_MAX else header_name(name), value) for name, value in given])
+    if WRONG in [name for name, _ in named]:
         return Refusal(400, "a header name is not a token")
-    kept = tuple(item for item in named if item[0] != DROPPED)
+    kept = tuple([item for item in named if item[0] != DROPPED])
     twice = repeated(kept)
     if twice:
         return Refusal(400, f"{twice} is sent more than once")
@@ -111,7 +120,7 @@ def arrival_from(
     visitor = visitor_of(kept, facts.get(b"host", b""), sender)
     if isinstance(visitor, Refusal):
         return visitor
-    found = canonical_target(target) if target[:1] == b"/" else other_form(target, method.encode(), facts[b"host"], visitor.scheme)
+    found = target_of(target, method, facts.get(b"host", b""), visitor.scheme, sender.policy.paths.of(visitor.host))
     if isinstance(found, Refusal):
         return found
     return Arrival(
@@ -126,6 +135,7 @@ def arrival_from(
         version,
         sender.server,
         facts=facts if len(facts) == len(kept) else None,
+        readings=found.readings,
     )
 
 
@@ -149,6 +159,9 @@ def header_name(raw: bytes) -> bytes:
     return DROPPED if odd else name
 
 
+_name_of = lru_cache(maxsize=NAMES_REMEMBERED)(header_name)
+
+
 def repeated(headers: Headers) -> str:
     """The name of a header that must stand alone and does not, or nothing."""
     names = [name for name, _ in headers]
@@ -159,7 +172,7 @@ def visitor_of(headers: Headers, authority: bytes, sender: Sender) -> Visitor | 
     """Who asks for what, by the connection and, from trusted proxies, by what they say; `authority` is the Host header."""
     host = read_host(authority)
     if not host:
-        return Refusal(400, "Host is missing or is not a host name with an optional port")
+        return NO_HOST
     if not sender.trusted or not (policy := sender.policy.of(host)).covers(sender.address):
         return Visitor(sender.client, sender.scheme, host, authority)
     said = policy.visitor(sender.client, sender.scheme, headers)
@@ -169,9 +182,13 @@ def visitor_of(headers: Headers, authority: bytes, sender: Sender) -> Visitor | 
     return Visitor(said.client, said.scheme, named, said.host)
 
 
-@lru_cache(maxsize=HOSTS_REMEMBERED)
 def read_host(authority: bytes) -> str:
     """`Shop.Example.com.:8080` as `shop.example.com`, an IPv6 literal in brackets; empty for any other text."""
+    return _host(authority) if len(authority) <= HOST_MAX else ""
+
+
+@lru_cache(maxsize=HOSTS_REMEMBERED)
+def _host(authority: bytes) -> str:
     found = _HOST.fullmatch(authority)
     if not found or (found[2] and not 0 < int(found[2]) < 65_536):
         return ""
@@ -184,13 +201,17 @@ def read_host(authority: bytes) -> str:
         return ""
 
 
-def other_form(raw: bytes, method: bytes, authority: bytes, scheme: str) -> Target | Refusal:
-    """A target that is not a path: `*` of OPTIONS is gated like `/`; an absolute URL must name the host and scheme in use."""
-    if raw == b"*" and method == b"OPTIONS":
+def target_of(raw: bytes, method: str, authority: bytes, scheme: str, paths: PathPolicy) -> Target | Refusal:
+    """What a target means: a path as `paths` says, or another form: `*` of OPTIONS is gated like `/`; an absolute URL must name the
+    host and scheme in use.
+    """
+    if raw[:1] == b"/":
+        return read_target(raw, paths)
+    if raw == b"*" and method == "OPTIONS":
         return Target("/", "", b"*")
     found = _ABSOLUTE.fullmatch(raw)
     if not found:
         return Refusal(400, "the request target is neither a path nor an http URL")
     if found[1].lower() != scheme.encode() or found[2].lower() != authority.lower():
         return Refusal(400, "the URL in the request line names another host or scheme than the request")
-    return canonical_target(found[3] if found[3].startswith(b"/") else b"/" + found[3])
+    return read_target(found[3] if found[3].startswith(b"/") else b"/" + found[3], paths)

@@ -4,11 +4,15 @@ from collections.abc import Set
 from functools import lru_cache
 from time import gmtime
 
-from greenroom.core.cookie_scope import cookie_scope
+from greenroom.core.cookie_scope import cookie_scope, crosses_sites
 from greenroom.model.room import Room
 
-CANDIDATES_MAX = 8
-"""Cookies of one name that are looked at: nested rooms and a stale one or two; more are not legitimate."""
+CANDIDATES_MAX = 32
+"""Cookies of one name that are opened: nested rooms and a stale one or two. More are not legitimate, but a neighbour under the same domain
+
+can set them in a visitor's browser to hide the real one. A browser sends those of the narrowest path first, the oldest of a path first,
+so neighbours' cookies that were set before or after the real one come on one side of it: of more than these the first and last half count.
+"""
 
 VALUE_MAX = 512
 """Longer values are not even handed on: a sealed ticket is 108 characters."""
@@ -25,11 +29,17 @@ _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep
 class CookieWriter:
     """Set-Cookie values for one room; everything but the ticket and the times is put together once."""
 
-    __slots__ = ("_attributes", "_name", "_second", "_tails")
+    __slots__ = ("_attributes", "_name", "_second", "_tails", "crosses_sites")
 
-    def __init__(self, room: Room, always_use_https: bool) -> None:
-        self._name = room.cookie_name.encode() + b"="
-        self._attributes = _attributes(room, always_use_https)
+    def __init__(self, room: Room, https: bool, name: str = "") -> None:
+        """`https`: the visitor came over HTTPS, or always does. Then `auto` is what it is with Cloudflare's Always Use HTTPS.
+
+        `name`: of another cookie than the ticket, with the same attributes.
+        """
+        self._name = (name or room.cookie_name).encode() + b"="
+        self.crosses_sites = crosses_sites(room, https)
+        """Whether the cookie also comes with requests that another site caused (SameSite=None)."""
+        self._attributes = _attributes(room, https, self.crosses_sites)
         self._second = 0
         self._tails: dict[int, bytes] = {}
 
@@ -50,15 +60,27 @@ class CookieWriter:
         return self._name + self._attributes + b"; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT"
 
 
-def _attributes(room: Room, always_use_https: bool) -> bytes:
+class TicketCookies:
+    """The cookies of one room, for visitors who came over HTTPS and for those who did not."""
+
+    __slots__ = ("_http", "_https")
+
+    def __init__(self, room: Room, always_use_https: bool, name: str = "") -> None:
+        """`name`: of another cookie than the ticket."""
+        self._https = CookieWriter(room, True, name)
+        self._http = self._https if always_use_https else CookieWriter(room, False, name)
+
+    def of(self, scheme: str) -> CookieWriter:
+        """For a visitor who came by this scheme, as the listener or a trusted proxy says."""
+        return self._https if scheme == "https" else self._http
+
+
+def _attributes(room: Room, https: bool, crosses: bool) -> bytes:
     wanted = room.cookie_attributes
     scope = cookie_scope(room.routes, room.case_insensitive_paths)
-    secure = wanted.secure == "always" or (wanted.secure == "auto" and always_use_https)
-    samesite = wanted.samesite
-    if samesite == "auto":
-        samesite = "none" if always_use_https and secure else "lax"
-    if samesite == "none":
-        secure = True  # without it every browser drops the cookie, and the visitor would wait for ever
+    samesite = "none" if crosses else "lax" if wanted.samesite == "auto" else wanted.samesite
+    # SameSite=None without Secure is dropped by every browser, and the visitor would wait for ever.
+    secure = crosses or wanted.secure == "always" or (wanted.secure == "auto" and https)
     parts = [b"; Domain=" + scope.domain.encode()] if scope.domain else []
     parts += [b"; Path=" + scope.path.encode(), b"; HttpOnly"]
     if secure:
@@ -72,8 +94,7 @@ def _attributes(room: Room, always_use_https: bool) -> bytes:
 def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list[bytes]:
     """Values of the cookies of this name over all Cookie headers (names in lower case), in the order sent.
 
-    At most CANDIDATES_MAX, none longer than VALUE_MAX; other cookies are skipped. Work is linear in
-    their length.
+    At most CANDIDATES_MAX, from both ends, none longer than VALUE_MAX; other cookies are skipped. Work is linear in their length.
     """
     found: list[bytes] = []
     wanted = name + b"="
@@ -88,10 +109,9 @@ def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list
                 item = (value[start:] if end < 0 else value[start:end]).strip(b" \t")
                 if len(item) <= VALUE_MAX:
                     found.append(item)
-                    if len(found) == CANDIDATES_MAX:
-                        return found
             at = value.find(wanted, start)
-    return found
+    half = CANDIDATES_MAX // 2
+    return found if len(found) <= CANDIDATES_MAX else found[:half] + found[-half:]
 
 
 def _begins_pair(value: bytes, at: int) -> bool:

@@ -1,10 +1,11 @@
 """The data center that keeps a visitor's session, as a short name of fixed length for the ticket."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from greenroom.model.visit import HOME_BYTES
+from greenroom.model.visit import HOME_BYTES, Outcome, Standing, Ticket
+from greenroom.ports import LedgerPort
 
 
 def home_of(name: str) -> bytes:
@@ -27,3 +28,15 @@ class DataCenters:
     def name(self, home: bytes) -> str:
         """Empty for one that is not on the list any more: its sessions are over."""
         return self.names.get(home, "")
+
+
+def or_abroad(ledger: LedgerPort, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]) -> Callable[[Outcome], None]:
+    """A session that is not in the ledger here may be in that of the data center that its ticket names."""
+
+    def viewed(outcome: Outcome) -> None:
+        if outcome.standing is Standing.GONE:
+            ledger.visit(ticket.id, ticket.key, home, ticket.checked_ms, lambda found: answered(found, True))
+        else:
+            answered(outcome, False)
+
+    return viewed

@@ -12,11 +12,16 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import msgspec
 
+from greenroom.core.path_readings import PathPolicies
+
 HOPS_MAX = 16
 """Most entries read from the right of a forwarding list: longer chains of own proxies do not exist, longer lists are abuse."""
 
-ADDRESSES_REMEMBERED = 4_096
-"""Addresses whose parsed form is remembered (parsing costs 2 us): the busiest visitors of a moment, about 1 MB."""
+ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
+"""Addresses whose parsed form is remembered (parsing costs 2 us), and their longest: the busiest visitors of a moment, about 1 MB."""
+
+TRUSTED_HEADERS = ("X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Ssl")
+"""What proxies tell applications about the way that a visitor came, besides what is written again for the origin."""
 
 AddressRange = IPv4Network | IPv6Network
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -36,11 +41,14 @@ class ForwardedPolicy:
     `trust_host` additionally believes `X-Forwarded-Host` (and `host=` of `Forwarded`). It is off by default because the host is
     matched, and many proxies pass on an `X-Forwarded-Host` that the visitor invented: switch it on only if yours always sets it.
 
+    `kept` are the headers that a trusted proxy may send to the origin through us; from all others they are dropped. `default_host` is the
+    host of an HTTP/1.0 request that names none; empty: the address of the listener.
+
     A zone may have its own proxies. They are trusted only for its hosts: an editor of one zone must not be able to choose who
     a visitor is in another.
     """
 
-    __slots__ = ("_zones", "trust_host", "trusted_proxies")
+    __slots__ = ("_zones", "default_host", "kept", "paths", "trust_host", "trusted_proxies")
 
     def __init__(
         self,
@@ -48,10 +56,19 @@ class ForwardedPolicy:
         *,
         trust_host: bool = False,
         zones: Mapping[str, Iterable[AddressRange]] | None = None,
+        kept: Iterable[str] = TRUSTED_HEADERS,
+        default_host: str = "",
+        paths: PathPolicies | None = None,
     ) -> None:
-        """`zones`: proxies that are trusted besides, by the name of a zone, for that host and every one below it."""
+        """`zones`: proxies that are trusted besides, by the name of a zone, for that host and every one below it.
+
+        `paths` says how paths are taken at each host; without it every path must have one reading.
+        """
+        self.paths = paths or PathPolicies()
         self.trusted_proxies = tuple(trusted_proxies)
         self.trust_host = trust_host
+        self.kept = frozenset(name.lower().encode() for name in kept)
+        self.default_host = default_host
         own = (zones or {}).items()
         self._zones = {name: ForwardedPolicy((*self.trusted_proxies, *more), trust_host=trust_host) for name, more in own}
 
@@ -117,9 +134,13 @@ _BRACKETED = re.compile(r"\[([0-9A-Fa-f:.]{2,45})\](?::[0-9]{1,5})?")
 _WITH_PORT = re.compile(r"([0-9.]{7,15}):[0-9]{1,5}")
 
 
-@lru_cache(maxsize=ADDRESSES_REMEMBERED)
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
     """An IP address, possibly with a port (`1.2.3.4:5`, `[::1]:5`); IPv4 mapped into IPv6 becomes IPv4. None for anything else."""
+    return _address(text) if len(text) <= ADDRESS_MAX else None
+
+
+@lru_cache(maxsize=ADDRESSES_REMEMBERED)
+def _address(text: str) -> IPv4Address | IPv6Address | None:
     found = _BRACKETED.fullmatch(text) or _WITH_PORT.fullmatch(text)
     if found is None and "%" in text:
         return None

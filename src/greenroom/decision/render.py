@@ -5,11 +5,13 @@ Apart from deciding, so that it can happen later and elsewhere: it needs the ver
 
 from functools import lru_cache
 
-from greenroom.core.admissible import UPDATE_HEADER, is_crawler, prefers_json, shows_page, speculative
+from greenroom.core.admissible import UPDATE_HEADER, is_crawler, shows_page, signs_in, speculative
+from greenroom.core.kept_form import form_of, may_keep_form, sent_by_form
 from greenroom.decision.verdict import Hold
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
-from greenroom.pages import BUILT_IN_HEADERS, UNCACHEABLE, Page, asked_for, left_page, origin_error_page
+from greenroom.pages import UNCACHEABLE, Page, asked_for, headers_of, left_page, origin_error_page
+from greenroom.pages.brand import NO_BRAND, Brand
 from greenroom.pages.language import FALLBACK
 
 UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
@@ -24,11 +26,10 @@ ORIGIN_RETRY_S = 10
 _JSON = (b"Content-Type", b"application/json")
 _PLAIN = AnswerHeaders((b"Content-Type", b"text/plain; charset=utf-8"), *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"))
 _PLACELESS_TEXT = b"There is a waiting room in front of this. Open the page itself to take a place in line.\n"
+_FORM_TEXT = b"There is a waiting room in front of this, and what you sent was not kept. Please go back, and send it again later.\n"
 _PROBLEM_JSON = b'{"type":"about:blank","title":"Waiting room","status":503,"detail":"Open the page itself to wait.","retryAfter":%d}'
 _ORIGIN_LATER = (b"Retry-After", b"%d" % ORIGIN_RETRY_S)
 _ORIGIN_REFRESH = (b"Refresh", b"%d" % ORIGIN_RETRY_S)
-_ORIGIN_HTML = BUILT_IN_HEADERS.plus(_ORIGIN_LATER)
-_ORIGIN_HTML_REFRESHES = _ORIGIN_HTML.plus(_ORIGIN_REFRESH)
 _ORIGIN_JSON = AnswerHeaders(_JSON, *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), _ORIGIN_LATER)
 _ORIGIN_JSON_REFRESHES = _ORIGIN_JSON.plus(_ORIGIN_REFRESH)
 _ORIGIN_ERRORS = {502: b"bad gateway", 503: b"service unavailable", 504: b"gateway timeout"}
@@ -41,28 +42,40 @@ OUTAGE = Answer(
 """What a visitor gets when something is broken in here: held, never passed on."""
 
 
-def render(hold: Hold, arrival: Arrival) -> Answer:
+SEVERAL_ROOMS = Answer(400, _PLAIN, b"400 Bad Request: the path can be read in several ways, which belong to different waiting rooms\n")
+UNKNOWN_HOST = Answer(421, _PLAIN, b"421 Misdirected Request: this host is not configured\n")
+"""For a host that no room, zone or origin names."""
+
+
+def render(hold: Hold, arrival: Arrival, body: bytes | None = None) -> Answer:
     """What a held request is answered: the waiting page in the right language, its JSON, or a short problem text.
 
     What shows no page (an image, an autosave, a preflight, a WebSocket) never gets a success, or it would be taken for the real thing.
+    `body` is that of a form that may be kept (core.kept_form.may_keep_form); None where the front end has not read it, or not to its end.
     """
     held, page, status = hold.held, hold.page, hold.status
-    shown = arrival.header(UPDATE_HEADER)
-    in_json = shown is not None or (hold.json and prefers_json(arrival.header(b"accept")))
+    header = arrival.header if arrival.facts is None else arrival.facts.get
+    signs, update = arrival.signs or signs_in(arrival), header(UPDATE_HEADER)
+    in_json = update is not None or (hold.json and signs.prefers_json)
     if held is None or not (in_json or hold.uniform or shows_page(arrival)):
         return _without_page(hold, arrival)
     if page.follows:
-        page = page.speaking(arrival.header(b"accept-language"))
-    if shown is not None:
-        status, headers, body = 200, page.json_headers, page.update(held, shown)
+        page = page.speaking(header(b"accept-language"))
+    if update is not None:
+        status, headers, shows = 200, page.json_headers, page.update(held, update)
     else:
-        if not hold.uniform and is_crawler(arrival):
+        if signs.crawler and not hold.uniform:
             status = 503  # a success would put the waiting page into the index in the place of the real one
         if in_json:
-            headers, body = page.json_headers, page.json(held)
+            headers, shows = page.json_headers, page.json(held)
+        elif arrival.method == "POST" and sent_by_form(arrival):
+            form = form_of(arrival, body) if body is not None and may_keep_form(arrival) else None
+            headers, shows, kept = page.after_form(held, form)
+            if kept:
+                return Answer(status, headers if status == 200 else _patient(headers, held.next_try_s), shows, hold.set_cookie)
         else:
-            headers, body = page.shown(held, arrival.header(b"accept-encoding"))
-    return Answer(status, _held_headers(headers, held.next_try_s, status), body, hold.set_cookie)
+            headers, shows = page.shown(held, header(b"accept-encoding"))
+    return Answer(status, _held_headers(headers, held.next_try_s, status), shows, hold.set_cookie)
 
 
 def _without_page(hold: Hold, arrival: Arrival) -> Answer:
@@ -75,7 +88,8 @@ def _without_page(hold: Hold, arrival: Arrival) -> Answer:
     retry_s = (hold.held.next_try_s if hold.held is not None else 0) or PLACELESS_RETRY_S
     if status == 503 and b"json" in (arrival.header(b"accept") or b""):
         return Answer(503, _problem(retry_s), _PROBLEM_JSON % retry_s, hold.set_cookie)
-    return Answer(status, _PLAIN if status == 200 else _retrying(retry_s), _PLACELESS_TEXT, hold.set_cookie)
+    text = _FORM_TEXT if sent_by_form(arrival) else _PLACELESS_TEXT
+    return Answer(status, _PLAIN if status == 200 else _retrying(retry_s), text, hold.set_cookie)
 
 
 @lru_cache(maxsize=256)
@@ -86,6 +100,12 @@ def _retrying(seconds: int) -> AnswerHeaders:
 @lru_cache(maxsize=256)
 def _problem(seconds: int) -> AnswerHeaders:
     return AnswerHeaders((b"Content-Type", b"application/problem+json"), *_PLAIN.pairs[1:], (b"Retry-After", b"%d" % seconds))
+
+
+@lru_cache(maxsize=256)
+def _patient(headers: AnswerHeaders, next_try_s: int) -> AnswerHeaders:
+    """With Retry-After, without Refresh."""
+    return headers.plus((b"Retry-After", b"%d" % next_try_s)) if next_try_s else headers
 
 
 @lru_cache(maxsize=1_024)
@@ -117,10 +137,11 @@ def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
     """The farewell; without Refresh, or the page would take a new place."""
     if arrival.header(UPDATE_HEADER) is not None:
         return Answer(200, page.json_headers, LEFT, cookie)
-    return Answer(200, BUILT_IN_HEADERS, left_page(page.speaking(arrival.header(b"accept-language")).language), cookie)
+    spoken = page.speaking(arrival.header(b"accept-language"))
+    return Answer(200, headers_of(spoken.brand), left_page(spoken.language, spoken.brand), cookie)
 
 
-def origin_error(status: int, arrival: Arrival, cookie: bytes) -> Answer:
+def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None = None) -> Answer:
     """The page for 502, 503 or 504 of a visitor that may go on: keeps the place (the ticket goes out) and tries again by itself.
 
     Only a request that is safe to repeat refreshes by itself. Programs that ask for JSON get JSON; the page is in the visitor's language.
@@ -130,6 +151,11 @@ def origin_error(status: int, arrival: Arrival, cookie: bytes) -> Answer:
     if b"json" in wanted and b"text/html" not in wanted:
         body = b'{"error":"%b","status":%d,"retryAfter":%d}' % (_ORIGIN_ERRORS[status], status, ORIGIN_RETRY_S)
         return Answer(status, _ORIGIN_JSON_REFRESHES if repeatable else _ORIGIN_JSON, body, cookie)
-    language = asked_for(arrival.header(b"accept-language") or b"") or FALLBACK
-    body = origin_error_page(status, language, repeatable)
-    return Answer(status, _ORIGIN_HTML_REFRESHES if repeatable else _ORIGIN_HTML, body, cookie)
+    language = asked_for(arrival.header(b"accept-language") or b"") or (page.language if page else FALLBACK)
+    brand = page.brand_in(language) if page else NO_BRAND
+    return Answer(status, _origin_html(brand, repeatable), origin_error_page(status, language, repeatable, brand), cookie)
+
+
+@lru_cache(maxsize=256)
+def _origin_html(brand: Brand, repeatable: bool) -> AnswerHeaders:
+    return headers_of(brand).plus(_ORIGIN_LATER, *((_ORIGIN_REFRESH,) if repeatable else ()))

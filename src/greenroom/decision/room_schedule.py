@@ -11,7 +11,8 @@ import msgspec
 
 from greenroom.core.draw import scheduled_draw_of
 from greenroom.core.schedule import Effective, Phase, course
-from greenroom.decision.cookies import CookieWriter
+from greenroom.decision.cookies import TicketCookies
+from greenroom.decision.native_pass import MakePasses, PassWriter
 from greenroom.decision.prequeue_draw import PrequeueDraw
 from greenroom.errors import StorageFailed
 from greenroom.model.event import Event
@@ -19,7 +20,7 @@ from greenroom.model.room import Room
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.pages import Page, compile_page
-from greenroom.ports import DrawStore, LedgerPort
+from greenroom.ports import DrawStore, LedgerPort, PromptLedger
 
 NEVER_MS = 1 << 62
 RETRY_MS = 1_000
@@ -32,7 +33,8 @@ Bypass = Callable[[Arrival, int], Rule | None]
 class CompiledRoom(msgspec.Struct, frozen=True):
     """One room at one stage of its calendar, ready to be asked.
 
-    `room` are the settings of this stage. `draw` is the draw of this stage's event, or the last one before.
+    `room` are the settings of this stage; what every request asks of them stands beside it. `draw` is the draw of this stage's event, or
+    the last one before. `prompt` is the ledger where it knows its answers at once; `obeys_origin`: some origin command is enabled.
     """
 
     room: Room
@@ -40,12 +42,22 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     effective: Effective
     ledger: LedgerPort
     page: Page
-    cookies: CookieWriter
+    cookies: TicketCookies
     cookie_name: bytes
     holds_nobody: bool
     turns_away: bool
     bypass: Bypass | None = None
+    passes_well_known: bool = True
     draw: PrequeueDraw | None = None
+    passes: PassWriter | None = None
+    prompt: PromptLedger | None = None
+    session_ms: int = 0
+    renews: bool = True
+    obeys_origin: bool = False
+
+    def ticket_crosses_sites(self, scheme: str) -> bool:
+        """Whether this room's ticket also comes with requests that another site caused."""
+        return self.cookies.of(scheme).crosses_sites
 
 
 class RoomSchedule:
@@ -133,6 +145,8 @@ def compile_room(
     draws: DrawStore,
     on_error: Callable[[BaseException], None],
     bypass: Bypass | None = None,
+    passes: MakePasses = lambda _: None,
+    passes_well_known: bool = True,
 ) -> RoomSchedule:
     """Prepares one room for now and for everything its events will bring; the templates must already have been checked.
 
@@ -140,7 +154,7 @@ def compile_room(
     cannot be had.
     """
     pages: dict[str, Page] = {}
-    cookies, draw, stages = CookieWriter(room, always_use_https), None, []
+    cookies, draw, stages = TicketCookies(room, always_use_https), None, []
     for from_ms, effective in course(room, events, now_ms):
         html = effective.room.custom_page_html
         if html not in pages:
@@ -159,7 +173,13 @@ def compile_room(
             holds_nobody=effective.holds_nobody,
             turns_away=effective.turns_away,
             bypass=bypass,
+            passes_well_known=passes_well_known,
             draw=draw,
+            passes=passes(effective.room),
+            prompt=ledger if isinstance(ledger, PromptLedger) else None,
+            session_ms=effective.room.session_ms,
+            renews=not effective.room.disable_session_renewal,
+            obeys_origin=bool(effective.room.enabled_origin_commands),
         )
         stages.append((from_ms, compiled))
     return RoomSchedule(stages, on_error)

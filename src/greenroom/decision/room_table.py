@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
+from greenroom.core.hosts import KnownHosts
 from greenroom.core.routing import RouteTable
+from greenroom.decision.native_pass import pass_cookie_name
 from greenroom.decision.room_schedule import NEVER_MS, RoomSchedule
 
 PLACES_REMEMBERED = 4_096
@@ -14,11 +16,16 @@ PATH_REMEMBERED_MAX = 512
 class RoomTable:
     """All rooms of one configuration; a reload builds a new table and swaps one reference."""
 
-    __slots__ = ("_found", "_routes", "own_cookies", "rooms")
+    __slots__ = ("_found", "_routes", "hosts", "own_cookies", "rooms")
 
-    def __init__(self, rooms: Iterable[RoomSchedule]) -> None:
+    def __init__(self, rooms: Iterable[RoomSchedule], hosts: KnownHosts | None = None) -> None:
+        """`hosts` are those that are served; None: every host."""
+        self.hosts = hosts
         self.rooms = {schedule.now.room.id: schedule for schedule in rooms}
-        self.own_cookies = frozenset(schedule.now.cookie_name for schedule in self.rooms.values())
+        stages = [schedule.now for schedule in self.rooms.values()]
+        self.own_cookies = frozenset(
+            [*(stage.cookie_name for stage in stages), *(pass_cookie_name(stage.room).encode() for stage in stages if stage.passes)]
+        )
         self._found: dict[tuple[str, str], RoomSchedule | None] = {}
         self._routes = RouteTable(
             (route, schedule.now.room.case_insensitive_paths, schedule)
@@ -38,6 +45,11 @@ class RoomTable:
                 self._found.clear()
             self._found[place] = found
         return found
+
+    def covering(self, host: str, paths: Iterable[str]) -> list[RoomSchedule]:
+        """Every room that covers one of these paths: readings of one path, which are not remembered."""
+        found = [schedule for path in paths if (schedule := self._routes.find(host, path)) is not None]
+        return list(dict.fromkeys(found))
 
     def turn(self, now_ms: int, on_error: Callable[[BaseException], None]) -> int:
         """Every room turns to the stage that holds now; when the next one does. What goes wrong in one room keeps no other waiting."""

@@ -25,14 +25,16 @@ from greenroom.core.decide import (
     VIEW,
     ArrivalQuestion,
     Found,
+    comes_from_elsewhere,
     decide,
     decide_among,
 )
-from greenroom.core.schedule import Phase
-from greenroom.decision.data_centers import DataCenters
+from greenroom.decision.data_centers import DataCenters, or_abroad
+from greenroom.decision.held_event import with_event
+from greenroom.decision.late_try import Done, LateTry, is_late
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
-from greenroom.decision.prequeue_draw import NOT_TOLD
-from greenroom.decision.render import OUTAGE, left_answer, let_in_update, receipt_answer
+from greenroom.decision.open_session import OpenSession
+from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, left_answer, let_in_update, receipt_answer
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.ticket_reader import TicketReader
@@ -54,18 +56,19 @@ from greenroom.model.visit import (
 from greenroom.ports import Clock
 
 STANDING_ADMITTED, STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing
-ADMITTED, ACTIVE, HELD = Decided.ADMITTED, Decided.ACTIVE, Decided.HELD
+ADMITTED, ACTIVE, HELD, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.HELD, Decided.PROVISIONAL
 PASS = Forward()
 """On to the origin without a ticket."""
 
 _PASSING = (Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED)
 """What was decided when `ArrivalQuestion` is UNCOVERED (0), SUSPENDED (1) or BYPASSED (2)."""
 
-Done = Callable[[Verdict], None]
+Late = Callable[[LateTry], bool]
+"""Offered the try of a visitor whose answer may be held; says whether it takes it."""
 
 
 class DecisionService:
-    """Turns an Arrival into a Verdict. `table` is swapped as a whole by a reload."""
+    """Turns an Arrival into a Verdict. `table` is swapped as a whole by a reload (`use`)."""
 
     def __init__(
         self,
@@ -80,40 +83,58 @@ class DecisionService:
 
         `observe` is told of every decision; it must be quick and must not raise (`observer.observed_by` sees to that).
         """
-        self.table = table
+        self.use(table)
         self.data_centers: DataCenters | None = None
         """The data centers, where there may be several."""
         self._sealer = sealer
         self._reader = TicketReader(sealer)
-        self._now_ms = clock.now_ms
+        self.now_ms = clock.now_ms
+        """Unix time, as the ledgers tell it."""
         self._entropy = entropy
         self._on_error = on_error
         self._observe = observe
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
-    @property
-    def own_cookies(self) -> frozenset[bytes]:
+    def use(self, table: RoomTable) -> None:
+        """These rooms from now on."""
+        self.table = table
+        self.own_cookies = table.own_cookies
         """Names of the ticket cookies; they never reach an origin."""
-        return self.table.own_cookies
 
     def receive(self, arrival: Arrival, done: Done) -> None:
         """Calls `done` exactly once, now or later. Never raises: an error inside is an answer that holds the visitor."""
-        now_ms, compiled = self._now_ms(), None
+        verdict = self.verdict(arrival, done)
+        if verdict is not None:
+            done(verdict)
+
+    def verdict(self, arrival: Arrival, later: Done, late: Late | None = None) -> Verdict | None:
+        """The verdict where it is known at once; None: `later` is called exactly once, or `late` has taken the try. Never raises."""
+        now_ms, compiled = self.now_ms(), None
         try:
-            schedule = self.table.find(arrival.host, arrival.path)
+            if arrival.readings:
+                rooms = self.table.covering(arrival.host, arrival.readings)
+                if len(rooms) > 1:
+                    self._observe(DecisionEvent(now_ms, Decided.SEVERAL_ROOMS, None, arrival))
+                    return SEVERAL_ROOMS
+                schedule = rooms[0] if rooms else None
+            else:
+                schedule = self.table.find(arrival.host, arrival.path)
             if schedule is not None:
-                compiled = schedule.at(now_ms)
-            if compiled is not None and compiled.bypass is not None:
-                arrival = replace(arrival, ray=self._next_ray())
-            question, found = decide(compiled, arrival, now_ms, self._tickets)
+                compiled = schedule.now if now_ms < schedule.until_ms else schedule.at(now_ms)
+                if compiled.bypass is not None:
+                    arrival = replace(arrival, ray=self._next_ray())
+            tickets = self._reader.find if compiled is None or compiled.draw is None else self._drawn_tickets
+            question, found = decide(compiled, arrival, now_ms, tickets)
             if compiled is not None and question is not SUSPENDED and question is not BYPASSED:
-                self._ask(compiled, arrival, question, found, now_ms, done)
-                return
-            self._observe(DecisionEvent(now_ms, _PASSING[question], compiled.effective if compiled is not None else None, arrival))
+                return self._ask(compiled, arrival, question, found, now_ms, later, late)
             verdict: Verdict = PASS
+            decided = _PASSING[question]
+            if compiled is None and (hosts := self.table.hosts) is not None and not hosts.knows(arrival.host):
+                verdict, decided = UNKNOWN_HOST, Decided.UNKNOWN_HOST
+            self._observe(DecisionEvent(now_ms, decided, compiled.effective if compiled is not None else None, arrival))
         except Exception as error:
             verdict = self._failed(error, arrival, now_ms, compiled)
-        done(verdict)
+        return verdict
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
         """Obeys the origin's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the ticket, or empty.
@@ -122,74 +143,142 @@ class DecisionService:
         a room that did not enable it.
         """
         schedule = self.table.rooms.get(forward.room_id)
-        if command.strip().lower() != b"revoke" or schedule is None or not forward.obeys_origin or not forward.ticket_id:
+        if command.strip().lower() != b"revoke" or schedule is None or not forward.obeys_origin or forward.ticket is None:
             return b""
         compiled = schedule.now
-        compiled.ledger.leave(forward.ticket_id)
-        self._observe(DecisionEvent(self._now_ms(), Decided.REVOKED, compiled.effective))
-        return compiled.cookies.expire()
+        compiled.ledger.leave(forward.ticket.id)
+        self._observe(DecisionEvent(self.now_ms(), Decided.REVOKED, compiled.effective))
+        return compiled.cookies.of(forward.scheme).expire()
 
-    def _tickets(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Found:
-        """The genuine tickets of this room, by the keys that count; one whose key was drawn has no spelling yet."""
-        found = self._reader.find(arrival, compiled.cookie_name, compiled.id, now_ms)
+    def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
+        """The session of a request that is under way for long; only for a Forward with a ticket. See `OpenSession` for `place`."""
+        return OpenSession(forward, self, place)
+
+    def _drawn_tickets(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Found:
+        """The genuine tickets of a room with a draw, by the keys that count; one whose key was drawn has no spelling yet."""
+        found = self._reader.find(compiled, arrival, now_ms)
         draw = compiled.draw
         if draw is None or not found:
             return found
         counting = [(draw.standing(ticket), ticket, value) for ticket, value in found]
         return [(counts, value if counts is ticket else b"") for counts, ticket, value in counting]
 
-    def _ask(self, compiled: CompiledRoom, arrival: Arrival, question: ArrivalQuestion, found: Found, now_ms: int, done: Done) -> None:
-        """Carries out what `decide` named. Raises what the ledger raises; `receive` holds the visitor then."""
-        if question is VIEW or question is POLL or question is PEEK or question is ARRIVE:
-            self._ask_ledger(compiled, arrival, question, found, now_ms, done)
-        elif question is PLACELESS:
-            done(self._placeless(compiled, arrival, now_ms))
-        elif question is PROVISIONAL:
-            self._ask_in_passing(compiled, arrival, now_ms, done)
-        elif question is RECEIPT:
-            done(self._receipt(compiled, arrival, found[0][0], now_ms))
-        elif question is LEAVE:
-            ticket = found[0][0] if found else None
-            if ticket is not None:
-                compiled.ledger.leave(ticket.id, ticket.key)
-            self._observe(DecisionEvent(now_ms, Decided.LEFT, compiled.effective, arrival, ticket))
-            done(left_answer(compiled.page, arrival, compiled.cookies.expire()))
-        elif question is UNCOVERED or question is SUSPENDED or question is BYPASSED:
+    def _ask(
+        self,
+        compiled: CompiledRoom,
+        arrival: Arrival,
+        question: ArrivalQuestion,
+        found: Found,
+        now_ms: int,
+        later: Done,
+        late: Late | None = None,
+    ) -> Verdict | None:
+        """Carries out what `decide` named. Raises what the ledger raises; the visitor is held then."""
+        if question is VIEW or question is POLL or question is ARRIVE or question is PEEK:
+            presented = found[0][0] if found else None
+            ticket = presented if presented is not None else self._new_ticket(now_ms)
+            prompt = compiled.prompt
+            if prompt is None or self.data_centers is not None:
+                self._ask_elsewhere(compiled, arrival, question, found, ticket, later, late)
+                return None
+            if question is VIEW:
+                outcome = prompt.view_now(ticket.id, now_ms)
+            elif question is POLL:
+                outcome = prompt.poll_now(ticket.id, ticket.key, now_ms)
+            elif question is ARRIVE:
+                outcome = prompt.arrive_now(ticket.id, now_ms)
+            else:
+                outcome = prompt.peek_now(ticket.id, ticket.key, now_ms)
+            return self._answered(compiled, arrival, question, found, ticket, outcome, now_ms, later, late)
+        if question is PLACELESS:
+            return self._placeless(compiled, arrival, now_ms)
+        if question is PROVISIONAL:
+            self._ask_in_passing(compiled, arrival, now_ms, later)
+            return None
+        if question is RECEIPT:
+            return self._receipt(compiled, arrival, found[0][0], now_ms)
+        if question is LEAVE:
+            return self._leave(compiled, arrival, found[0][0] if found else None, now_ms)
+        if question is UNCOVERED or question is SUSPENDED or question is BYPASSED:
             raise ValueError(f"{question!r} asks nothing of a room")
-        else:
-            assert_never(question)
+        assert_never(question)
 
-    def _ask_ledger(
-        self, compiled: CompiledRoom, arrival: Arrival, question: ArrivalQuestion, found: Found, now_ms: int, done: Done
+    def _ask_elsewhere(
+        self,
+        compiled: CompiledRoom,
+        arrival: Arrival,
+        question: ArrivalQuestion,
+        found: Found,
+        ticket: Ticket,
+        later: Done,
+        late: Late | None,
     ) -> None:
-        presented, spelled = found[0] if found else (None, None)
-        ticket = presented if presented is not None else self._new_ticket(now_ms)
+        """Asks a ledger that may answer later."""
 
         def answered(outcome: Outcome, visiting: bool = False) -> None:
+            now_ms = self.now_ms()
             try:
-                if outcome.standing is STANDING_GONE:
-                    later_ms = self._now_ms()
-                    self._ask(compiled, arrival, *decide_among(compiled, arrival, later_ms, found[1:], True), later_ms, done)
-                    return
-                if outcome.standing is STANDING_WAITING:
-                    verdict: Verdict = self._hold(compiled, arrival, question, ticket, presented, spelled, outcome)
-                else:
-                    decided = ADMITTED if outcome.standing is STANDING_ADMITTED else ACTIVE
-                    verdict = self._let_in(compiled, arrival, ticket, presented, spelled, outcome, decided, visiting)
+                verdict = self._answered(compiled, arrival, question, found, ticket, outcome, now_ms, later, late, visiting)
             except Exception as error:
                 verdict = self._failed(error, arrival, now_ms, compiled)
-            done(verdict)
+            if verdict is not None:
+                later(verdict)
 
         ledger = compiled.ledger
         if question is VIEW:
             data_centers = self.data_centers if ticket.home != NO_HOME else None
-            ledger.view(ticket.id, _or_abroad(compiled, ticket, data_centers.name(ticket.home), answered) if data_centers else answered)
+            ledger.view(
+                ticket.id, or_abroad(compiled.ledger, ticket, data_centers.name(ticket.home), answered) if data_centers else answered
+            )
         elif question is POLL:
             ledger.poll(ticket.id, ticket.key, answered)
         elif question is PEEK:
             ledger.peek(ticket.id, ticket.key, answered)
         else:
             ledger.arrive(ticket.id, ticket.key, answered)
+
+    def _answered(
+        self,
+        compiled: CompiledRoom,
+        arrival: Arrival,
+        question: ArrivalQuestion,
+        found: Found,
+        ticket: Ticket,
+        outcome: Outcome,
+        now_ms: int,
+        later: Done,
+        late: Late | None,
+        visiting: bool = False,
+    ) -> Verdict | None:
+        """What the ledger's answer means. A session that is gone: the question is the one that the visitor's other tickets raise."""
+        standing = outcome.standing
+        if standing is STANDING_GONE:
+            return self._ask(compiled, arrival, *decide_among(compiled, arrival, now_ms, found[1:], True), now_ms, later, late)
+        presented, spelled = found[0] if found else (None, None)
+        if standing is STANDING_WAITING:
+            if outcome.called and question is POLL and is_late(ticket, now_ms):
+                return self._tried_late(compiled, arrival, found, ticket, outcome, now_ms, late)
+            return self._hold(compiled, arrival, question, ticket, presented, spelled, outcome, now_ms)
+        decided = ADMITTED if standing is STANDING_ADMITTED else ACTIVE
+        return self._let_in(compiled, arrival, ticket, presented, spelled, outcome, decided, now_ms, visiting)
+
+    def _tried_late(
+        self, compiled: CompiledRoom, arrival: Arrival, found: Found, ticket: Ticket, outcome: Outcome, now_ms: int, late: Late | None
+    ) -> Verdict | None:
+        def decide(newest: Outcome, done: Done) -> None:
+            now_ms = self.now_ms()
+            try:
+                verdict = self._answered(compiled, arrival, POLL, found, ticket, newest, now_ms, done, None)
+            except Exception as error:
+                verdict = self._failed(error, arrival, now_ms, compiled)
+            if verdict is not None:
+                done(verdict)
+
+        def hold(newest: Outcome) -> Verdict:
+            return self._hold(compiled, arrival, POLL, ticket, *found[0], newest, self.now_ms())
+
+        trying = LateTry(compiled.ledger, ticket, now_ms - ticket.checked_ms, outcome, decide, hold)
+        return None if late is not None and late(trying) else trying.give_up() or OUTAGE
 
     def _ask_in_passing(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int, done: Done) -> None:
         """A request that cannot wait is let in for some seconds, or answered at once that it cannot."""
@@ -200,16 +289,28 @@ class DecisionService:
                 if outcome.standing is STANDING_WAITING:
                     verdict: Verdict = self._placeless(compiled, arrival, now_ms)
                 else:
-                    verdict = self._let_in(compiled, arrival, ticket, None, None, outcome, Decided.PROVISIONAL)
+                    verdict = self._let_in(compiled, arrival, ticket, None, None, outcome, PROVISIONALLY, self.now_ms())
+                    if comes_from_elsewhere(arrival) and isinstance(verdict, Forward):
+                        verdict = replace(
+                            verdict, set_cookie=b"", pass_cookie=b""
+                        )  # or it would overwrite the ticket that the browser kept back
             except Exception as error:
                 verdict = self._failed(error, arrival, now_ms, compiled)
             done(verdict)
 
         compiled.ledger.arrive_provisionally(ticket.id, ticket.key, answered)
 
+    def _leave(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket | None, now_ms: int) -> Verdict:
+        if ticket is not None:
+            compiled.ledger.leave(ticket.id, ticket.key)
+        self._observe(DecisionEvent(now_ms, Decided.LEFT, compiled.effective, arrival, ticket))
+        # A cookie that holds no genuine ticket is left alone: any page could send such a request, and delete what it did not set.
+        return left_answer(compiled.page, arrival, compiled.cookies.of(arrival.scheme).expire() if ticket is not None else b"")
+
     def _placeless(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Hold:
         self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
-        return _hold_of(compiled)
+        room = compiled.room
+        return Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled, room.same_status_for_all)
 
     def _new_ticket(self, now_ms: int) -> Ticket:
         drawn = self._entropy(TICKET_ID_BYTES + 3)
@@ -237,25 +338,29 @@ class DecisionService:
         spelled: bytes | None,
         outcome: Outcome,
         decided: Decided,
+        now_ms: int,
         visiting: bool = False,
     ) -> Verdict:
         """`visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE."""
-        now_ms = self._now_ms()
         self._observe(DecisionEvent(now_ms, decided, compiled.effective, arrival, presented, outcome))
-        accepted_ms = ticket.accepted_ms or now_ms
+        accepted_ms, checked_ms, home = ticket.accepted_ms, ticket.checked_ms, ticket.home
         renewed_ms = outcome.renewed_ms or now_ms
-        home = ticket.home if self.data_centers is None or (visiting and decided is ACTIVE) else self.data_centers.here
-        # Nothing in it has changed since the visitor got it, at most q ago: it is sent as it is spelled.
-        unchanged = ticket.accepted_ms and ticket.checked_ms == renewed_ms and ticket.home == home
-        sealed = spelled if unchanged and spelled else None
-        if sealed is None:
-            sealed = self._sealer.seal_once(Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, 0, home), compiled.id)
-        room = compiled.room
-        lasts_ms = room.session_ms if not room.disable_session_renewal else outcome.renewed_ms + room.session_ms - now_ms
-        cookie = compiled.cookies.set(sealed, max(1, lasts_ms // 1000), now_ms)
+        if (data_centers := self.data_centers) is not None and not (visiting and decided is ACTIVE):
+            home = data_centers.here
+        if spelled and accepted_ms and checked_ms == renewed_ms and ticket.home == home:
+            sealed = spelled  # nothing in it has changed since the visitor got it, at most q ago
+        else:
+            sealed = self._sealer.seal_once(Ticket(ticket.id, ticket.key, accepted_ms or now_ms, renewed_ms, 0, home), compiled.id)
+        session_ms, scheme, passes = compiled.session_ms, arrival.scheme, compiled.passes
+        lasts_s = (session_ms if compiled.renews else outcome.renewed_ms + session_ms - now_ms) // 1000
+        cookie = compiled.cookies.of(scheme).set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
         if arrival.header(UPDATE_HEADER) is not None:
             return let_in_update(compiled.page, cookie)
-        return Forward(cookie, room.id, ticket.id, bool(room.enabled_origin_commands))
+        early = presented is not None and decided is ACTIVE and home == ticket.home and 2 * (now_ms - checked_ms) <= session_ms
+        passed = passes.cookie(arrival, outcome, now_ms) if passes is not None and not visiting else b""
+        provisional = decided is PROVISIONALLY
+        ends_ms, page = outcome.expires_ms, compiled.page
+        return Forward(cookie, compiled.room.id, ticket, compiled.obeys_origin, ends_ms, provisional, early, passed, scheme, page)
 
     def _hold(
         self,
@@ -266,13 +371,15 @@ class DecisionService:
         presented: Ticket | None,
         spelled: bytes | None,
         outcome: Outcome,
+        now_ms: int,
     ) -> Hold:
-        now_ms, room = self._now_ms(), compiled.room
+        room = compiled.room
         self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
         if question is not PEEK:
             ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
         checked_ms, refresh_ms, position = ticket.checked_ms, ticket.refresh_ms, outcome.position
-        next_try_s = 0 if compiled.turns_away else max(1, -((now_ms - checked_ms - refresh_ms) // 1000))
+        left_s = -((now_ms - checked_ms - refresh_ms) // 1000)
+        next_try_s = 0 if compiled.turns_away else left_s if left_s > 1 else 1
         held = Held(
             now_ms,
             room.queueing_method,
@@ -281,6 +388,7 @@ class DecisionService:
             next_try_s,
             outcome.estimate,
             queue_all=room.queue_all,
+            least_minutes=outcome.ahead // room.new_users_per_minute if outcome.estimate is None and room.queueing_method == "fifo" else 0,
             origin_unhealthy=compiled.effective.origin_down,
             position=position,
             ahead=outcome.ahead,
@@ -290,46 +398,11 @@ class DecisionService:
             storage_failed=outcome.storage_failed,
         )
         if compiled.effective.event or compiled.draw:
-            held = _with_event(held, compiled, ticket.id)
+            held = with_event(held, compiled, ticket.id)
         cookie = b""
         known = not (outcome.storage_failed and question is VIEW)  # else the ticket of a session is kept as it is
         if known and (spelled is not None or not compiled.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
-            cookie = compiled.cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms)
-        return _hold_of(compiled, held, cookie)
-
-
-def _hold_of(compiled: CompiledRoom, held: Held | None = None, cookie: bytes = b"") -> Hold:
-    room = compiled.room
-    return Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled, room.same_status_for_all, held, cookie)
-
-
-def _or_abroad(compiled: CompiledRoom, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]) -> Callable[[Outcome], None]:
-    """A session that is not in the ledger here may be in that of the data center that its ticket names."""
-
-    def viewed(outcome: Outcome) -> None:
-        if outcome.standing is STANDING_GONE:
-            compiled.ledger.visit(ticket.id, ticket.key, home, ticket.checked_ms, lambda found: answered(found, True))
-        else:
-            answered(outcome, False)
-
-    return viewed
-
-
-def _with_event(held: Held, compiled: CompiledRoom, ticket_id: bytes) -> Held:
-    """The same with what an event and its draw add."""
-    effective, event = compiled.effective, compiled.effective.event
-    told = compiled.draw.told(ticket_id) if compiled.draw else NOT_TOLD
-    return replace(
-        held,
-        event_active=event is not None,
-        event_prequeueing=effective.phase is Phase.PREQUEUE,
-        event_start_ms=event.event_start_ms if event else 0,
-        event_end_ms=event.event_end_ms if event else 0,
-        shuffle_at_event_start=event is not None and event.shuffle_at_event_start,
-        receipt=told.receipt,
-        draw_commitment=told.commitment,
-        draw_seed=told.seed,
-        drawn_place=told.place,
-        drawn_size=told.size,
-    )
+            cookie = compiled.cookies.of(arrival.scheme).set(sealed, PLACE_KEPT_MS // 1000, now_ms)
+        json, status, uniform = room.json_response_enabled, room.queueing_status_code, room.same_status_for_all
+        return Hold(room.id, compiled.page, status, json, uniform, held, cookie)

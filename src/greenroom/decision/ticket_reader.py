@@ -2,8 +2,10 @@
 
 A let-in visitor's browser sends the same Cookie header with every request, so what one header held is remembered while the keys stay the
 same. Only a header whose every candidate was a ticket is: time makes no ticket less possible, but may make a refused one good. A visitor
-in line gets a new ticket with each answer: remembering those would push out the others.
+in line gets a new ticket with each answer, so what held no accepted ticket is remembered apart: it must not push out the others.
 """
+
+from typing import Protocol
 
 from greenroom.decision.cookies import ticket_values
 from greenroom.decision.forwarded import Headers
@@ -13,40 +15,63 @@ from greenroom.model.visit import Arrival, Ticket
 HEADERS_REMEMBERED = 4_096
 """Cookie headers whose tickets are remembered."""
 
+WAITING_REMEMBERED = 512
+"""The same, of visitors in line: a page that loads again, or its parts, which all bring the same ticket within seconds."""
+
 HEADER_REMEMBERED_MAX = 2_048
-"""Longer ones are parsed each time, so that clients can make greenroom remember at most 12 MB."""
+"""Longer ones are parsed each time, so that clients can make greenroom remember at most 14 MB."""
 
 FoundTickets = tuple[tuple[Ticket, bytes], ...]
 """Tickets and how each one is spelled in its cookie, in the order sent."""
 
 
+class TicketRoom(Protocol):
+    """The room whose tickets are read."""
+
+    @property
+    def id(self) -> bytes:
+        """Which tickets are sealed for."""
+
+    @property
+    def cookie_name(self) -> bytes:
+        """Of its tickets."""
+
+
 class TicketReader:
     """Finds and opens tickets."""
 
-    __slots__ = ("_known", "_known_with", "_sealer")
+    __slots__ = ("_known", "_known_with", "_sealer", "_waiting")
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
         self._known: dict[tuple[bytes, bytes, bytes], FoundTickets] = {}
+        self._waiting: dict[tuple[bytes, bytes, bytes], FoundTickets] = {}
         self._known_with: object = None
 
-    def find(self, arrival: Arrival, cookie_name: bytes, room_id: bytes, now_ms: int) -> FoundTickets:
+    def find(self, room: TicketRoom, arrival: Arrival, now_ms: int) -> FoundTickets:
         """Every real ticket for this room among the cookies."""
-        if arrival.facts is None:  # some header came twice
-            return self._read(arrival.headers, cookie_name, room_id, now_ms)[0]
-        header = arrival.facts.get(b"cookie")
+        facts = arrival.facts
+        if facts is None:  # some header came twice
+            return self._read(arrival.headers, room.cookie_name, room.id, now_ms)[0]
+        header = facts.get(b"cookie")
         if header is None:
             return ()
-        if self._known_with is not self._sealer.opening:
-            self._known, self._known_with = {}, self._sealer.opening
-        key = (header, cookie_name, room_id)
-        found = self._known.get(key)
-        if found is None:
-            found, whole = self._read(((b"cookie", header),), cookie_name, room_id, now_ms)  # of what is remembered by, and nothing else
-            if whole and len(header) <= HEADER_REMEMBERED_MAX and any(ticket.accepted_ms for ticket, _ in found):
-                if len(self._known) >= HEADERS_REMEMBERED:
-                    self._known.clear()
-                self._known[key] = found
+        opening = self._sealer.ring.opening
+        if self._known_with is not opening:
+            self._known, self._waiting, self._known_with = {}, {}, opening
+        key = (header, room.cookie_name, room.id)
+        found = self._known.get(key) or self._waiting.get(key)
+        return self._learn(key, now_ms) if found is None else found
+
+    def _learn(self, key: tuple[bytes, bytes, bytes], now_ms: int) -> FoundTickets:
+        header, cookie_name, room_id = key  # of what is remembered by, and nothing else
+        found, whole = self._read(((b"cookie", header),), cookie_name, room_id, now_ms)
+        if whole and found and len(header) <= HEADER_REMEMBERED_MAX:
+            accepted = any(ticket.accepted_ms for ticket, _ in found)
+            known, most = (self._known, HEADERS_REMEMBERED) if accepted else (self._waiting, WAITING_REMEMBERED)
+            if len(known) >= most:
+                known.clear()
+            known[key] = found
         return found
 
     def _read(self, headers: Headers, cookie_name: bytes, room_id: bytes, now_ms: int) -> tuple[FoundTickets, bool]:

@@ -46,18 +46,14 @@ class Sealer:
 
     def __init__(self, ring: KeyRing, entropy: Callable[[int], bytes] = os.urandom) -> None:
         """`entropy(n)` gives n unpredictable bytes; nonces come from it."""
-        self._ring = ring
+        self.ring = ring
+        """`ring.opening` is another object when the keys have changed."""
         self._entropy = entropy
         self._sealed: dict[bytes, tuple[Ticket, bytes, object, bytes]] = {}
 
-    @property
-    def opening(self) -> object:
-        """The keys that open tickets now: another object when they have changed."""
-        return self._ring.opening
-
     def seal(self, ticket: Ticket, room_id: bytes) -> bytes:
         """The cookie value: SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a ticket that does not fit."""
-        ring, nonce = self._ring, self._entropy(NONCE_BYTES)
+        ring, nonce = self.ring, self._entropy(NONCE_BYTES)
         ring.seals += 1
         key = ring.current
         content = _CONTENT.pack(VERSION, ticket.id, ticket.key, ticket.accepted_ms, ticket.checked_ms, ticket.refresh_ms, ticket.home)
@@ -66,12 +62,12 @@ class Sealer:
     def seal_once(self, ticket: Ticket, room_id: bytes) -> bytes:
         """Like `seal`, but the same ticket is spelled the same for a while: the requests of one page load all bring the same old one."""
         known = self._sealed.get(ticket.id)
-        if known is not None and known[0] == ticket and known[1] == room_id and known[2] is self._ring.current:
+        if known is not None and known[0] == ticket and known[1] == room_id and known[2] is self.ring.current:
             return known[3]
         sealed = self.seal(ticket, room_id)
         if len(self._sealed) >= SEALED_REMEMBERED:
             self._sealed.clear()
-        self._sealed[ticket.id] = (ticket, room_id, self._ring.current, sealed)
+        self._sealed[ticket.id] = (ticket, room_id, self.ring.current, sealed)
         return sealed
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:
@@ -84,7 +80,7 @@ class Sealer:
     def _decrypt(self, value: bytes, room_id: bytes) -> Ticket | None:
         try:
             raw = a2b_base64(value.translate(_FROM_URL), strict_mode=True)
-            cipher = self._ring.opening.get(raw[:_NONCE_AT])
+            cipher = self.ring.opening.get(raw[:_NONCE_AT])
             if cipher is None or len(raw) != _RAW_LENGTH:  # strict decoding still lets `=` cut a text short
                 return None
             content = cipher.decrypt(raw[_NONCE_AT:_BOX_AT], raw[_BOX_AT:], room_id)

@@ -10,20 +10,30 @@
 import msgspec
 
 from greenroom.model.answer import Answer
-from greenroom.model.visit import Held
+from greenroom.model.visit import Held, Ticket
 from greenroom.pages import Page
 
 
 class Forward(msgspec.Struct, frozen=True, gc=False):
     """Go on to the origin. `set_cookie` is a whole Set-Cookie value to add to the origin's answer, or empty.
 
-    `room_id` and `ticket_id` are empty when no room covers the request or the room let it by without a ticket.
+    `room_id` is empty and `ticket` None when no room covers the request or the room let it by without a ticket. `expires_ms` is when
+    the session ends unless it is renewed; `provisional`: it lives for some seconds only, because no ticket has come back yet.
+    `renews_early`: the visitor already has this ticket, with at least half of its time left, so an answer that may be kept by shared
+    caches goes out without it (the session is renewed all the same). `scheme` is the arrival's, on
+    which the attributes of the cookie depend.
     """
 
     set_cookie: bytes = b""
     room_id: str = ""
-    ticket_id: bytes = b""
+    ticket: Ticket | None = None
     obeys_origin: bool = False  # the room enabled origin commands (revoke)
+    expires_ms: int = 0
+    provisional: bool = False
+    renews_early: bool = False
+    pass_cookie: bytes = b""  # a second Set-Cookie value: the native pass, for front ends behind or inside a proxy
+    scheme: str = "http"
+    page: Page | None = None  # of the room: what the site adds to a page about its origin
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):

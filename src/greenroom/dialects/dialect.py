@@ -15,6 +15,7 @@ from greenroom.model.visit import Arrival
 
 VERDICT = b"greenroom-verdict"
 STATUS = b"Greenroom-Status"
+PASS = b"Greenroom-Pass"
 
 
 class Asked(NamedTuple):
@@ -84,8 +85,14 @@ def altered(arrival: Arrival) -> Refusal | None:
 _FORWARD = AnswerHeaders((b"Greenroom-Verdict", b"forward"), (b"Cache-Control", b"no-store"))
 
 
-def forward_answer(set_cookie: bytes, cookies: bytes, removes: bytes) -> Answer:
-    """Tells the proxy to go on. `cookies` are those that the application may see, `removes` see `Dialect`."""
+def forward_answer(set_cookie: bytes, cookies: bytes, removes: bytes, pass_cookie: bytes = b"") -> Answer:
+    """Tells the proxy to go on. `cookies` are those that the application may see, `removes` see `Dialect`.
+
+    `pass_cookie` is for a proxy that verifies passes: a Set-Cookie value in the header Greenroom-Pass.
+    """
+    if pass_cookie:
+        seen = (b"Cookie", cookies) if cookies else (removes, b"cookie")
+        return Answer(200, _FORWARD.plus((PASS, pass_cookie), *([seen] if seen[0] else [])), b"", set_cookie)
     if cookies:
         return Answer(200, _FORWARD.plus((b"Cookie", cookies)), b"", set_cookie)
     return Answer(200, _without_cookie(removes) if removes else _FORWARD, b"", set_cookie)

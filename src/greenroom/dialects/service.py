@@ -12,12 +12,13 @@ from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import ArrivalLimits, Sender, arrival_from, read_host
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.dialects.auth_request import PAGE_PATH
-from greenroom.dialects.dialect import VERDICT, Dialect, altered, forward_answer, held_answer
-from greenroom.dialects.table import dialect_of
+from greenroom.dialects.dialect import VERDICT, Asked, Dialect, altered, forward_answer, held_answer
+from greenroom.dialects.table import SPOE_PAGE_PATH, dialect_of
 from greenroom.dialects.verdict_store import VerdictStore
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
@@ -32,7 +33,7 @@ _PLAIN = AnswerHeaders(
     (b"X-Robots-Tag", b"noindex"),
 )
 _NO_BODY = AnswerHeaders((b"Cache-Control", b"no-store"))
-_PAGE_TARGET = PAGE_PATH.encode()
+_PAGE_TARGETS = frozenset((PAGE_PATH.encode(), SPOE_PAGE_PATH.encode()))
 _NO_PROXY = Refusal(403, "only the addresses in trusted_proxies may ask here")
 _NO_DIALECT = Refusal(404, "there is no way of asking at this path")
 
@@ -71,21 +72,27 @@ class ProxyQuestions:
         """No origin answers here."""
         return b""
 
-    def receive(self, question: Arrival, done: Callable[[Verdict], None]) -> None:
-        """Answers one question, now or later; `question.client` is the other end of the connection. Never raises."""
+    def open_session(self, forward: Forward, place: int) -> OpenSession:
+        """Nothing is forwarded from here, so no request is ever under way."""
+        return self.decisions.open_session(forward, place)
+
+    def verdict(self, question: Arrival, later: Callable[[Verdict], None], late: object = None) -> Verdict | None:  # noqa: ARG002 - proxies do not wait
+        """The answer to one question, or None, and then `later` is called with it; `question.client` is the other end of the connection.
+
+        Never raises.
+        """
         try:
-            sender = self._sender(question.client)
+            sender = self.sender(question.client)
             if sender is None:
-                done(refusal_answer(_NO_PROXY))
-            elif question.target == _PAGE_TARGET:
-                done(self.store.page(question.header(VERDICT) or b""))
-            else:
-                self._ask(question, sender, done)
+                return refusal_answer(_NO_PROXY)
+            if question.target in _PAGE_TARGETS:
+                return self.store.page(question.header(VERDICT) or b"")
+            return self._ask(question, sender, later)
         except Exception as error:
             self._on_error(error)
-            done(OUTAGE)
+            return OUTAGE
 
-    def _sender(self, address: str) -> Sender | None:
+    def sender(self, address: str) -> Sender | None:
         """The proxy at this address; None when it is not trusted."""
         sender = self._senders.get(address)
         if sender is None:
@@ -97,34 +104,35 @@ class ProxyQuestions:
             self._senders[address] = sender
         return sender
 
-    def _ask(self, question: Arrival, sender: Sender, done: Callable[[Verdict], None]) -> None:
+    def _ask(self, question: Arrival, sender: Sender, later: Callable[[Verdict], None]) -> Answer | None:
         dialect = dialect_of(question.target)
         if dialect is None:
-            done(refusal_answer(_NO_DIALECT))
-            return
+            return refusal_answer(_NO_DIALECT)
         asked = self._visitor_request(dialect, question, sender)
         if isinstance(asked, Refusal):
-            done(self._not_forwarded(dialect, refusal_answer(asked), question))
-            return
+            return self._not_forwarded(dialect, refusal_answer(asked), question)
 
-        def decided(verdict: Verdict) -> None:
+        def worded(verdict: Verdict) -> Answer:
             try:
-                answer = self._worded(dialect, verdict, asked)
+                return self._worded(dialect, verdict, asked)
             except Exception as error:
                 self._on_error(error)
-                answer = OUTAGE
-            done(answer)
+                return OUTAGE
 
-        self.decisions.receive(asked, decided)
+        verdict = self.decisions.verdict(asked, lambda verdict: later(worded(verdict)))
+        return None if verdict is None else worded(verdict)
 
     def _visitor_request(self, dialect: Dialect, question: Arrival, sender: Sender) -> Arrival | Refusal:
-        """What the visitor sent, judged as strictly as if the visitor had sent it here."""
         asked = dialect.read(question)
         if isinstance(asked, Refusal):
             return asked
+        headers = [(name, value) for name, value in question.headers if name not in dialect.own and name != b"host"]
+        return self.visitor_request(asked, headers, sender)
+
+    def visitor_request(self, asked: Asked, headers: list[tuple[bytes, bytes]], sender: Sender) -> Arrival | Refusal:
+        """What the visitor sent, judged as strictly as if the visitor had sent it here; `headers` are those besides Host."""
         if not self.policy.of(read_host(asked.host)).covers(sender.address):
             return Refusal(403, "this proxy is not trusted for this host")
-        headers = [(name, value) for name, value in question.headers if name not in dialect.own and name != b"host"]
         headers.append((b"host", asked.host))
         arrival = arrival_from(asked.method.decode("latin-1"), asked.target, headers, sender, self.limits)
         return arrival if isinstance(arrival, Refusal) else altered(arrival) or arrival
@@ -134,7 +142,7 @@ class ProxyQuestions:
             return self._not_forwarded(dialect, verdict, asked)
         sent = b"; ".join([value for name, value in asked.headers if name == b"cookie"])
         kept = without_cookies(sent, self.decisions.own_cookies) if sent else b""
-        return forward_answer(verdict.set_cookie, kept, dialect.removes if sent else b"")
+        return forward_answer(verdict.set_cookie, kept, dialect.removes if sent else b"", verdict.pass_cookie)
 
     def _not_forwarded(self, dialect: Dialect, verdict: Hold | Answer, asked: Arrival) -> Answer:
         if dialect.two_steps:

@@ -7,6 +7,9 @@ from greenroom.dialects.forward_auth import FORWARD_AUTH
 
 DIALECTS: tuple[Dialect, ...] = (FORWARD_AUTH, AUTH_REQUEST, EXT_AUTHZ)
 
+SPOE_PAGE_PATH = "/spoe/page"
+"""Where HAProxy fetches the page of a verdict that it was given over SPOE; there is no question over HTTP."""
+
 
 def dialect_of(target: bytes) -> Dialect | None:
     """The dialect of a question with this raw target."""

@@ -16,11 +16,14 @@ KEPT_MAX = 4_096
 
 ID_BYTES = 16
 
-_RENDERED = frozenset((UPDATE_HEADER, b"accept", b"accept-language", b"accept-encoding", b"purpose", b"sec-purpose", b"x-moz"))
-"""Headers that rendering may read; the others are not kept."""
+_RENDERED = frozenset(
+    b"accept accept-language accept-encoding access-control-request-method origin purpose referer sec-fetch-dest sec-fetch-mode "
+    b"sec-purpose upgrade user-agent x-moz x-purpose x-requested-with".split()
+) | {UPDATE_HEADER}
+"""Headers that rendering may read (`core.admissible` does); the others are not kept."""
 
 VALUE_MAX = 1_024
-"""Longer values are not kept: no honest Accept header has them, and they would fill the memory."""
+"""Longer values are cut, and of longer paths nothing is kept: no honest Accept header has them, and they would fill the memory."""
 
 
 class VerdictStore:
@@ -56,5 +59,5 @@ class VerdictStore:
 
 def _small(arrival: Arrival) -> Arrival:
     """As much of it as `render` reads."""
-    headers = tuple((name, value) for name, value in arrival.headers if name in _RENDERED and len(value) <= VALUE_MAX)
-    return Arrival(arrival.method, arrival.scheme, arrival.host, "/", "", headers, "")
+    headers = tuple((name, value[:VALUE_MAX]) for name, value in arrival.headers if name in _RENDERED)
+    return Arrival(arrival.method, arrival.scheme, arrival.host, arrival.path if len(arrival.path) <= VALUE_MAX else "/", "", headers, "")

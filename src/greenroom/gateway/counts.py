@@ -24,19 +24,25 @@ class Counts:
     answered: int = _count("requests answered by the waiting room")
     forwarded: int = _count("requests allowed to go to an origin")
     failed: int = _count("requests allowed to go to an origin that ended in 502, 503 or 504")
-    cut: int = _count("responses cut off after they had begun, because the origin failed or the visitor stopped reading")
+    cut: int = _count("responses cut off after they had begun, because the origin failed, the visitor stopped reading or its session ended")
     abandoned: int = _count("requests whose visitor disconnected before the end of the response")
     errors: int = _count("exceptions inside the gateway (the visitor was held; see the log)")
     origin_connects: int = _count("connections opened to origins")
     origin_connect_failures: int = _count("connections to origins that failed or took too long")
+    origin_connects_refused: int = _count("connections to origins not opened, because the address is greenroom's own or link-local")
     origin_connections_open: int = _count("open connections to origins", gauge=True)
+    origin_shares_used_up: int = _count(
+        "requests that had to wait, or got 503, because their client, ticket or kind had its share of the connections to an origin"
+    )
     origin_retries: int = _count("requests sent again because the origin had closed a reused connection")
     origin_invalid: int = _count("responses of origins that were not valid HTTP")
     origin_answers: list[int] = field(
         default_factory=lambda: [0] * 6, metadata={HELP: "responses of origins by the first digit of the status"}
     )
     tunnels: int = _count("WebSocket tunnels opened")
+    tunnels_refused: int = _count("WebSockets refused because of a limit of tunnels")
     tunnels_open: int = _count("open WebSocket tunnels", gauge=True)
+    streams_closed: int = _count("WebSockets, responses and uploads closed because their session had ended")
     bytes_in: int = _count("bytes of request heads, bodies and tunnels sent to origins")
     bytes_out: int = _count("bytes of responses and tunnels sent to visitors")
 

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.request_record import RequestObserver, RequestRecord
 from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.gateway.visitor.contracts import OpenConnection, Receiver, RecordedExchange
+from greenroom.gateway.visitor.late_tries import LateTries
+from greenroom.gateway.visitor.open_streams import OpenStreams
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.answer import Answer
 
@@ -25,6 +28,9 @@ BACKLOG = 4_096
 """Connections the kernel keeps for us while we are busy: one burst of a crowd that all start at the same second."""
 
 PROGRESS_S = 0.25
+
+FRESH_S = 1.0
+"""How long a gateway that ends waits for the first request of a connection that has just been opened."""
 
 
 class Gateway:
@@ -45,9 +51,10 @@ class Gateway:
         on_error: Callable[[BaseException], None] = lambda _: None,
         on_request: RequestObserver | None = None,
         sweep_s: float = SWEEP_S,
+        guard: OriginGuard | None = None,
     ) -> None:
         self.receiver = receiver
-        self.receive = receiver.receive
+        self.verdict = receiver.verdict
         self.origins = origins
         self.limits = limits or Limits()
         self.forwarded_policy = forwarded_policy or ForwardedPolicy()
@@ -66,27 +73,39 @@ class Gateway:
         self._per_address: Counter[str] = Counter()
         self._pools: dict[Origin, Pool] = {}
         self._last: tuple[Origin | None, Pool | None] = (None, None)
+        self.late_tries = LateTries(self._loop)
+        self._streams = OpenStreams(lambda forward, place: self.receiver.open_session(forward, place), self._failed)
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
+        self._guard = guard or OriginGuard()
         self._sweep()
 
     async def start(
-        self, *, host: str | None = None, port: int = 0, sockets: Iterable[socket.socket] = (), tls: ssl.SSLContext | None = None
+        self,
+        *,
+        host: str | None = None,
+        port: int = 0,
+        sockets: Iterable[socket.socket] = (),
+        tls: ssl.SSLContext | None = None,
+        protocol: Callable[[], asyncio.BaseProtocol] | None = None,
     ) -> list[tuple[str, int]]:
         """Listens on `host` and `port` (0: any free one), or on `sockets` that are already bound; gives the addresses.
 
-        May be called again for another listener. OSError when the address cannot be had.
+        `protocol` makes what speaks on a new connection, when that is not always `connection`. May be called again for another listener.
+        OSError when the address cannot be had.
         """
         handshake_s = self.limits.head_s if tls else None
+        speaks = self.connection if protocol is None else protocol
         listening = list(sockets) or await self._bound(host, port)
         begun = [
-            await self._loop.create_server(self._connection, sock=sock, ssl=tls, backlog=BACKLOG, ssl_handshake_timeout=handshake_s)
+            await self._loop.create_server(speaks, sock=sock, ssl=tls, backlog=BACKLOG, ssl_handshake_timeout=handshake_s)
             for sock in listening
         ]
         self._servers += begun
         return [sock.getsockname()[:2] for sock in listening]
 
-    def _connection(self) -> VisitorConnection:
+    def connection(self) -> VisitorConnection:
+        """The protocol of a new connection."""
         return VisitorConnection(self)
 
     async def _bound(self, host: str | None, port: int) -> list[socket.socket]:
@@ -111,15 +130,20 @@ class Gateway:
         """Accepts nothing more, lets requests under way finish for at most `seconds`, then closes; gives how many were cut off.
 
         Answers say `Connection: close` meanwhile. `progress` is told the number of requests still under way, first and last included.
-        Tunnels count as under way.
+        Tunnels count as under way. A connection that has just been opened, for a request that is on its way, is served too.
         """
         self.keeps = False
+        self.late_tries.draining = True
         self._stop_listening()
         for connection in list(self._connections):
-            if connection.idle:
+            if connection.idle and connection.requests:
                 connection.close()
-        until = self.now() + seconds
+        until, fresh_until = self.now() + seconds, self.now() + FRESH_S
         while True:
+            if self.now() >= fresh_until:
+                for connection in list(self._connections):
+                    if connection.idle:
+                        connection.close()
             left = sum(connection.exchange is not None for connection in self._connections)
             progress(left)
             if not self._connections or self.now() >= until:
@@ -132,12 +156,13 @@ class Gateway:
         """Other limits from now on: towards origins at once, for visitors with their next connection."""
         self.limits = limits
         for pool in self._pools.values():
-            pool.limits = limits
+            pool.relimit(limits)
 
     def close(self) -> None:
         """Ends everything at once. Idempotent."""
         self._closed = True
         self.keeps = False
+        self.late_tries.draining = True
         self._stop_listening()
         if self._sweeper:
             self._sweeper.cancel()
@@ -156,7 +181,7 @@ class Gateway:
             return pool
         pool = self._pools.get(origin)
         if pool is None:
-            pool = self._pools[origin] = Pool(origin, self.limits, self.counts, self._loop)
+            pool = self._pools[origin] = Pool(origin, self.limits, self.counts, self._loop, self._guard)
         self._last = (origin, pool)
         return pool
 
@@ -201,18 +226,23 @@ class Gateway:
             server.close()
         self._servers.clear()
 
+    def _failed(self, error: BaseException) -> None:
+        self.counts.errors += 1
+        self.on_error(error)
+
     def _sweep(self) -> None:
         """Everybody whose time is over is told; one exception must not stop the clock for the others."""
         self.date_line = b"Date: %b\r\n" % email.utils.formatdate(time.time(), usegmt=True).encode()
         now = self.now()
-        for connection in list(self._connections):
+        connections = list(self._connections)
+        for connection in connections:
             if connection.deadline <= now:
                 try:
                     connection.overdue()
                 except Exception as error:
-                    self.counts.errors += 1
-                    self.on_error(error)
+                    self._failed(error)
                     connection.transport.abort()
+        self._streams.sweep([exchange for connection in connections if (exchange := connection.exchange) is not None])
         for pool in self._pools.values():
             pool.sweep(now)
         if not self._closed:

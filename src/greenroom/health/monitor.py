@@ -13,7 +13,7 @@ import structlog
 
 from greenroom.core.health.condition import Condition, Turn, advanced, suspended
 from greenroom.core.health.memory import HealthMemory
-from greenroom.core.health.roster import LOCAL, Agent, asked, lost_agents, remembered
+from greenroom.core.health.roster import LOCAL, Agent, AgentsByRegion, lost_agents, remembered
 from greenroom.core.health.votes import HEALTHY, NO_VOTE, UNHEALTHY, UNKNOWN, HealthVerdict, Vote, counted, judged
 from greenroom.health.alerts import Placed, status_alert
 from greenroom.health.outcome import Pending
@@ -46,7 +46,7 @@ class HealthMonitor:
         self._overall_ms: dict[str, int] = {}
         self._roster: dict[str, Agent] = {}
         self._lost: frozenset[str] = frozenset()
-        self._asked: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._asked: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._sweeping: list[str] = []
         self.plan_number = 0
         """Grows whenever other agents may be asked."""
@@ -74,7 +74,8 @@ class HealthMonitor:
             self._verdicts.pop(key, None)
         self._plan_agents()
         for key in changed:
-            self._look(key, now_ms)
+            if key in self._conditions:  # a new check has nothing to look at
+                self._look(key, now_ms)
 
     def hear(self, name: str, region: str, report_every_ms: int) -> bool:
         """An agent is there. False: there are too many, and this one is not known."""
@@ -156,7 +157,8 @@ class HealthMonitor:
         now_ms = self._now_ms()
         self.plan_number += 1
         self._lost = lost_agents(self._roster, now_ms)
-        self._asked = {key: asked(placed.check, self._roster, now_ms) for key, placed in self._placed.items()}
+        by_region = AgentsByRegion(self._roster, now_ms)
+        self._asked = {key: by_region.asked(placed.check) for key, placed in self._placed.items()}
         self._replan()
 
     def _look(self, key: str, now_ms: int) -> Turn | None:

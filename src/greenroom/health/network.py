@@ -6,7 +6,7 @@ resolved a second time.
 
 import asyncio
 import socket
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from ssl import SSLContext
@@ -15,16 +15,11 @@ from typing import Any
 import httpcore
 
 from greenroom.health.tls import TlsContexts, is_address, require_name
-from greenroom.outbound import Guard, OutboundPolicy, OutboundRefused, Resolve
+from greenroom.outbound import OutboundPolicy, OutboundRefused, Resolve
+from greenroom.outbound.policy import NEVER, PRIVATE
 
 RESOLVERS = 32
 """Names that are resolved at once. A resolver that hangs takes one of these threads and none of anyone else's."""
-
-NEVER = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "100.100.100.200/32", "0.0.0.0/8", "224.0.0.0/4", "ff00::/8", "::/128")
-"""Networks that no setting allows: link-local addresses and the metadata services of clouds, and what is no single machine."""
-
-PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1/128", "fc00::/7")
-"""Networks in which an operator's own servers usually are; a setting takes them away."""
 
 ADDRESSES_TRIED = 3
 """Addresses of one name that are tried, one after the other, within the time of one try."""
@@ -48,23 +43,6 @@ def threaded_resolver() -> Resolve:
 
 def _look_up(host: str, port: int) -> list[Any]:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-
-
-class ProbeGuard(Guard):
-    """The guard, which also knows where greenroom itself listens: a check on a waiting room would count itself as its visitor."""
-
-    def __init__(self, policy: OutboundPolicy, resolve: Resolve, own: Callable[[], Collection[tuple[str, int]]] = tuple) -> None:
-        """`own` gives the addresses and ports of greenroom's listeners."""
-        super().__init__(policy, resolve)
-        self._own = own
-
-    async def addresses(self, host: str, port: int) -> list[str]:
-        """As `Guard.addresses`; raises OutboundRefused when it is a listener of greenroom."""
-        found = await super().addresses(host, port)
-        own = {(address, number) for address, number in self._own() if number == port}
-        if any((address, port) in own or (("0.0.0.0", port) in own and address.startswith("127.")) for address in found):  # noqa: S104
-            raise OutboundRefused(f"{host}:{port} is a listener of greenroom itself")
-        return found
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from greenroom.health.tls import TlsContexts, is_address
 from greenroom.model.health_check import BODY_READ, HealthCheck, HttpCheck
 from greenroom.model.probe import TIMEOUTS, ProbeResult, Reason
 from greenroom.outbound import Guard, OutboundRefused, OutboundTarget, read_target
+from greenroom.outbound.policy import refuse_inward
 
 REDIRECTS_MAX = 5
 """Redirects that are followed; a browser gives up after twenty, a health check should lead to its page."""
@@ -111,8 +112,13 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
     """The answer to one request, or to the last one of a chain of redirects: (code, reason or empty)."""
     config = check.http_config or HttpCheck()
     target = OutboundTarget(check.type.lower(), check.address.lower(), check.port, config.path)
+    before: list[str] = []
     for _ in range(REDIRECTS_MAX + 1):
-        status, headers, body = await _asked(check, config, equipment, course, target)
+        addresses = await equipment.guard.check(target)
+        if before:
+            refuse_inward(before, addresses)
+        before = addresses
+        status, headers, body = await _asked(check, config, equipment, course, target, addresses)
         where = headers.get("location")
         if not (config.follow_redirects and status in REDIRECTS and where):
             return status, judged(config, status, body)
@@ -128,10 +134,9 @@ def _following(check: HealthCheck, config: HttpCheck, before: OutboundTarget, wh
 
 
 async def _asked(
-    check: HealthCheck, config: HttpCheck, equipment: Equipment, course: Course, target: OutboundTarget
+    check: HealthCheck, config: HttpCheck, equipment: Equipment, course: Course, target: OutboundTarget, addresses: list[str]
 ) -> tuple[int, Mapping[str, str], bytes]:
     same_host = target.host == check.address.lower() and (target.scheme == "https" or check.type == "HTTP")
-    addresses = await equipment.guard.check(target)
     sent, name = _names(config, target, same_host=same_host)
     network = ProbeNetwork(addresses, course, name=name, sent=sent, tls=equipment.tls)
     url = httpcore.URL(scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode())

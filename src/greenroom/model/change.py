@@ -19,7 +19,7 @@ AUDIT_VALUE_MAX = 65_536
 NAMED_BY = {"list_item": "value"}
 """The field that tells people which record it is, where that is not `name`; no two of one parent may have the same."""
 
-UNIQUE = ("zone", "room", "event", "list", "list_item")
+UNIQUE = ("zone", "room", "event", "list", "list_item", "account")
 """Kinds whose names are unique below one parent."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from greenroom.errors import Problem
+from greenroom.model.account import Account
 from greenroom.model.event import Event
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.notification import AlertPolicy, IncidentNote, PagerdutyService, Silence, Webhook
@@ -32,6 +33,7 @@ Record = (
     | AlertPolicy
     | Silence
     | IncidentNote
+    | Account
 )
 R = TypeVar("R", bound=Record)
 
@@ -58,6 +60,7 @@ KINDS: Mapping[str, RecordKind] = {
     "alert_policy": RecordKind(AlertPolicy),
     "silence": RecordKind(Silence),
     "incident_note": RecordKind(IncidentNote),
+    "account": RecordKind(Account, secret=("password_hash",)),
 }
 """Parents stand before their children. The RuleSet of a room has the room's id."""
 
@@ -142,6 +145,7 @@ class Configuration:
     alert_policies: EntryIndex[AlertPolicy] = field(default_factory=_empty_index)
     silences: EntryIndex[Silence] = field(default_factory=_empty_index)
     incident_notes: EntryIndex[IncidentNote] = field(default_factory=_empty_index)
+    accounts: EntryIndex[Account] = field(default_factory=_empty_index)
 
     def index_of(self, kind: str) -> EntryIndex[Any]:
         """All entries of one kind."""

@@ -14,7 +14,7 @@ SEARCH = "Search Engine Crawler"
 class Crawler:
     """One crawler. It is verified by an address in `ranges`, or by a name under `domains` that leads back to the address."""
 
-    name: str = spec("unique name; it replaces a built-in crawler of the same name", low=1, high=100)
+    name: str = spec("unique name; it replaces a built-in crawler of the same name", low=1, high=100, one_line=True)
     category: str = spec("value of `cf.verified_bot_category`", SEARCH, low=1, high=100)
     user_agents: tuple[str, ...] = spec("texts, one of which occurs in its User-Agent; case is ignored", high=50)
     domains: tuple[str, ...] = spec("domains of the host names of its addresses", (), high=50)

@@ -6,6 +6,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 from greenroom.errors import Problem
+from greenroom.model.printable import is_printable, printable
 
 SPEC = "spec"
 
@@ -15,6 +16,7 @@ class Spec:
     """What one field accepts.
 
     `low` and `high` are inclusive; for a string they bound its length. `extension` marks what Cloudflare does not have.
+    `one_line`: a string without control characters, as names are.
     """
 
     help: str
@@ -26,6 +28,7 @@ class Spec:
     nullable: bool = False
     extension: bool = False
     read_only: bool = False
+    one_line: bool = False
     example: Any = None
 
 
@@ -58,6 +61,8 @@ def check_value(pointer: str, value: Any, kind: type, rule: Spec) -> Problem | N
         return Problem(pointer, f"must be at least {rule.low}{measured}{_unit(rule)}, not {_shown(size)}")
     if size is not None and rule.high is not None and size > rule.high:
         return Problem(pointer, f"must be at most {rule.high}{measured}{_unit(rule)}, not {_shown(size)}")
+    if rule.one_line and isinstance(value, str) and not is_printable(value):
+        return Problem(pointer, f"must be one line without control characters, not {_shown(printable(value))}")
     if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
         return Problem(pointer, f"must match {rule.pattern}, not {_shown(value)}")
     return None

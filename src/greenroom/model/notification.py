@@ -42,7 +42,7 @@ class AlertPolicy(_Checked):
     """Which alerts of one type go to which destinations."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("what it is called", example="The shop is down", low=1, high=200)
+    name: str = spec("what it is called", example="The shop is down", low=1, high=200, one_line=True)
     description: str = spec("a note for operators", "", high=2_000)
     enabled: bool = spec("whether it is active", True)
     alert_type: str = spec("type of alert, one of those that are available", example="health_check_status_notification", low=1, high=100)
@@ -69,7 +69,7 @@ class Webhook(_Checked):
     """A URL that is called. `url` and `secret` are never shown to anyone; `shown_url` is the URL without what is secret in it."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("name; every call sends it", low=1, high=200)
+    name: str = spec("name; every call sends it", low=1, high=200, one_line=True)
     url: str = spec("URL, `https://` or `http://`", example="https://hooks.example.com/alerts", low=1, high=2_048)
     secret: str = spec(
         "secret that identifies the caller to the receiver; it is never shown again", "", high=1_000, pattern=r"[\x20-\x7e]*"
@@ -83,7 +83,7 @@ class PagerdutyService(_Checked):
     """A service of PagerDuty, by its Events API v2 routing key, which is never shown to anyone."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("what it is called", low=1, high=200)
+    name: str = spec("what it is called", low=1, high=200, one_line=True)
     routing_key: str = spec("integration key of an Events API v2 integration", low=1, high=100, pattern=r"[0-9A-Za-z_-]+")
 
 
@@ -109,7 +109,7 @@ class IncidentNote(_Checked):
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     incident: str = spec("correlation id of the incident it belongs to; empty: a message of its own", "", high=200)
-    title: str = spec("heading of a message of its own", "", high=200)
+    title: str = spec("heading of a message of its own", "", high=200, one_line=True)
     text: str = spec("plain text; blank lines separate paragraphs", low=1, high=10_000)
     at_ms: int = spec("the time shown with the message", unit="ms", low=0)
 

@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.branding import Branding, LocalMessage, branding_problems, message_problems
 from greenroom.model.fields import SPEC, check_value, plain_type, spec, specs
 
 LIMIT_MAX = 2_147_483_647
@@ -13,6 +14,8 @@ TEMPLATE_MAX = 1_048_576
 SESSION_LONGEST = 24 * 60
 """Minutes. Cloudflare ends at 30, and so does the API unless a zone's session_ceiling says more; keys of tickets are kept that long."""
 HOST = r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*"
+ANY_PASS = ("hs256", "es256", "secure_link")
+FRAME_SOURCE = r"(?:'self'|\*|https?://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?)"
 METHODS = ("fifo", "random", "passthrough", "reject")
 TURNSTILE_MODES = ("off", "invisible", "visible_non_interactive", "visible_managed")
 TURNSTILE_ACTIONS = ("log", "infinite_queue")
@@ -49,7 +52,7 @@ class Room:
     id: str = spec("unique, stable identifier that tickets are bound to", "", read_only=True)
     name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
     host: str = spec(
-        "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it, `*` every host",
+        "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it; in a file, `*` covers every host",
         low=1,
         high=253,
         example="shop.example.com",
@@ -77,7 +80,11 @@ class Room:
     )
     turnstile_mode: str = spec("kept for compatible configurations", "invisible", choices=TURNSTILE_MODES)
     turnstile_action: str = spec("kept for compatible configurations", "log", choices=TURNSTILE_ACTIONS)
-    follow_accept_language: bool = spec("show the built-in page in the browser's language, when it is one of the 39", False, extension=True)
+    follow_accept_language: bool = spec("show the built-in page in the browser's language, when it is one of the 39", True, extension=True)
+    branding: Branding = spec("name, logo, colour, message and help of the site, on the built-in page", Branding(), extension=True)
+    branding_messages: tuple[LocalMessage, ...] = spec(
+        "the message of `branding` in other languages", (), high=len(LANGUAGES), extension=True
+    )
     case_insensitive_paths: bool = spec("ignore case when matching path prefixes", False, extension=True)
     confirm_newcomers: bool = spec(
         "let a new visitor in only when the ticket has come back, so that requests without cookies never use up the room",
@@ -87,6 +94,14 @@ class Room:
     provisional_sessions: bool = spec(
         "while there is room to spare, let requests in for some seconds that could not wait: images, scripts, HEAD, webhooks, WebSockets",
         True,
+        extension=True,
+    )
+    frame_ancestors: str = spec(
+        "sites that may show the waiting page in a frame, as in Content-Security-Policy: `'self'`, `https://partner.example`, "
+        "`https://*.example.com`, `*`, separated by blanks; empty: none, and a frame on another site takes no place in line",
+        "",
+        pattern=rf"(?:{FRAME_SOURCE}(?: {FRAME_SOURCE})*)?",
+        high=1_000,
         extension=True,
     )
     same_status_for_all: bool = spec(
@@ -99,6 +114,11 @@ class Room:
         True,
         extension=True,
     )
+    keep_streams_open: bool = spec(
+        "leave WebSockets, event streams, downloads and uploads open when their session ends; false: they are closed with it",
+        False,
+        extension=True,
+    )
     strong_sessions: bool = spec(
         "hold a visitor who moves to another data center until the session has moved too; false: serve them meanwhile",
         False,
@@ -108,6 +128,12 @@ class Room:
         "while a health check finds the origin unhealthy: `ignore` it, or `hold` new visitors; places and sessions are kept",
         "ignore",
         choices=("ignore", "hold"),
+        extension=True,
+    )
+    native_pass: str = spec(
+        "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT (hs256, es256) or nginx's secure_link",
+        "off",
+        choices=("off", *ANY_PASS),
         extension=True,
     )
     refresh_max_seconds: int = spec(
@@ -145,7 +171,13 @@ class Room:
         return min(5_000, max(1_000, self.session_ms // 60))
 
 
-_KINDS: dict[str, type] = {"additional_routes": tuple, "enabled_origin_commands": tuple, "cookie_attributes": CookieAttributes}
+_KINDS: dict[str, type] = {
+    "additional_routes": tuple,
+    "enabled_origin_commands": tuple,
+    "cookie_attributes": CookieAttributes,
+    "branding": Branding,
+    "branding_messages": tuple,
+}
 
 
 def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
@@ -166,6 +198,18 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
     if "enabled_origin_commands" not in wrong and set(values.get("enabled_origin_commands", ())) - {"revoke"}:
         problems.append(Problem(f"{pointer}enabled_origin_commands", "may only contain revoke"))
     problems += _route_problems(values, wrong, pointer) + _cookie_problems(values, wrong, pointer)
+    return problems + _branding_problems(values, wrong, pointer)
+
+
+def _branding_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
+    problems = []
+    branding = values.get("branding")
+    if isinstance(branding, Branding):
+        at = f"{pointer}branding"
+        bounds = (check_value(f"{at}.{name}", getattr(branding, name), str, rule) for name, rule in specs(Branding).items())
+        problems += list(filter(None, bounds)) or branding_problems(branding, at)
+    if "branding_messages" not in wrong:
+        problems += message_problems(values.get("branding_messages", ()), LANGUAGES, f"{pointer}branding_messages")
     return problems
 
 

@@ -21,7 +21,7 @@ class Token:
     """One API token. Making one with anything wrong raises InvalidConfig with every problem."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("what it is for", low=1, high=200)
+    name: str = spec("what it is for", low=1, high=200, one_line=True)
     scopes: tuple[str, ...] = spec("scopes: read, edit, analytics", low=1, high=len(SCOPES))
     zone_ids: tuple[str, ...] = spec("the zones it is valid for; empty: all zones and the account", (), high=ZONES_MAX)
     secret_sha256: str = spec("SHA-256 of the whole token in hex", pattern=r"[0-9a-f]{64}")

@@ -8,6 +8,8 @@ from enum import IntEnum
 
 import msgspec
 
+from greenroom.model.arrival_kind import HeaderSigns
+
 TIE_BITS = 12
 """Low bits of a key that break ties between visitors of the same millisecond at random; a key is exact in double precision until 2039."""
 
@@ -45,7 +47,8 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     `query` is what stands behind `?`, without it; header names are lower case; `client` is the visitor's real address
     after trusted proxies; `scheme` is "http" or "https" as the visitor saw it. The rest is read by bypass rules only: `target` is
     the request target as it was sent (empty: not kept), `server` the address and port of the listener (port 0: unknown),
-    `ray` a number that no other request has (0: none was given).
+    `ray` a number that no other request has (0: none was given). `readings` is empty, but for a path that programs may read differently:
+    then it is every path that one may read (core.path_readings), `path` first.
     """
 
     method: str
@@ -59,7 +62,10 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     version: str = "HTTP/1.1"
     server: tuple[str, int] = ("", 0)
     ray: int = 0
+    readings: tuple[str, ...] = ()
     facts: dict[bytes, bytes] | None = None  # the same headers by name, given when no name comes twice: a lookup is one probe
+    lines: bytes = b""  # the header lines as the visitor sent them, each with CRLF in front; empty: not kept
+    signs: HeaderSigns | None = None  # what the headers say of its kind, where that is known already (core.admissible.signs_in)
 
     @property
     def ray_id(self) -> str:
@@ -125,7 +131,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     (goes into the ticket as checked_ms). For WAITING: `refresh_ms` is the assigned interval, `attempted_ms` the last attempt
     that counted, `ahead` people in line before this visitor, `waiting` people in line altogether, `position` = ahead + 1
     when in line. `estimate` None means unknown, and the page says so. `storage_failed`: no visitor is let in
-    because it could not be written down.
+    because it could not be written down. `called`: in front, so that the next permit is this visitor's, or one of the next.
     """
 
     standing: Standing
@@ -138,6 +144,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     waiting: int = 0
     estimate: Estimate | None = None
     storage_failed: bool = False
+    called: bool = False
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
@@ -149,6 +156,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     refresh_s: int  # assigned interval after last_updated_ms; 0 = this page does not refresh (reject)
     next_try_s: int = 0  # seconds from NOW until the next try: what timers and the Refresh header use
     estimate: Estimate | None = None
+    least_minutes: int = 0  # where there is no estimate: the wait by the rate limit and the visitors ahead alone; 0 = not known
     queue_full: bool = False
     queue_all: bool = False
     position: int = 0  # 0 = not in line (yet)

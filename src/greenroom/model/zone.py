@@ -46,6 +46,21 @@ class Zone:
         high=PROXIES_MAX,
         extension=True,
     )
+    ambiguous_paths: str = spec(
+        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw UTF-8 in queries: `refuse` them with 400, "
+        "or `pass` them on as they came; then the room that covers any reading counts",
+        "refuse",
+        choices=("refuse", "pass"),
+        extension=True,
+    )
+    merge_slashes: bool = spec(
+        "send `//` in a path to the origin as `/`; false: as it came, and the room that covers either counts", True, extension=True
+    )
+    pass_well_known: bool = spec(
+        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a bypass rule of each room",
+        True,
+        extension=True,
+    )
     limit_floor: int = spec("least value of the two limits of a room", LIMIT_FLOOR, low=1, high=LIMIT_FLOOR, extension=True)
     session_ceiling: int = spec(
         "longest session_duration of a room", SESSION_MAX, unit="minutes", low=SESSION_MAX, high=SESSION_LONGEST, extension=True

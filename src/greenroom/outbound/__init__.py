@@ -2,6 +2,7 @@
 
 from greenroom.outbound.exchange import OutboundAnswer, Request, RequestLimits, exchange
 from greenroom.outbound.guard import Guard, GuardedBackend, Resolve, resolve_by_system
+from greenroom.outbound.picture import fetch_picture
 from greenroom.outbound.policy import OutboundFailed, OutboundPolicy, OutboundRefused, OutboundTarget, read_target
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "RequestLimits",
     "Resolve",
     "exchange",
+    "fetch_picture",
     "read_target",
     "resolve_by_system",
 ]

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import httpcore
 
 from greenroom.outbound.guard import Guard, GuardedBackend, reason_of, tls_context
-from greenroom.outbound.policy import OutboundFailed, OutboundTarget, read_target
+from greenroom.outbound.policy import OutboundFailed, OutboundTarget, read_target, refuse_inward
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -58,8 +58,12 @@ async def exchange(guard: Guard, request: Request, limits: RequestLimits, tls: s
     target = read_target(request.url)
     try:
         async with asyncio.timeout(limits.total_s):
+            before: list[str] = []
             for _ in range(limits.redirects + 1):
-                await guard.check(target)
+                addresses = await guard.check(target)
+                if before:
+                    refuse_inward(before, addresses)
+                before = addresses
                 answer = await _once(guard, request, target, limits, tls or _tls())
                 where = answer.headers.get("location") if answer.status in REDIRECTS and limits.redirects else None
                 if where is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpcore
 
+from greenroom.outbound.own_listeners import Listening, reaches_listener
 from greenroom.outbound.policy import OutboundFailed, OutboundPolicy, OutboundRefused, OutboundTarget, host_problem, read_address
 
 ADDRESSES_MAX = 8
@@ -33,9 +34,11 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
 class Guard:
     """Judges hosts. `policy` may be replaced while it is in use; what is judged from then on is judged by the new one."""
 
-    def __init__(self, policy: OutboundPolicy, resolve: Resolve = resolve_by_system) -> None:
+    def __init__(self, policy: OutboundPolicy, resolve: Resolve = resolve_by_system, listening: Listening = tuple) -> None:
+        """`listening` gives greenroom's own listeners, which are refused even where the policy allows their addresses."""
         self.policy = policy
         self._resolve = resolve
+        self._listening = listening
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses to connect to, all of them allowed. Raises OutboundRefused when there are only others.
@@ -49,9 +52,12 @@ class Guard:
         if not written:
             raise socket.gaierror(socket.EAI_NONAME, "the name has no address")
         allowed, reasons = [], []
+        listening = self._listening()
         for text in written:
             address = read_address(text)
             reason = "an address with a zone index" if address is None else self.policy.address_problem(address)
+            if address is not None and reaches_listener(address, port, listening):
+                raise OutboundRefused(f"{host}:{port} is a listener of greenroom itself")
             if address is None or reason:
                 reasons.append(reason)
             else:

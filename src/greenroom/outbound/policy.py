@@ -22,6 +22,13 @@ IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 
+NEVER = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "100.100.100.200/32", "0.0.0.0/8", "224.0.0.0/4", "ff00::/8", "::/128")
+"""Networks that no setting allows: link-local addresses and the metadata services of clouds, and what is no single machine."""
+
+PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1/128", "fc00::/7")
+"""Networks in which an operator's own servers usually are."""
+
+
 class OutboundRefused(GreenroomError):
     """The settings do not allow this request; nothing was sent."""
 
@@ -165,6 +172,20 @@ def unwrapped(address: IpAddress) -> IpAddress:
         if address in network and int(address) not in _NOT_CARRIED:
             return IPv4Address(int(address) >> shift & 0xFFFF_FFFF)
     return address
+
+
+def are_public(addresses: Sequence[str]) -> bool:
+    """Whether all of these addresses (as text) are of the public Internet."""
+    return all(address is not None and is_public(unwrapped(address)) for address in map(read_address, addresses))
+
+
+def refuse_inward(before: Sequence[str], after: Sequence[str]) -> None:
+    """Raises OutboundRefused when a redirect leads from a public server to one inside, which the settings may allow as a first address.
+
+    Who runs the public server would otherwise choose which of an operator's own servers is asked, and for what.
+    """
+    if are_public(before) and not are_public(after):
+        raise OutboundRefused(f"a redirect of a public server leads to {after[0]}, which is not a public address")
 
 
 def is_public(address: IpAddress) -> bool:

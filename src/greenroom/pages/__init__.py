@@ -8,6 +8,7 @@ from greenroom.pages.page import (
     UNCACHEABLE,
     Page,
     compile_page,
+    headers_of,
     left_page,
     origin_error_page,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "Page",
     "asked_for",
     "compile_page",
+    "headers_of",
     "left_page",
     "origin_error_page",
     "template_problems",

@@ -11,10 +11,12 @@ from functools import lru_cache
 from gzip import compress
 from hashlib import sha256
 from importlib import resources
+from operator import itemgetter
 
 import msgspec
 
 from greenroom.model.visit import Held
+from greenroom.pages.brand import NO_BRAND, Brand
 from greenroom.pages.language import Language, language
 from greenroom.pages.variables import SECONDS_KEPT, PageVariables, chance_per_try, facts_of, iso_second
 
@@ -51,8 +53,8 @@ class Layout:
 
 
 LAYOUTS: dict[str, Layout] = {
-    "fifo": Layout("position", ("ahead", "wait", "change"), "big bar"),
-    "drawn": Layout("position", ("ahead", "wait", "change"), "big bar"),
+    "fifo": Layout("position", ("ahead", "wait", "change", "first"), "big bar"),
+    "drawn": Layout("position", ("ahead", "wait", "change", "first"), "big bar"),
     "random": Layout("span", ("chance", "waiting", "change"), "bar"),
     "placing": Layout(looks="bar"),
     "paused": Layout("position", ("ahead",), "big"),
@@ -63,10 +65,13 @@ LAYOUTS: dict[str, Layout] = {
     "closed": Layout(looks="end"),
 }
 
+FORM_GOES_BEFORE = b"<p id=label"
+"""Where the form of a visitor who sent one has its place in the page."""
+
 SHARED = frozenset(view for view, layout in LAYOUTS.items() if not layout.hero and not layout.rows)
 """Views without a number."""
 
-ROWS = ("position", "ahead", "wait", "chance", "waiting", "change")
+ROWS = ("position", "ahead", "wait", "chance", "waiting", "change", "first")
 WORDS = ("title", "heading", "lead", "label", "next")
 DRAW = ("receipt", "seal", "drawn")
 """What a visitor is told about a draw; all fields are empty for visitors who take part in none."""
@@ -92,14 +97,14 @@ def view_of(held: Held) -> str:
 class BuiltIn:
     """The built-in page in one language."""
 
-    def __init__(self, words: Language) -> None:
+    def __init__(self, words: Language, brand: Brand = NO_BRAND) -> None:
         slots = _slots(words)
-        draw = _Filled(_pieces(_source("draw.html"), "drawn", words), slots)
+        draw = _Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw"] = lambda facts: draw.fill(facts) if facts.held.receipt else b""
-        self._pages = {view: _Filled(_pieces(_source("page.html"), view, words), slots) for view in LAYOUTS}
-        self._words = {view: _Filled(_pieces(_words_json(view), view, words), slots) for view in LAYOUTS}
-        self._news = {view.encode(): _Filled(_pieces(_news_json(view, words), view, words), slots) for view in LAYOUTS}
-        self._turns = {view: _Filled(_pieces(_turn_json(view), view, words), slots) for view in LAYOUTS}
+        self._pages = {view: _Filled(_pieces(source("page.html"), view, words, brand), slots) for view in LAYOUTS}
+        self._words = {view: _Filled(_pieces(_words_json(view), view, words, brand, True), slots) for view in LAYOUTS}
+        self._news = {view.encode(): _Filled(_pieces(_news_json(view, words), view, words, brand, True), slots) for view in LAYOUTS}
+        self._turns = {view: _Filled(_pieces(_turn_json(view), view, words, brand, True), slots) for view in LAYOUTS}
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
@@ -137,41 +142,45 @@ class BuiltIn:
 
 
 class _Filled:
-    """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text is empty."""
+    """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text is empty.
 
-    __slots__ = ("_optional", "_pieces", "_plain")
+    Each slot is read once; which text goes where is known beforehand, so that putting them in place costs the interpreter no step a hole.
+    """
+
+    __slots__ = ("_hiding", "_pick", "_pieces", "_reads")
 
     def __init__(self, pieces: list[str], slots: Mapping[str, ReadVariable]) -> None:
         """`pieces` alternate: fixed text, then the name of a hole, and so on."""
+        holes = pieces[1::2]
+        read = list(dict.fromkeys(name.removesuffix("_hidden") for name in holes))
+        hiding = list(dict.fromkeys(name for name in holes if name.endswith("_hidden")))
         self._pieces = [b"" if index % 2 else piece.encode() for index, piece in enumerate(pieces)]
-        shown: dict[str, list[int]] = {}
-        hidden: dict[str, list[int]] = {}
-        for index in range(1, len(pieces), 2):
-            name = pieces[index]
-            (hidden if name.endswith("_hidden") else shown).setdefault(name.removesuffix("_hidden"), []).append(index)
-        self._plain = tuple((slots[name], holes[0]) for name, holes in shown.items() if len(holes) == 1 and name not in hidden)
-        rest = [name for name in {**shown, **hidden} if name in hidden or len(shown[name]) > 1]
-        self._optional = tuple((slots[name], tuple(shown.get(name, ())), tuple(hidden.get(name, ()))) for name in rest)
+        self._reads = tuple(slots[name] for name in read)
+        self._hiding = tuple(read.index(name.removesuffix("_hidden")) for name in hiding)
+        self._pick = _picker([(read + hiding).index(name) for name in holes])
 
     def fill(self, facts: PageVariables) -> bytes:
+        texts = [read(facts) for read in self._reads]
+        texts += [b"" if texts[at] else _HIDDEN for at in self._hiding]
         pieces = self._pieces.copy()
-        for read, index in self._plain:
-            pieces[index] = read(facts)
-        for read, shown, hidden in self._optional:
-            text = read(facts)
-            for index in shown:
-                pieces[index] = text
-            if not text:
-                for index in hidden:
-                    pieces[index] = _HIDDEN
+        pieces[1::2] = self._pick(texts)
         return b"".join(pieces)
+
+
+def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
+    """Gives the texts at these places, in this order."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda texts: tuple(texts[place] for place in places)
 
 
 def _slots(words: Language) -> dict[str, ReadVariable]:
     """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
     unknown = words.unknown.encode()
-    wait, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in (words.at_most, words.span, words.time))
+    says = (words.at_most, words.at_least, words.span, words.time)
+    wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
     number = _numbers(words)
+    first = words.labels["first"].encode()
     changes = {name: text.encode() for name, text in words.changes.items()}
 
     @lru_cache(SECONDS_KEPT)
@@ -182,11 +191,12 @@ def _slots(words: Language) -> dict[str, ReadVariable]:
     return {
         "position": lambda f: number(f.held.position) if f.held.position > 0 else b"",
         "ahead": lambda f: number(f.held.ahead) if f.held.position > 0 else b"",
-        "wait": lambda f: wait(f.minutes, f.most) if f.known else unknown,
+        "wait": lambda f: wait(f.minutes, f.most) if f.known else least(f.held.least_minutes),
         "span": lambda f: span(f.p25, f.p75) if f.known else unknown,
         "chance": lambda f: words.chance(chance_per_try(f.held)).encode(),
         "waiting": lambda f: number(f.held.waiting) if f.held.waiting > 0 else b"",
         "change": lambda f: changes.get(f.change, b""),
+        "first": lambda f: first if f.held.position == 1 else b"",
         "start": lambda f: time(f.start_minutes),
         "receipt": lambda f: f.held.receipt.encode(),
         "seal": lambda f: f.held.draw_commitment.encode(),
@@ -210,8 +220,8 @@ def _in_bytes(say: Callable[..., str]) -> Callable[..., bytes]:
     return lambda *minutes: say(*minutes).encode()
 
 
-def _pieces(source: str, view: str, words: Language) -> list[str]:
-    """The source with all that is fixed put in, as alternating text and names of holes."""
+def _pieces(source: str, view: str, words: Language, brand: Brand = NO_BRAND, json: bool = False) -> list[str]:
+    """The source, HTML or JSON, with all that is fixed put in, as alternating text and names of holes."""
     layout = LAYOUTS[view]
     pieces: list[str] = [""]
 
@@ -226,8 +236,9 @@ def _pieces(source: str, view: str, words: Language) -> list[str]:
             else:
                 pieces.extend((part, ""))
 
-    fixed = _fixed(view, layout, words)
+    fixed = _fixed(view, layout, words, brand) | {"site": brand.title_in(json)}
     texts = {name: _said(view, words).get(name, "") for name in WORDS}
+    texts["title"] += "{site}"
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
     texts["hero_hidden"] = texts["label_hidden"] = f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
     for row in ROWS:
@@ -244,17 +255,22 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
     return words.views[view]
 
 
-def _fixed(view: str, layout: Layout, words: Language) -> dict[str, str]:
+def _fixed(view: str, layout: Layout, words: Language, brand: Brand) -> dict[str, str]:
     """What is the same for every visitor who sees this view; nothing in it is looked at for holes."""
     script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in words.script.items())
+    if brand.title:
+        script += f' data-site="{brand.title_in(False)}"'
     return {
+        "brand": brand.head,
+        "message": brand.message,
+        "help": _help(words, brand),
         "tag": words.tag,
         "dir": words.dir,
         "view": view,
         "layout": layout.looks,
         "icon": _ICON,
-        "css": _source("page.css"),
-        "js": _source("page.js"),
+        "css": _style(brand),
+        "js": source("page.js"),
         "script": script,
         "again_hidden": "" if layout.looks == "end" else " hidden",
         **{f"l_{name}": text for name, text in words.labels.items()},
@@ -282,7 +298,7 @@ def _words_json(view: str) -> str:
 
 
 @lru_cache(None)
-def _source(name: str) -> str:
+def source(name: str) -> str:
     """A file of the page, made small: it is sent to everybody who waits.
 
     Comments stand on lines of their own. Around signs that need no blanks, blanks and line breaks go, except in strings; the
@@ -298,29 +314,44 @@ def _source(name: str) -> str:
 
 
 @lru_cache(64)
-def built_in(tag: str) -> BuiltIn:
-    """The built-in page in the language of this tag."""
-    return BuiltIn(language(tag))
+def built_in(tag: str, brand: Brand = NO_BRAND) -> BuiltIn:
+    """The built-in page in the language of this tag, with what a site's branding adds."""
+    return BuiltIn(language(tag), brand)
+
+
+def _help(words: Language, brand: Brand) -> str:
+    return f'<a id=help href="{brand.help_url}">{words.labels["help"]}</a>' if brand.help_url else ""
+
+
+def _style(brand: Brand) -> str:
+    return source("page.css") + (source("brand.css") + brand.css if brand != NO_BRAND else "")
 
 
 @lru_cache(256)
-def alone(name: str, tag: str, href: str | None = None, after: str = "") -> bytes:
+def alone(name: str, tag: str, href: str | None = None, after: str = "", brand: Brand = NO_BRAND) -> bytes:
     """A separate page: the same look, no script, one link unless `href` is None; `after` follows the lead."""
     words = language(tag)
     texts = words.alone[name]
     lead = f"{texts['lead']} {words.alone[after]}" if after else texts["lead"]
-    link = f'<div id=acts><a href="{href}">{texts["link"]}</a></div>' if href is not None else ""
-    fixed = {"tag": words.tag, "dir": words.dir, "icon": _ICON, "css": _source("page.css"), "link": link}
-    fixed |= {"title": texts["title"], "heading": texts["heading"], "lead": lead}
-    return _HOLE.sub(lambda hole: fixed[hole[1]], _source("alone.html")).encode()
+    link = f'<a href="{href}">{texts["link"]}</a>' if href is not None else ""
+    link += _help(words, brand)
+    fixed = {"tag": words.tag, "dir": words.dir, "icon": _ICON, "css": _style(brand), "link": link and f"<div id=acts>{link}</div>"}
+    fixed |= {"brand": brand.head, "title": texts["title"] + brand.title_in(False), "heading": texts["heading"], "lead": lead}
+    return _HOLE.sub(lambda hole: fixed[hole[1]], source("alone.html")).encode()
 
 
-def _hash(name: str) -> str:
-    return b64encode(sha256(_source(name).encode()).digest()).decode()
+def hash_of(text: str) -> str:
+    """As a content security policy names a script or a style."""
+    return b64encode(sha256(text.encode()).digest()).decode()
 
 
-CONTENT_SECURITY_POLICY = (
-    f"default-src 'none'; script-src 'sha256-{_hash('page.js')}'; style-src 'sha256-{_hash('page.css')}'; "
-    "connect-src 'self'; worker-src blob:; img-src data:; base-uri 'none'; form-action 'self'"
-)
-"""For every built-in page. Framing is not forbidden: embedding a waiting room is a published use."""
+def content_security_policy(brand: Brand = NO_BRAND) -> str:
+    """For every built-in page with this branding. Who may embed a waiting page is a setting of its room."""
+    return (
+        f"default-src 'none'; script-src 'sha256-{hash_of(source('page.js'))}'; style-src 'sha256-{hash_of(_style(brand))}'; "
+        "connect-src 'self'; worker-src blob:; img-src data:; base-uri 'none'; form-action 'self'"
+    )
+
+
+CONTENT_SECURITY_POLICY = content_security_policy()
+"""Without branding."""

@@ -130,6 +130,16 @@ class Language:
         pattern = self._time["at_most_minutes" if most < HOUR else "at_most"]
         return str(pattern).format(about=self.wait(minutes), n=self.number(most), time=self.time(most))
 
+    def at_least(self, minutes: int) -> str:
+        """`at least 12 minutes`; what is said when there is no estimate, for no time."""
+        return (
+            str(self._time["at_least"]).format(time=self.time(minutes))
+            if 0 < minutes <= DAY
+            else self.time(minutes)
+            if minutes
+            else self.unknown
+        )
+
     def span(self, low: int, high: int) -> str:
         """`5 to 15 minutes`, `45 minutes to 2 hours`; one time when both sound the same."""
         if self.time(low) == self.time(high) or low <= 0:

@@ -1,14 +1,21 @@
 """What a room shows to visitors it holds: compiled once when the configuration changes, then a few microseconds each."""
 
+from functools import lru_cache
+
 import msgspec
 
+from greenroom.core.kept_form import KeptForm
 from greenroom.model.answer import AnswerHeaders
+from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.room import Room
 from greenroom.model.visit import Held
 from greenroom.pages.accept_encoding import takes_gzip
 from greenroom.pages.accept_language import asked_for
-from greenroom.pages.builtin import CONTENT_SECURITY_POLICY, alone, built_in
+from greenroom.pages.brand import NO_BRAND, Brand, brand_of
+from greenroom.pages.builtin import CONTENT_SECURITY_POLICY, FORM_GOES_BEFORE, LAYOUTS, alone, built_in, content_security_policy, view_of
+from greenroom.pages.form_on_page import at_the_end, form_on_own_page, form_on_page, policy_with_form
 from greenroom.pages.language import FALLBACK
+from greenroom.pages.language import language as words_of
 from greenroom.pages.template import Template, parse
 from greenroom.pages.variables import facts_of, ours, published
 
@@ -16,6 +23,7 @@ UNCACHEABLE = ((b"Cache-Control", b"private, no-store"), (b"Vary", b"Accept, Coo
 """Every answer here belongs to one visitor and one moment; the three headers decide which answer it is."""
 
 _COMMON = (*UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
+_POLICY = b"Content-Security-Policy"
 _HTML = (b"Content-Type", b"text/html; charset=utf-8")
 
 JSON_HEADERS = AnswerHeaders((b"Content-Type", b"application/json"), *_COMMON)
@@ -26,7 +34,7 @@ BUILT_IN_HEADERS = AnswerHeaders(
 """For the built-in page, the farewell and the pages for an origin that fails."""
 
 CUSTOM_HEADERS = AnswerHeaders(_HTML, *_COMMON)
-"""A custom page loads and embeds what its author wants, so greenroom sets no policy."""
+"""A custom page loads and embeds what its author wants; greenroom only says who may embed it."""
 
 ORIGIN_ERRORS = {502: "unreachable", 503: "busy", 504: "slow"}
 
@@ -36,19 +44,37 @@ _encode = msgspec.json.Encoder().encode
 class Page:
     """One room's page. The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
-    __slots__ = ("_built_in", "_packed_headers", "_spoken", "_template", "follows", "html_headers", "json_headers", "language")
+    __slots__ = (
+        "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_template", "brand", "follows", "html_headers",
+        "json_headers", "language",
+    )  # fmt: skip
 
-    def __init__(self, language: str, template: Template | None, follows: bool = False) -> None:
-        """`language` is that of the built-in page; `follows`: visitors get their browser's language instead."""
+    def __init__(
+        self,
+        language: str,
+        template: Template | None,
+        follows: bool = False,
+        branding: tuple[Branding, tuple[LocalMessage, ...]] = (Branding(), ()),
+        framed_by: str = "",
+    ) -> None:
+        """`language` is that of the built-in page; `follows`: visitors get their browser's language instead.
+
+        `framed_by`: sites that may show it in a frame, as `Room.frame_ancestors`.
+        """
         self.language = language
-        self._built_in = built_in(language)
+        self._branding = branding
+        brand = self.brand = brand_of(*branding, language)
+        self._built_in = built_in(language, brand)
         self._template = template
         self.follows = follows
         self._spoken: dict[str, Page] = {}
-        shown = CUSTOM_HEADERS if template else _varying(BUILT_IN_HEADERS, b"Accept-Encoding")
+        self._framed_by = framed_by
+        own = CUSTOM_HEADERS if template else _varying(headers_of(brand), b"Accept-Encoding")
+        shown = _framed(own, framed_by or "'none'")
         self.html_headers, self.json_headers = shown, JSON_HEADERS
         if follows:
-            self.html_headers, self.json_headers = (_varying(one, b"Accept-Language") for one in (shown, JSON_HEADERS))
+            self.json_headers = _varying(JSON_HEADERS, b"Accept-Language")
+            self.html_headers = shown if template else _varying(shown, b"Accept-Language")
         self._packed_headers = self.html_headers.plus((b"Content-Encoding", b"gzip"))
 
     def speaking(self, accept_language: bytes | None) -> "Page":
@@ -57,8 +83,12 @@ class Page:
         if not wanted or wanted == self.language:
             return self
         if wanted not in self._spoken:
-            self._spoken[wanted] = Page(wanted, self._template, self.follows)
+            self._spoken[wanted] = Page(wanted, self._template, self.follows, self._branding, self._framed_by)
         return self._spoken[wanted]
+
+    def brand_in(self, language: str) -> Brand:
+        """What the site adds to a built-in page in this language."""
+        return self.brand if language == self.language else brand_of(*self._branding, language)
 
     @property
     def custom(self) -> bool:
@@ -76,6 +106,19 @@ class Page:
         page, packed = self._built_in.html(held)
         return (self._packed_headers, packed) if packed and takes_gzip(accept_encoding) else (self.html_headers, page)
 
+    def after_form(self, held: Held, form: KeptForm | None) -> tuple[AnswerHeaders, bytes, bool]:
+        """Headers and body of the page for a visitor who sent a form, and whether it is kept: then it must not refresh.
+
+        Never compressed: what a visitor has sent would stand in it beside secrets of the application.
+        """
+        words = words_of(self.language)
+        if self._template:
+            block, kept = form_on_own_page(form, words, held.next_try_s)
+            return self.html_headers, at_the_end(self.html(held), block), kept
+        block, kept = form_on_page(form, words, LAYOUTS[view_of(held)].looks == "end")
+        before, mark, after = self.html(held).partition(FORM_GOES_BEFORE)
+        return _with_form(self.html_headers, kept), before + block + mark + after, kept
+
     def update(self, held: Held, shown: bytes) -> bytes:
         """What a page's own update is answered with. The script of the built-in page says which view it shows and is told what is new;
 
@@ -90,27 +133,51 @@ class Page:
         return b'%b,"words":%b}}' % (shown[:-2], self._built_in.words(facts))
 
 
+@lru_cache(maxsize=256)
+def headers_of(brand: Brand = NO_BRAND) -> AnswerHeaders:
+    """Of a built-in page. The policy names the style by its hash, and an accent colour is part of the style."""
+    policy = content_security_policy(brand).encode()
+    return AnswerHeaders(*[(key, policy if key == b"Content-Security-Policy" else value) for key, value in BUILT_IN_HEADERS.pairs])
+
+
 def _varying(headers: AnswerHeaders, name: bytes) -> AnswerHeaders:
     """The same, where the answer depends on one more request header."""
     return AnswerHeaders(*[(key, name + b", " + value if key == b"Vary" else value) for key, value in headers.pairs])
 
 
+def _framed(headers: AnswerHeaders, sites: str) -> AnswerHeaders:
+    """The same, which only these sites may show in a frame."""
+    allowed = b"frame-ancestors " + sites.encode()
+    policy = headers.get(_POLICY)
+    if policy is None:
+        return headers.plus((_POLICY, allowed))
+    return AnswerHeaders(*[(key, value + b"; " + allowed if key == _POLICY else value) for key, value in headers.pairs])
+
+
+@lru_cache(maxsize=256)
+def _with_form(headers: AnswerHeaders, kept: bool) -> AnswerHeaders:
+    policy = policy_with_form(headers.get(_POLICY) or b"", kept)
+    return AnswerHeaders(*[(key, policy if key == _POLICY else value) for key, value in headers.pairs])
+
+
 def compile_page(room: Room) -> Page:
     """The page of one room. A template that cannot be used (see template_problems) gives the built-in page, never an error."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
-    return Page(room.default_template_language, template if isinstance(template, Template) else None, room.follow_accept_language)
+    branding, own = (room.branding, room.branding_messages), template if isinstance(template, Template) else None
+    return Page(room.default_template_language, own, room.follow_accept_language, branding, room.frame_ancestors)
 
 
-def left_page(language: str = FALLBACK) -> bytes:
-    """The goodbye to a visitor without JavaScript who left the line. Send it with BUILT_IN_HEADERS and no Refresh."""
-    return alone("left", language, href="?")
+def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:
+    """The goodbye to a visitor without JavaScript who left the line. Send it with `headers_of(brand)` and no Refresh."""
+    return alone("left", language, href="?", brand=brand)
 
 
-def origin_error_page(status: int, language: str = FALLBACK, repeatable: bool = True) -> bytes:
+def origin_error_page(status: int, language: str = FALLBACK, repeatable: bool = True, brand: Brand = NO_BRAND) -> bytes:
     """For a let-in visitor whose origin is unreachable (502), busy (503) or too slow (504), ready-made bytes.
 
-    Send it with BUILT_IN_HEADERS, and with Refresh only when `repeatable`: a request that may have acted is not sent again by
+    Send it with `headers_of(brand)`, and with Refresh only when `repeatable`: a request that may have acted is not sent again by
     itself, and the page says so.
     """
     name = ORIGIN_ERRORS[status]
-    return alone(name, language, href="", after="again") if repeatable else alone(name, language, after="by_hand")
+    href, after = ("", "again") if repeatable else (None, "by_hand")
+    return alone(name, language, href, after, brand)

@@ -172,6 +172,10 @@ def _end_formatted(facts: PageVariables) -> str:
     return in_english(facts.end_minutes) if facts.held.event_active else "unavailable"
 
 
+def _wait_at_least(facts: PageVariables) -> int:
+    return 0 if facts.known or facts.held.queue_all or facts.held.origin_unhealthy else facts.held.least_minutes
+
+
 _V = Variable
 
 VARIABLES: tuple[Variable, ...] = (
@@ -233,6 +237,12 @@ EXTENSIONS: tuple[Variable, ...] = (
     _V("waitFrom", "integer", lambda f: f.low, "minutes: 75 % wait longer than this, for every queueing method; 0 when unknown"),
     _V("waitTo", "integer", lambda f: f.high, "minutes: 75 % are let in by then, for every queueing method; 0 when unknown"),
     _V("waitAtMost", "integer", lambda f: f.most, "minutes: 95 % are let in by then; 0 when unknown"),
+    _V(
+        "waitAtLeast",
+        "integer",
+        _wait_at_least,
+        "minutes: visitors ahead divided by the rate limit, where waitTime is unknown; else 0",
+    ),
     _V("waitChange", "string", lambda f: f.change, "why the wait changed: `slower`, `faster`, `stale`, or empty"),
     _V("progressKnown", "boolean", lambda f: f.progress >= 0, "whether `progress` is known (fifo, in line, wait known)"),
     _V("progress", "integer", lambda f: max(0, f.progress), "time waited as a percentage of the whole wait estimated now, 0 to 99"),

@@ -1,7 +1,7 @@
 """What the core asks of the world. Adapters in `stores` and `runtime` answer; nothing here does anything."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.analytics.question import AnalyticsAnswer, Question
@@ -13,6 +13,7 @@ from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.probe import CheckEvent
 from greenroom.model.room import Room
+from greenroom.model.session import SessionRow
 from greenroom.model.visit import Outcome
 
 
@@ -63,6 +64,12 @@ class LedgerPort(Protocol):
         was spent instead; WAITING when held; GONE when there is no such session.
         """
 
+    def keep(self, ticket_id: bytes, gap_ms: int) -> None:
+        """A visitor in front who tries every `gap_ms` only has tried in vain: the place is kept until the next try, and a permit with it.
+
+        Only where permits come rarely, and for one visitor at a time; else nothing happens.
+        """
+
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
         """The visitor gave up the place (or the session) themselves; unknown ids are ignored. `key` is that of a waiting ticket."""
 
@@ -77,6 +84,26 @@ class LedgerPort(Protocol):
 
         Asked again with the same keys, nothing changes. Ids that are not in line are left out; nothing is remembered of them.
         """
+
+
+@runtime_checkable
+class PromptLedger(LedgerPort, Protocol):
+    """A ledger in this process: it knows every answer at once, so its most frequent questions need no `then`.
+
+    `now_ms` is the time of its own clock, read by the caller just before. The answers are those of the questions of `LedgerPort`.
+    """
+
+    def arrive_now(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """As `arrive`."""
+
+    def poll_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome:
+        """As `poll`."""
+
+    def peek_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome:
+        """As `peek`."""
+
+    def view_now(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """As `view`."""
 
 
 class DrawStore(Protocol):
@@ -148,10 +175,8 @@ class ConfigStore(Protocol):
     def read(self) -> Configuration:
         """The newest configuration. Only what changed since the last call is read; nothing at all when nothing did."""
 
-    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int, alerts: Sequence[Alert] = ()) -> Configuration:
+    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
         """Applies all changes or none, as one new revision with its entries in the audit log; the configuration after it.
-
-        `alerts` are what the changes cause: they are kept in the same transaction (see AlertSink).
 
         `expected` is the revision of the Configuration on which the changes were decided: raises RevisionConflict when it is not
         the newest any more, having changed nothing. So a name that was free when it was looked for is free when it is taken.
@@ -212,3 +237,32 @@ class HealthStore(Protocol):
 
     def close(self) -> None:
         """Gives connections back; nothing may be called after it."""
+
+
+class SessionStore(Protocol):
+    """Sessions of the dashboard, one-time sign-in links and known devices, shared by every process.
+
+    A row is found by the SHA-256 of a random secret that only the browser has. Methods block: call them in a thread. All raise
+    StorageFailed.
+    """
+
+    def add(self, row: SessionRow, most: int) -> None:
+        """Keeps one more; of more than `most` rows of this kind the one seen longest ago is forgotten."""
+
+    def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
+        """The row with this hash; whether its time is over is for the caller to say."""
+
+    def seen(self, secret_sha256: str, now_ms: int) -> None:
+        """Notes that it was used."""
+
+    def take(self, kind: str, secret_sha256: str) -> SessionRow | None:
+        """The row, which is gone now: of several callers at once only one gets it."""
+
+    def rows(self, kind: str) -> list[SessionRow]:
+        """All of a kind, newest first."""
+
+    def remove(self, kind: str, *, owner: str = "", id: str = "") -> int:
+        """Ends those of this owner, or the one of this id; how many there were."""
+
+    def forget(self, now_ms: int, idle_ms: int) -> None:
+        """Removes what has expired, and sessions that were not used for `idle_ms`."""

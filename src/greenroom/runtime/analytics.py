@@ -1,14 +1,12 @@
 """Analytics of this process: what is recorded, where it is kept, and who may ask. Wiring only."""
 
 import asyncio
-import contextlib
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import structlog
-from redis.exceptions import RedisError
 
 from greenroom.analytics.question import AnalyticsAnswer, Question, QuestionRefused
 from greenroom.analytics.recorder import Recorder
@@ -22,13 +20,12 @@ from greenroom.config.addresses import ANALYTICS_OFF, store_shown
 from greenroom.config.settings import AnalyticsRetention, Config
 from greenroom.config.shared import Shared
 from greenroom.control.state import AnalyticsState
+from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.errors import StorageFailed
-from greenroom.ports import Clock, ConfigStore
+from greenroom.ports import AnalyticsStore, Clock, ConfigStore
 from greenroom.stores.analytics.engine import Engine
 from greenroom.stores.analytics.keeper import Keeper, Retention, RoomPlace
-from greenroom.stores.redis.analytics_stream import RedisAnalyticsStream
-from greenroom.stores.redis.leader_lease import TIMEOUT_S
 
 FILE = "analytics.duckdb"
 DAY_S = 86_400
@@ -82,12 +79,17 @@ def places_of(config: ConfigStore) -> Callable[[str], RoomPlace]:
 class NoAnalytics:
     """Where they are switched off; what a process that records does as well."""
 
-    observers: Sequence[Observer] = ()
-    """Told of every decision."""
+    def observer(self, counts: DecisionCounts) -> Observer:
+        """Told of every decision: counts it in `counts`, for metrics and for what is recorded here."""
+        return counts.observe
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
         """For GraphQL."""
         return {}
+
+    def store(self) -> AnalyticsStore | None:
+        """For the dashboard; None: nothing is recorded."""
+        return None
 
     def state(self) -> AnalyticsState | None:
         """For metrics; None: nothing is recorded."""
@@ -119,15 +121,22 @@ class Analytics(NoAnalytics):
         self._known = known
         here = config.shared.data_center if config.shared else "here"
         self._recorder = Recorder(secrets.token_hex(8), here, clock.now_ms())
-        self.observers = (recording(self._recorder),)
         place_of = places_of(known)
         self._writer = Writer(lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of), clock.now_ms)
+
+    def observer(self, counts: DecisionCounts) -> Observer:
+        """See `NoAnalytics`."""
+        return recording(self._recorder, counts)
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
         """See `NoAnalytics`."""
         from greenroom.api.graphql.room_datasets import room_answers
 
         return room_answers(self._writer, self._known, self._clock)
+
+    def store(self) -> AnalyticsStore:
+        """See `NoAnalytics`."""
+        return self._writer
 
     def state(self) -> AnalyticsState:
         """See `NoAnalytics`."""
@@ -159,13 +168,14 @@ class SharedAnalytics(NoAnalytics):
     """Of one of many processes: it sends its minutes to a stream, and takes those of all into the store while it is the collector."""
 
     def __init__(self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore) -> None:
+        from greenroom.stores.redis.analytics_stream import RedisAnalyticsStream
+        from greenroom.stores.redis.leader_lease import TIMEOUT_S
+
         self._now_ms = clock.now_ms
         self._clock = clock
         self._known = known
         self._recorder = Recorder(secrets.token_hex(8), shared.data_center, clock.now_ms())
-        self.observers = (recording(self._recorder),)
-        self._client = shared.global_redis.client(TIMEOUT_S)
-        self._stream = RedisAnalyticsStream(self._client, self._recorder.source)
+        self._stream = RedisAnalyticsStream(shared.global_redis.client(TIMEOUT_S), self._recorder.source)
         place_of = places_of(known)
 
         def make_writer() -> Writer:
@@ -177,11 +187,19 @@ class SharedAnalytics(NoAnalytics):
         self._problem = ""
         self._failures = 0
 
+    def observer(self, counts: DecisionCounts) -> Observer:
+        """See `NoAnalytics`."""
+        return recording(self._recorder, counts)
+
     def answers(self) -> Mapping[str, DatasetAnswer]:
         """See `NoAnalytics`."""
         from greenroom.api.graphql.room_datasets import room_answers
 
         return room_answers(self, self._known, self._clock)
+
+    def store(self) -> AnalyticsStore:
+        """See `NoAnalytics`."""
+        return self
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         """See `ports.AnalyticsStore`. Only the collector has the store open."""
@@ -239,8 +257,7 @@ class SharedAnalytics(NoAnalytics):
         except (StorageFailed, TimeoutError) as error:
             self._failed(str(error) or "the end of the process was not told in time")
         await self._collector.stand_back()
-        with contextlib.suppress(RedisError, OSError):
-            await self._client.aclose()
+        await self._stream.close()
 
     def _failed(self, reason: str) -> None:
         if reason:

@@ -10,6 +10,7 @@ from greenroom.config.settings import Config
 from greenroom.config.shared import Shared
 from greenroom.control.state import DrawState, Figures, RoomState
 from greenroom.core.explain import Seats
+from greenroom.core.path_readings import PathPolicies, PathPolicy
 from greenroom.core.rules import Lookups
 from greenroom.core.schedule import Effective, effective
 from greenroom.decision.data_centers import DataCenters
@@ -21,6 +22,7 @@ from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.errors import StorageFailed
 from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
 from greenroom.lookups import Crawlers, LocalLookups, Places
@@ -32,8 +34,6 @@ from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.entropy import Entropy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
-from greenroom.stores.redis.draws import RedisDraws
-from greenroom.stores.redis.leader_lease import TIMEOUT_S
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +49,9 @@ async def agreed_draws(
     """Where draws are kept: here, and where several machines share the rooms also in the Redis of all."""
     if shared is None:
         return files
+    from greenroom.stores.redis.draws import RedisDraws
+    from greenroom.stores.redis.leader_lease import TIMEOUT_S
+
     draws = RedisDraws(shared.global_redis.client(TIMEOUT_S), files, shared.data_center, data_centers)
     ending.push_async_callback(draws.close)
     try:
@@ -99,7 +102,9 @@ def data_centers(config: Config) -> DataCenters | None:
     return DataCenters.of(config.shared.data_center, config.shared.data_centers) if config.shared else None
 
 
-def gateway(config: Config, decision: DecisionService, on_error: OnError, on_request: RequestObserver | None) -> Gateway:
+def gateway(
+    config: Config, decision: DecisionService, on_error: OnError, on_request: RequestObserver | None, guard: OriginGuard
+) -> Gateway:
     """The built-in data path. Make it inside the event loop."""
     return Gateway(
         decision,
@@ -108,6 +113,7 @@ def gateway(config: Config, decision: DecisionService, on_error: OnError, on_req
         forwarded_policy=forwarded_policy(config),
         on_error=on_error,
         on_request=on_request,
+        guard=guard,
     )
 
 
@@ -148,6 +154,25 @@ def asking_policy(config: Config) -> ForwardedPolicy:
     return _policy(config, False)
 
 
+def process_policy(config: Config) -> ForwardedPolicy:
+    """Which proxies may say who calls the API: those of the process, never those of a zone, whose editor is a caller too."""
+    return ForwardedPolicy(map(ip_network, config.trusted_proxies))
+
+
+def _only_host(config: Config) -> str:
+    """The host that all rooms cover, when there is only one."""
+    hosts = {route.host for room in config.rooms for route in room.routes}
+    return hosts.pop() if len(hosts) == 1 and not any("*" in host for host in hosts) else ""
+
+
 def _policy(config: Config, trust_host: bool) -> ForwardedPolicy:
     zones = {name: map(ip_network, proxies) for name, proxies in config.zone_proxies.items()}
-    return ForwardedPolicy(map(ip_network, config.trusted_proxies), trust_host=trust_host, zones=zones)
+    usual = PathPolicy(config.ambiguous_paths == "pass", config.merge_slashes)
+    return ForwardedPolicy(
+        map(ip_network, config.trusted_proxies),
+        trust_host=trust_host,
+        zones=zones,
+        kept=config.trusted_headers,
+        default_host=config.default_host or _only_host(config),
+        paths=PathPolicies(usual, config.zone_paths),
+    )

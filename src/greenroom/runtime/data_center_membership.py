@@ -11,8 +11,8 @@ from greenroom.config.shared import Shared
 from greenroom.control.state import SyncState
 from greenroom.model.room import Room
 from greenroom.ports import LedgerStore
+from greenroom.stores.redis.connect import Client
 from greenroom.stores.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
-from greenroom.stores.redis.link import Client
 from greenroom.stores.redis.sync_lock import RedisSyncLock
 from greenroom.sync.data_center import DataCenterSync
 from greenroom.sync.leader_loop import LeaderLoop
@@ -36,7 +36,7 @@ class DataCenterMembership:
         process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._clients = [shared.global_redis.client(TIMEOUT_S), shared.redis.client(TIMEOUT_S)]
         leader_lease = RedisLeaderLease(self._clients[0])
-        leader_loop = self._leader_loop = LeaderLoop(leader_lease, rooms, data_centers, secrets.randbits, on_error)
+        leader_loop = self._leader_loop = LeaderLoop(leader_lease, rooms, data_centers, secrets.randbits, on_error, shared.fence_s * 1000)
         lock = RedisSyncLock(self._clients[1], process, shared.data_center)
         self._sync = DataCenterSync(shared.data_center, process, ledgers, self._rooms_by_id, leader_lease, lock, leader_loop, on_error)
 

@@ -3,12 +3,16 @@
 import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from greenroom.errors import GreenroomError
 
 PID_FILE = "pid"
 CONFIG_STORE = "config.db"
+
+HANDOVER_S = 0.02
+"""Between two attempts to take the lock over from a process that is ending."""
 
 
 class CannotStart(GreenroomError):
@@ -22,8 +26,11 @@ class DataDir:
     still be restored, and pages be served.
     """
 
-    def __init__(self, path: Path, *, shared: bool = False) -> None:
-        """Makes the directory (mode 700) and takes the lock; raises CannotStart, with the reason."""
+    def __init__(self, path: Path, *, shared: bool = False, wait_s: float = 0.0) -> None:
+        """Makes the directory (mode 700) and takes the lock; raises CannotStart, with the reason.
+
+        `wait_s`: how long the process that has the lock may take to end and hand it over.
+        """
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -31,13 +38,17 @@ class DataDir:
             self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             raise CannotStart(f"cannot use the data directory {path}: {getattr(error, 'strerror', None) or error}") from None
-        self._take_lock(fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        self._take_lock(fcntl.LOCK_SH if shared else fcntl.LOCK_EX, time.monotonic() + wait_s)
 
-    def _take_lock(self, kind: int) -> None:
+    def _take_lock(self, kind: int, until_s: float) -> None:
         note = self.path / PID_FILE
-        try:
-            fcntl.flock(self._lock, kind | fcntl.LOCK_NB)
-        except OSError:
+        while True:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._lock, kind | fcntl.LOCK_NB)
+                break
+            if time.monotonic() < until_s:
+                time.sleep(HANDOVER_S)
+                continue
             os.close(self._lock)
             owner = ""
             with contextlib.suppress(OSError):

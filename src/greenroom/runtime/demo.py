@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from greenroom.analytics.rollup import Part
 from greenroom.config.addresses import address_of, address_problems
-from greenroom.config.settings import Address, Server
+from greenroom.config.layers import FILE_ZONE_ID
+from greenroom.config.settings import Address, AnalyticsRetention, Server
 from greenroom.config.source import OptionSource
 from greenroom.control.status import status
 from greenroom.demo.browser import Browser
@@ -19,12 +21,16 @@ from greenroom.demo.console import console_routes
 from greenroom.demo.crowd import DemoCrowd
 from greenroom.demo.shop import Shop
 from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.room import Room
+from greenroom.runtime.analytics import open_keeper
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import set_up_logs
 from greenroom.runtime.process import Process
 from greenroom.runtime.serve import run_in_loop
+from greenroom.simulator.history import history
+from greenroom.stores.analytics.keeper import RoomPlace
 
 ROOM = {
     "name": "shop",
@@ -36,16 +42,23 @@ ROOM = {
 }
 """Small enough to be filled by hand; a visitor who buys frees a place at once."""
 
+HISTORY_DAYS = 30
+WRITE_EVERY_S = 6 * 3_600
+"""As much at once as the store takes in; hours and days are worked out by the process, while it runs."""
+
 LOG_LEVEL = "warning"
 """The demo prints what to do; an operator's log would bury it."""
 
 
-def run_demo(listen: str | None, control: str | None, crowd_size: int, say: Say) -> None:
-    """Until it is told to stop. Addresses that were not asked for give way when they are in use."""
-    run_in_loop(lambda: _demo(listen, control, crowd_size, say))
+def run_demo(listen: str | None, control: str | None, crowd_size: int, say: Say, *, with_history: bool = False) -> None:
+    """Until it is told to stop. Addresses that were not asked for give way when they are in use.
+
+    `with_history`: the analytics begin with a generated month, marked as such.
+    """
+    run_in_loop(lambda: _demo(listen, control, crowd_size, say, with_history))
 
 
-async def _demo(listen: str | None, control: str | None, crowd_size: int, say: Say) -> None:
+async def _demo(listen: str | None, control: str | None, crowd_size: int, say: Say, with_history: bool) -> None:
     addresses = _addresses({"listen": listen, "control": control}, say)
     folder = Path(tempfile.mkdtemp(prefix="greenroom-demo-"))
     shop = Shop(time.monotonic)
@@ -64,6 +77,9 @@ async def _demo(listen: str | None, control: str | None, crowd_size: int, say: S
     process = Process(OptionSource(raw, {}), say, console_routes(crowd, lambda: f"http://{visit()}/", room))
     set_up_logs(process.config.log)
     await shop_listener.start()
+    if with_history:
+        say("making a month of history; every minute of it is marked as generated")
+        await asyncio.to_thread(fill_with_history, folder, process.config.rooms[0], int(time.time()))
     helpers = [asyncio.create_task(_explain(process, say)), asyncio.create_task(_play(process, crowd))]
     try:
         await process.run()
@@ -73,6 +89,26 @@ async def _demo(listen: str | None, control: str | None, crowd_size: int, say: S
         await asyncio.gather(*helpers, return_exceptions=True)
         await shop_listener.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def fill_with_history(data: Path, room: Room, now_s: int) -> None:
+    """Writes HISTORY_DAYS of generated minutes of this room, up to the last full hour, into the analytics of a data directory.
+
+    The only place where anything generated enters them. Raises StorageFailed.
+    """
+    end_s = now_s // 3_600 * 3_600
+    begin_s = end_s - HISTORY_DAYS * 86_400
+    keeper = open_keeper("", data, AnalyticsRetention(), lambda _: RoomPlace(FILE_ZONE_ID, room.name))
+    waiting: list[Part] = []
+    try:
+        for parts in history(random.Random, room, begin_s * 1000, end_s * 1000):
+            waiting += parts
+            hour_ends_s = (parts[-1].minute + 1) * 60
+            if hour_ends_s % WRITE_EVERY_S == 0 or hour_ends_s == end_s:
+                keeper.write(waiting, hour_ends_s)
+                waiting = []
+    finally:
+        keeper.close()
 
 
 async def _play(process: Process, crowd: DemoCrowd) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from greenroom.config.layers import merged
+from greenroom.config.layers import merged, served_hosts
 from greenroom.config.load import load_config
 from greenroom.config.settings import Config
 from greenroom.control.explain_request import ExplainRequest
@@ -13,6 +13,7 @@ from greenroom.core.explain import Explanation, RoomDefinition, Seats, explain
 from greenroom.core.rules import Lookups, compile_lists
 from greenroom.decision.dry_run import dry_run
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
+from greenroom.model.room import Room
 from greenroom.runtime.assemble import forwarded_policy, lookups
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CONFIG_STORE
@@ -28,8 +29,13 @@ def explained(config: Config, asked: ExplainRequest, lookups: Lookups, now_ms: i
     if isinstance(arrival, Refusal):
         reason = f"Status {arrival.status}, before room lookup: {arrival.reason}."
         return Explanation(asked.method, asked.url, asked.client, "refused", "malformed", reason)
-    plans = [RoomDefinition(room, tuple(config.events.get(room.id, ())), rules_of(config, room)) for room in config.rooms]
-    return explain(arrival, plans, compile_lists(config.lists), lookups, now_ms, ledgers)
+    plans = [_definition(config, room) for room in config.rooms]
+    return explain(arrival, plans, compile_lists(config.lists), lookups, now_ms, ledgers, served_hosts(config))
+
+
+def _definition(config: Config, room: Room) -> RoomDefinition:
+    https = config.zones.get(room.id, config).always_use_https
+    return RoomDefinition(room, tuple(config.events.get(room.id, ())), rules_of(config, room), https)
 
 
 def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:

@@ -15,15 +15,20 @@ from greenroom.config.settings import Config
 from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.service import DecisionService
 from greenroom.dialects.service import ProxyQuestions
+from greenroom.dialects.spoe.connection import SpoeAgent
+from greenroom.dialects.spoe.questions import SpoeQuestions
 from greenroom.dialects.verdict_store import VerdictStore
+from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tls import server_context
 from greenroom.gateway.wire.limits import Limits
+from greenroom.outbound.own_listeners import Listening
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
 from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.entropy import Entropy
+from greenroom.runtime.first_byte import ProtocolsByFirstByte
 from greenroom.runtime.parts import Listeners
 
 Progress = Callable[[int], None]
@@ -51,12 +56,14 @@ MakeFrontEnd = Callable[[Config, DecisionService], FrontEnd]
 class GatewayFrontEnd:
     """The built-in gateway on the public listener, with its TLS and its access log."""
 
-    def __init__(self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError) -> None:
+    def __init__(
+        self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError, listening: Listening = tuple
+    ) -> None:
         """Make it inside the event loop. Raises OSError when a certificate or the access log's file cannot be read or opened."""
         self._listener = listener
         self.tls: ssl.SSLContext | None = server_context(config.tls.cert, config.tls.key) if config.tls else None
         self._access_log = _access_log(config)
-        self.gateway: Gateway = assemble.gateway(config, decision, on_error, self._observe())
+        self.gateway: Gateway = assemble.gateway(config, decision, on_error, self._observe(), OriginGuard(listening))
 
     async def start(self) -> None:
         """See `FrontEnd`."""
@@ -94,47 +101,54 @@ class GatewayFrontEnd:
 
 
 class DecideFrontEnd:
-    """The listener where other proxies ask. The gateway reads and writes its HTTP; nothing is forwarded from here."""
+    """The listener where other proxies ask, over HTTP or SPOE. The gateway reads and writes its HTTP; nothing is forwarded from here."""
 
     def __init__(self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError) -> None:
         """Make it inside the event loop."""
         self._listener = listener
         store = VerdictStore(Entropy().take, time.monotonic)
-        self.questions = ProxyQuestions(decision, assemble.asking_policy(config), store, on_error, _arrival_limits(config))
+        self.questions = ProxyQuestions(decision, assemble.asking_policy(config), store, on_error, arrival_limits(config))
         self.gateway = Gateway(self.questions, lambda _: None, limits=_asking_limits(config), on_error=on_error)
+        self.spoe = SpoeAgent(SpoeQuestions(self.questions, on_error))
 
     async def start(self) -> None:
         """See `FrontEnd`."""
-        await self.gateway.start(sockets=[self._listener])
+        protocols = ProtocolsByFirstByte(self.gateway.connection, {0: self.spoe.connection}, self.gateway.limits)
+        await self.gateway.start(sockets=[self._listener], protocol=protocols.connection)
 
     def configure(self, config: Config) -> None:
         """See `FrontEnd`."""
-        self.questions.reconfigure(assemble.asking_policy(config), _arrival_limits(config))
+        self.questions.reconfigure(assemble.asking_policy(config), arrival_limits(config))
         self.gateway.relimit(_asking_limits(config))
 
     async def drain(self, seconds: float, progress: Progress) -> int:
-        """See `FrontEnd`."""
-        return await self.gateway.drain(seconds, progress)
+        """See `FrontEnd`. The pages of what was asked over SPOE are still given meanwhile."""
+        left = await self.spoe.drain(seconds)
+        return left + await self.gateway.drain(seconds, progress)
 
     def close(self) -> None:
         """See `FrontEnd`."""
+        self.spoe.close()
         self.gateway.close()
 
 
 BuiltInFrontEnd = GatewayFrontEnd | DecideFrontEnd
 
 
-def built_in_front_ends(config: Config, decision: DecisionService, listeners: Listeners, on_error: OnError) -> list[BuiltInFrontEnd]:
-    """Those that have a listener, the gateway first. Raises what they raise."""
+def built_in_front_ends(
+    config: Config, decision: DecisionService, listeners: Listeners, on_error: OnError, listening: Listening
+) -> list[BuiltInFrontEnd]:
+    """Those that have a listener, the gateway first; `listening` gives all listeners of greenroom. Raises what they raise."""
     found: list[BuiltInFrontEnd] = []
     if listeners.visitors:
-        found.append(GatewayFrontEnd(config, decision, listeners.visitors, on_error))
+        found.append(GatewayFrontEnd(config, decision, listeners.visitors, on_error, listening))
     if listeners.decide:
         found.append(DecideFrontEnd(config, decision, listeners.decide, on_error))
     return found
 
 
-def _arrival_limits(config: Config) -> ArrivalLimits:
+def arrival_limits(config: Config) -> ArrivalLimits:
+    """How large a request may be, for front ends that do not read its bytes themselves."""
     return ArrivalLimits(config.limits.head_bytes, config.limits.header_lines, config.limits.url_bytes)
 
 

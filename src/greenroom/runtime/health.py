@@ -18,7 +18,7 @@ from greenroom.core.health.memory import Uptime
 from greenroom.core.health.origin import HOLD, OriginChecks, OriginHold, held_after, origin_status
 from greenroom.decision.room_table import RoomTable
 from greenroom.health.alerts import Placed
-from greenroom.health.network import ProbeGuard, probe_policy, threaded_resolver
+from greenroom.health.network import probe_policy, threaded_resolver
 from greenroom.health.probes import Equipment, probe
 from greenroom.health.service import HealthService
 from greenroom.health.tls import TlsContexts
@@ -26,6 +26,7 @@ from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.room import Room
+from greenroom.outbound import Guard
 from greenroom.ports import Clock
 from greenroom.runtime.assemble import origins
 from greenroom.stores.health import SqlHealthStore, default_url
@@ -75,7 +76,7 @@ class ProcessHealth:
         file = layers().file
         self._layers = layers
         self._store = SqlHealthStore(file.store if file.store.startswith("postgres") else default_url(data))
-        self._guard = ProbeGuard(probe_policy(private=file.health.private_addresses), threaded_resolver(), lambda: own(tuple(listeners())))
+        self._guard = Guard(probe_policy(private=file.health.private_addresses), threaded_resolver(), lambda: own(tuple(listeners())))
         equipment = Equipment(self._guard, TlsContexts())
         self._now_ms = clock.now_ms
         self._speaking: dict[str, tuple[str, ...]] = {}
@@ -155,10 +156,9 @@ class ProcessHealth:
             if known is None or layers.config is not known.config:
                 known = layers
                 health = layers.file.health
+                found, self._speaking = await asyncio.to_thread(_read, layers)  # 10,000 checks take a tenth of a second
                 self._guard.policy = probe_policy(private=health.private_addresses)
-                found = placed(layers)
                 self.service.configure(found, health.region if health.probe else None)
-                self._speaking = speaking(layers.config, (each.check for each in found.values()))
             await asyncio.sleep(LOOK_S)
 
 
@@ -168,6 +168,11 @@ def placed(layers: Layers) -> dict[str, Placed]:
     found = [(entry.record, entry.parent) for entry in layers.stored.health_checks.values()]
     found += [(record, parent) for record, parent in file_records(layers.file, layers.stored) if isinstance(record, HealthCheck)]
     return {check.id: Placed(check, zone_id, names.get(zone_id, "file")) for check, zone_id in found}
+
+
+def _read(layers: Layers) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
+    found = placed(layers)
+    return found, speaking(layers.config, (each.check for each in found.values()))
 
 
 def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[str, ...]]:

@@ -56,6 +56,7 @@ class AppListener:
             lifespan="off",
             server_header=False,
             http="h11",
+            proxy_headers=False,  # uvicorn would believe X-Forwarded-For of every program on this machine
             ws="none",
             timeout_graceful_shutdown=CLOSING_S,
         )

@@ -13,6 +13,7 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from greenroom.config.settings import Log
+from greenroom.model.printable import printable
 
 SECRET_KEYS = frozenset({"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"})
 """Values that are never logged: with a ticket a person could take over a place in line or a session."""
@@ -36,7 +37,7 @@ def set_up_logs(log: Log) -> None:
         rendering: list[Any] = [tracebacks, structlog.processors.JSONRenderer()]
     else:
         plain = structlog.dev.plain_traceback
-        rendering = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0, exception_formatter=plain)]
+        rendering = [without_controls, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0, exception_formatter=plain)]
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering]
     )
@@ -55,11 +56,32 @@ def set_up_logs(log: Log) -> None:
     )
 
 
+def leave_logs_to_logging() -> None:
+    """Hands events to the standard library's `logging`, for an application that has set that up; not where structlog is set up already."""
+    if not structlog.is_configured():
+        structlog.configure(
+            processors=[
+                structlog.stdlib.filter_by_level,
+                without_secrets,
+                structlog.processors.format_exc_info,
+                structlog.processors.KeyValueRenderer(key_order=["event"]),
+            ],
+            logger_factory=structlog.stdlib.LoggerFactory(),
+            wrapper_class=structlog.stdlib.BoundLogger,
+            cache_logger_on_first_use=False,
+        )
+
+
 def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Drops the values that must not be written down."""
     for key in SECRET_KEYS & event.keys():
         event[key] = "(not logged)"
     return event
+
+
+def without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Escapes control characters: what others wrote must not look like another line of the log, or move the cursor of a terminal."""
+    return {key: printable(value) if isinstance(value, str) and key != "exception" else value for key, value in event.items()}
 
 
 class ErrorLog:

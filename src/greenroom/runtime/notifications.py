@@ -2,14 +2,18 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 from collections.abc import Callable
 from random import SystemRandom
 
+from greenroom.alerting.conditions import Picture
 from greenroom.alerting.matching import Destination
 from greenroom.alerting.message import Message
 from greenroom.alerting.outbox import Dispatch, Incident
+from greenroom.config.layers import with_alerting
 from greenroom.config.settings import Config
-from greenroom.control.state import ProcessState
+from greenroom.control.state import NotificationState, ProcessState
+from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy, Webhook
@@ -22,6 +26,9 @@ from greenroom.stores.sql import SqlStore
 
 Look = Callable[[], tuple[ProcessState, Config, Configuration]]
 
+COUNT_S = 5.0
+"""Between two counts of waiting messages, for the metrics."""
+
 TEST_S = 20.0
 """How long the test of a webhook may take, because the API call that saves it waits for it."""
 
@@ -33,24 +40,46 @@ class Notifications:
         """`look` says what the process knows now; it is asked in the event loop."""
         taker = PictureTaker()
         self._store = store
+        self._file = config
+        store.outbox.layer = self._layered
         self._now_ms = now_ms
-        self._look = lambda: taker.take(*look())
+        self.state = NotificationState()
+        """For the metrics."""
+        self._look = lambda: self._picture(taker, *look())
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery(Guard(config.sending.outbound), now_ms, config.sending.mail_server)
         self._test_mode = config.sending.webhook_test
 
     def apply(self, config: Config) -> None:
         """Takes a changed configuration over; messages under way are not touched."""
+        self._file = config
         self._delivery.guard.policy = config.sending.outbound
         self._delivery.mail_server = config.sending.mail_server
         self._test_mode = config.sending.webhook_test
 
     async def run(self) -> None:
         """Sends, or waits to send while another process does; and raises the alerts that this process knows of."""
-        sender = NotificationSender(self._store.outbox, self._store.read, self._delivery.attempt, self._now_ms, SystemRandom().random)
+        sender = NotificationSender(self._store.outbox, self._read, self._delivery.attempt, self._now_ms, SystemRandom().random)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sender.run())
             tasks.create_task(Watcher(self._look, self._store.outbox, self._now_ms).run())
+            tasks.create_task(self._count())
+
+    async def _count(self) -> None:
+        while True:
+            with contextlib.suppress(StorageFailed):
+                count, oldest_ms = await asyncio.to_thread(self._store.outbox.backlog, self._now_ms())
+                self.state = NotificationState(count, oldest_ms / 1000)
+            await asyncio.sleep(COUNT_S)
+
+    def _layered(self, stored: Configuration) -> Configuration:
+        return with_alerting(self._file, stored)
+
+    def _read(self) -> Configuration:
+        return self._layered(self._store.read())
+
+    def _picture(self, taker: PictureTaker, state: ProcessState, config: Config, stored: Configuration) -> Picture:
+        return taker.take(state, config, self._layered(stored))
 
     def incidents(self, since_ms: int) -> list[Incident]:
         """Incidents since then, and those that go on. Blocks; raises StorageFailed."""

@@ -1,11 +1,19 @@
 """Which parts of greenroom a process has, and the addresses that they listen on."""
 
 import contextlib
+import os
 import socket
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from greenroom.config.settings import Address, Config
+from greenroom.runtime.data_dir import DataDir
+from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
+
+HANDOVER_S = 15.0
+"""Beyond the time to drain: how long a process that is being replaced may take to close its journals, before its successor gives up."""
 
 
 class ProcessParts(NamedTuple):
@@ -19,6 +27,7 @@ class ProcessParts(NamedTuple):
 
 EVERYTHING = ProcessParts()
 ONLY_DECISIONS = ProcessParts(gateway=False)
+EMBEDDED = ProcessParts(gateway=False, control=False, signals=False, logs=False)
 
 
 class Listeners(NamedTuple):
@@ -34,30 +43,53 @@ class Listeners(NamedTuple):
         return bound(listener) if listener else written
 
 
-def take_addresses(config: Config, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool) -> Listeners:
-    """Takes every address before anything else is begun. Raises CannotStart."""
+def claim(config: Config, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool) -> tuple[DataDir, Listeners]:
+    """Takes the data directory and every address, before anything else is begun. Raises CannotStart.
 
-    def taken(address: Address | None, purpose: str, *, shared: bool = False) -> socket.socket | None:
-        if address is None:
+    With sockets from the parent process, greenroom may be replacing a process that still drains: it waits for the data directory then.
+    """
+    alone = "visitors" if parts.gateway else "decide"
+    inherited = inherited_sockets(os.environ, os.getpid(), alone) if parts.signals else {}
+    wait_s = config.drain_seconds + HANDOVER_S if inherited else 0.0
+    data = DataDir(config.data, shared=config.shared is not None, wait_s=wait_s)
+    undo.callback(data.release)
+    return data, take_addresses(config, parts, undo, one_of_many=one_of_many, inherited=inherited)
+
+
+def take_addresses(
+    config: Config,
+    parts: ProcessParts,
+    undo: contextlib.ExitStack,
+    *,
+    one_of_many: bool,
+    inherited: Mapping[str, socket.socket] = MappingProxyType({}),
+) -> Listeners:
+    """Takes every address before anything else is begun; one that is `inherited` counts more than what is written. Raises CannotStart."""
+
+    def taken(name: str, address: Address | None, purpose: str, *, shared: bool = False) -> socket.socket | None:
+        if address is None and name not in inherited:
             return None
-        listener = bind(address, purpose, reuse_port=shared)
+        listener = inherited[name] if name in inherited or address is None else bind(address, purpose, reuse_port=shared)
         undo.callback(listener.close)
         return listener
 
     return Listeners(
-        taken(config.listen if parts.gateway else None, "visitors", shared=one_of_many),
-        taken(config.control if parts.control else None, "the control listener"),
-        taken(config.decide, "other proxies"),
+        taken("visitors", config.listen if parts.gateway else None, "visitors", shared=one_of_many),
+        taken("control", config.control if parts.control else None, "the control listener"),
+        taken("decide", config.decide, "other proxies"),
     )
 
 
-def announcement(config: Config, parts: ProcessParts, listen: Address, decide: Address | None, control: Address) -> list[str]:
-    """What an operator is told at the start."""
+def announcement(
+    config: Config, parts: ProcessParts, listen: Address, decide: Address | None, control: Address, more: Iterable[str] = ()
+) -> list[str]:
+    """What an operator is told at the start; `more` are lines about the control listener."""
     origin = config.origin.url if config.origin else "set by each zone"
     lines = [
         (parts.gateway, f"visitors   http{'s' if config.tls else ''}://{listen}"),
         (decide is not None, f"decide     http://{decide}  (other proxies ask here)"),
-        (parts.control, f"control    http://{control}  (/status /metrics /healthz /readyz)"),
+        (parts.control, f"control    http://{control}  (dashboard, /status /metrics /healthz /readyz)"),
+        *((True, line) for line in more),
         (True, f"data       {config.data}"),
         (parts.gateway, f"origin     {origin}"),
         (True, "ready"),

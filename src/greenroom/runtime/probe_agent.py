@@ -8,9 +8,10 @@ from functools import partial
 
 from greenroom.health.agent import ProbeAgent
 from greenroom.health.agent_link import AgentLink
-from greenroom.health.network import ProbeGuard, probe_policy, threaded_resolver
+from greenroom.health.network import probe_policy, threaded_resolver
 from greenroom.health.probes import Equipment, probe
 from greenroom.health.tls import TlsContexts
+from greenroom.outbound import Guard
 from greenroom.runtime.clock import MonotonicClock
 
 
@@ -21,7 +22,7 @@ def run_agent(join: Sequence[str], token: str, region: str, name: str, ca_file: 
 
 
 async def _run(link: AgentLink, region: str, name: str, private: bool, say: Callable[[str], None]) -> None:
-    equipment = Equipment(ProbeGuard(probe_policy(private=private), threaded_resolver()), TlsContexts())
+    equipment = Equipment(Guard(probe_policy(private=private), threaded_resolver()), TlsContexts())
     agent = ProbeAgent(name, region, link.send, partial(probe, equipment=equipment), MonotonicClock().now_ms)
     working = asyncio.create_task(agent.run())
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -20,19 +20,19 @@ from starlette.routing import BaseRoute
 from greenroom.api.app import control_app, under_prefix
 from greenroom.api.draws import draw_routes
 from greenroom.api.management import management_api
-from greenroom.config.layers import LayeredStore, merged, zone_origin_problems
+from greenroom.config.layers import LayeredStore, listeners_of, merged, resolved_origin_problems
 from greenroom.config.settings import Address, Config
 from greenroom.config.source import ConfigSource, load_stamped
-from greenroom.control.decision_counts import DecisionCounts
 from greenroom.control.explain_request import ExplainRequest
 from greenroom.control.metrics import EXPORTED, Exposition, gateway_rows
-from greenroom.control.state import HealthState, ProcessState, StoreState
+from greenroom.control.state import HealthState, NotificationState, ProcessState, StoreState
 from greenroom.core.explain import Explanation
 from greenroom.core.rules import Lookups
+from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.timekeeper import keep_time
-from greenroom.errors import InvalidConfig, Problem, StorageFailed
+from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.gateway.counts import Counts
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
@@ -40,20 +40,19 @@ from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.dashboard import Running, control_listeners, open_dashboard, sign_in_lines
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
 from greenroom.runtime.front_ends import BuiltInFrontEnd, FrontEnd, MakeFrontEnd, built_in_front_ends, drain_all
-from greenroom.runtime.health import Layers, ProcessHealth
+from greenroom.runtime.health import Layers, ProcessHealth, own
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
-from greenroom.runtime.listener import AppListener
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import beside
 from greenroom.runtime.notifications import Notifications
-from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, take_addresses
+from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler
-from greenroom.runtime.shared_ledger_store import SharedLedgerStore
 from greenroom.runtime.status_page import open_status_pages
 from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
@@ -137,17 +136,23 @@ class Process:
         Raises CannotStart, StorageFailed or InvalidConfig (of the key file) when it cannot start.
         """
         with contextlib.ExitStack() as undo:
-            data = DataDir(self.config.data, shared=self.config.shared is not None)
-            undo.callback(data.release)
-            listeners = self._take_addresses(undo)
+            data, listeners = claim(self.config, self._parts, undo, one_of_many=self._one_of_many)
+            self._listen = listeners.address("visitors", self._listen)
+            self._control = listeners.address("control", self._control)
+            self._decide = listeners.address("decide", self.config.listen) if listeners.decide else None
             store = await self._begin_with_store(data, undo)
             draws = DrawFiles(data.path)
             service = self._health.service if self._health else None
             analytics = self._analytics = analytics_of(self.config, data.path, self._clock, store)
-            api = management_api(store, self._clock, self, self._origin_problems, self, service, self._notifications, analytics.answers())
+            origins = lambda pointer, url: resolved_origin_problems(self._own_listeners(), pointer, url)  # noqa: E731
+            api = management_api(store, self._clock, self, origins, self, service, self._notifications, analytics.answers())
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
-            control = [AppListener(control_app(self, self._exposition(), routes), listeners.control)] if listeners.control else []
+            running = Running(self, self, origins, service, self._notifications, analytics.store())
+            dashboard = self._dashboard = open_dashboard(
+                store, self._sessions, self._clock, running, analytics.answers(), lambda: self.config.sending.outbound
+            )
+            control = control_listeners(control_app(self, self._exposition(), routes, dashboard), lambda: self.config, listeners.control)
             if self._parts.signals:
                 self._take_signals()
             async with contextlib.AsyncExitStack() as ending:
@@ -162,14 +167,14 @@ class Process:
 
     async def _begin_with_store(self, data: DataDir, undo: contextlib.ExitStack) -> LayeredStore:
         """Opens the configuration store and takes over what is in it, before anything else is begun."""
-        own = default_url(data.path)
-        store = SqlStore(self._file.store or own)
+        store = SqlStore(self._file.store or default_url(data.path))
         undo.callback(store.close)
+        self._sessions = store.sessions
         self._notifications = Notifications(store, self._file, self._clock.now_ms, self._known)
         follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
         layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
-        self._health = ProcessHealth(layers, data.path, store.outbox, self._clock, lambda: (self._listen, self._control))
+        self._health = ProcessHealth(layers, data.path, store.outbox, self._clock, lambda: self._own_listeners().values())
         undo.callback(self._health.close)
         return LayeredStore(store, lambda: self._file, self._clock.now_ms)
 
@@ -179,8 +184,9 @@ class Process:
         seats = {room.room.id: assemble.seats(room) for room in self.state().rooms}
         return explained(self.config, asked, self._lookups(), now_ms, seats)
 
-    def _origin_problems(self, pointer: str, url: str) -> list[Problem]:
-        return zone_origin_problems(self._file, pointer, url)
+    def _own_listeners(self) -> dict[str, Address]:
+        """Every listener where it really is, also when port 0 was asked for."""
+        return listeners_of(self._file, listen=self._listen, control=self._control, decide=self._decide)
 
     def state(self) -> ProcessState:
         """What is going on at this moment."""
@@ -208,19 +214,13 @@ class Process:
             sync=self._ledgers.sync_state() if self._ledgers else None,
             health=self._health.state() if self._health else HealthState(),
             analytics=self._analytics.state(),
+            notifications=self._notifications.state if self._notifications else NotificationState(),
         )
 
     def _exposition(self) -> Exposition:
         described = list(Counts().described())
         gauges = frozenset(name for name, _, gauge, _ in described if gauge)
         return Exposition(self, (*EXPORTED, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges)))
-
-    def _take_addresses(self, undo: contextlib.ExitStack) -> Listeners:
-        listeners = take_addresses(self.config, self._parts, undo, one_of_many=self._one_of_many)
-        self._listen = listeners.address("visitors", self._listen)
-        self._control = listeners.address("control", self._control)
-        self._decide = listeners.address("decide", self._decide) if self._decide else None
-        return listeners
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -248,11 +248,13 @@ class Process:
                 await assemble.agreed_draws(self.config.shared, draws, self._data_centers, ending), self._on_error, self._counts.rule_failed
             )
             table = compiler.table(self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True)
-            observers = [self._counts.observe, *self._analytics.observers]
+            observers = [self._analytics.observer(self._counts)]
             decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error, observers)
             decision.data_centers = assemble.data_centers(self.config)
             self._settle(decision.table, ledgers, ledgers.open)
-            built_in = built_in_front_ends(self.config, decision, listeners, self._on_error)
+            built_in = built_in_front_ends(
+                self.config, decision, listeners, self._on_error, lambda: own(tuple(self._own_listeners().values()))
+            )
             self._gateway = next(iter(built_in), None)
             self._front_ends = [*built_in, *[make(self.config, decision) for make in self._make_front_ends]]
             if not self.stopping.is_set():
@@ -284,6 +286,8 @@ class Process:
 
     def _make_ledger_store(self, data: DataDir) -> ProcessLedgerStore:
         if isinstance(self._clock, ServerClock) and self.config.shared:
+            from greenroom.runtime.shared_ledger_store import SharedLedgerStore
+
             return SharedLedgerStore(self.config.shared, self._data_centers, data.path, self._clock, self._say, self._on_error)
         return LocalLedgerStore(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
 
@@ -294,7 +298,8 @@ class Process:
         except OSError as error:
             raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
         self._phase = "serving"
-        for line in announcement(self.config, self._parts, self._listen, self._decide, self._control):
+        more = await sign_in_lines(self._dashboard, self._control) if self._parts.control else []
+        for line in announcement(self.config, self._parts, self._listen, self._decide, self._control, more):
             self._say(line)
         self.ready.set()
 
@@ -368,7 +373,8 @@ class Process:
             ledgers.discard(prepared)
             raise
         self._settle(table, ledgers, prepared)
-        decision.table, decision.data_centers = table, assemble.data_centers(config)
+        decision.use(table)
+        decision.data_centers = assemble.data_centers(config)
         self._counts.keep(set(table.rooms))
         if self._parts.logs:
             set_up_logs(config.log)
@@ -395,7 +401,8 @@ class Process:
     async def _compile_the_rest(self) -> None:
         while self._compiler is not None and self._compiler.catch_up():
             await asyncio.sleep(BREATH_S)
-        gc.freeze()  # what is there by now stays; going through it again and again would only hold visitors up
+        if self._parts.signals:  # the process is greenroom's own
+            gc.freeze()  # what is there by now stays; going through it again and again would only hold visitors up
         await self.stopping.wait()
 
     async def _check_health(self) -> None:

@@ -9,13 +9,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from greenroom.config.layers import served_hosts
 from greenroom.config.settings import Config
+from greenroom.core.decide import WELL_KNOWN_RULE
 from greenroom.core.rules import BypassRules, ListMembership, Lookups, compile_bypass, compile_lists
+from greenroom.decision.native_pass import no_pass_because, pass_writer
 from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.crawler import SEARCH
-from greenroom.model.room import Room
+from greenroom.model.room import ANY_PASS, Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.ports import DrawStore
@@ -32,7 +35,8 @@ _NAMED = re.compile(r"\$([a-z0-9_]+)")
 def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
     """Every rule of a room: its own, and what settings add."""
     settings = config.zones.get(room.id, config)
-    return (*config.rules.get(room.id, ()), *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()))
+    added = (*(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()), *((WELL_KNOWN_RULE,) if settings.pass_well_known else ()))
+    return (*config.rules.get(room.id, ()), *added)
 
 
 class RoomCompiler:
@@ -65,7 +69,7 @@ class RoomCompiler:
         if problems:
             raise InvalidConfig(problems)
         self._lists, self._rooms = lists, rooms
-        return RoomTable(schedule for _, schedule in rooms.values())
+        return RoomTable((schedule for _, schedule in rooms.values()), served_hosts(config))
 
     def catch_up(self) -> bool:
         """Compiles the rules of one room that has had no request yet; False when there are none left."""
@@ -102,9 +106,12 @@ class RoomCompiler:
         """(everything it was made of, the room)."""
         settings = config.zones.get(room.id, config)
         events = config.events.get(room.id, ())
-        rules = rules_of(config, room)
+        rules = tuple(rule for rule in rules_of(config, room) if rule is not WELL_KNOWN_RULE)  # `decide` knows that one by itself
         named = {name: lists[name] for rule in rules for name in _NAMED.findall(rule.expression) if name in lists}
-        made_of = (room, events, rules, named, settings.always_use_https, id(ledgers.ledger), id(lookups))
+        https, well_known = settings.always_use_https, settings.pass_well_known
+        made_of: tuple[Any, ...] = (room, events, rules, named, https, well_known, id(ledgers.ledger), id(lookups))
+        if room.native_pass in ANY_PASS and config.pass_keys is not None:
+            made_of += (config.pass_keys, no_pass_because(room, config.pass_keys, config.rooms))
         known = self._rooms.get(room.id)
         if known and known[0] == made_of:
             return known
@@ -117,6 +124,8 @@ class RoomCompiler:
             draws=self._draws,
             on_error=self._on_error,
             bypass=self._bypass(room.id, rules, named, lookups, rules_later),
+            passes=lambda stage: pass_writer(stage, config.pass_keys, config.rooms, settings.always_use_https),
+            passes_well_known=settings.pass_well_known,
         )
         return made_of, schedule
 

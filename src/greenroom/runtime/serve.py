@@ -30,7 +30,7 @@ def serve_until_stopped(source: ConfigSource, say: Say, *, one_of_many: bool = F
 def run_in_loop(main: Callable[[], Awaitable[None]]) -> None:
     """Runs it in the fastest event loop there is, with as many open files as the system allows."""
     _allow_open_files()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_awaited(main))
 
 
@@ -38,7 +38,7 @@ async def _awaited(main: Callable[[], Awaitable[None]]) -> None:
     await main()
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it is to be had; the standard loop works too, about a tenth slower."""
     try:
         import uvloop

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 from redis.exceptions import RedisError
 
+from greenroom.admission.ledger.tally import Taken
 from greenroom.collector.sampler import RoomLook, wait_seconds
 from greenroom.config.shared import Shared
 from greenroom.control.state import Figures, SyncState, TripState
@@ -81,6 +82,8 @@ class SharedLedgerStore:
         self._say = say
         self._on_error = on_error
         self._asked_s = float("-inf")
+        self._counting = False  # whether analytics want what the ledgers counted
+        self._tallies: dict[str, Taken] = {}
         self._exchange_s = 0.0
         self._rooms: tuple[Room, ...] = ()
         self._clock = clock
@@ -141,10 +144,12 @@ class SharedLedgerStore:
         telling = self.membership.state().syncing and not self.failing
         if telling:
             self.asked()  # looking costs Redis 20 us a room, so only one process of a data center does it all the time
+        self._counting = telling
         for found in self.open.values():
             room, gauges = found.ledger.room, found.gauges
             wait_s = wait_seconds(found.estimate) if gauges.waiting else 0
-            yield RoomLook(room, gauges.active, gauges.waiting, wait_s) if telling else RoomLook(room)
+            tally = self._tallies.pop(room.id, None)
+            yield RoomLook(room, gauges.active, gauges.waiting, wait_s, tally) if telling else RoomLook(room, tally=tally)
 
     def halted(self) -> set[str]:
         """Names of the rooms whose admissions are stopped because Redis does not answer."""
@@ -201,6 +206,9 @@ class SharedLedgerStore:
             if room is not None:
                 room.gauges = gauges
                 self._ask_estimate(room)
+        if self._counting and not self.failing:
+            self._counting = False
+            self._tallies |= await self._ledgers.tallies()
 
     def _ask_estimate(self, room: SharedRoom) -> None:
         """For a visitor who joins the line now: an unused id, so nothing changes."""

@@ -6,8 +6,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from greenroom.api.client_address import WithClientAddress
 from greenroom.config.settings import Config
 from greenroom.control.state import RoomState
+from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.notifications import Look, Notifications
@@ -89,4 +91,5 @@ def open_status_pages(
     listener = bind(address, "the status pages", reuse_port=shared)
     undo.callback(listener.close)
     say(f"status     http://{bound(listener)}")
-    return [AppListener(status_pages(lambda: look()[1].status_pages, StatusFactsSource(look, notifications, health).gather), listener)]
+    pages = status_pages(lambda: look()[1].status_pages, StatusFactsSource(look, notifications, health).gather)
+    return [AppListener(WithClientAddress(pages, lambda: process_policy(look()[1])), listener)]

@@ -7,7 +7,7 @@ from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfil
 
 LASTS_S = 600
 FAULTS_MOST = 6
-KINDS = (*FAULTS, "partition", "crash")
+KINDS = (*[kind for kind in FAULTS if kind != "clock step"], "partition", "crash")
 """What may go wrong; what has most to break comes more often."""
 
 
@@ -37,12 +37,15 @@ def random_scenario(streams: Streams) -> Scenario:
         pausing=0.1 * draw.random(),
         reloading=0.1 * draw.random(),
         moving=choice(draw, (0.0, 0.02, 0.2)),
+        sleeping=choice(streams("asleep"), (0.0, 0.0, 0.1, 0.5)),
+        dropping=0.2,
     )
     network = NetworkProfile(loss=choice(draw, (0.0, 0.05, 0.3)), twice=choice(draw, (0.0, 0.1)), jitter=draw.random() * 3, skew_ms=30_000)
     capacity = min(per_minute / 60, total / (habits.visit_s + 60))
     found = _arrivals(draw, centers, max(0.1, capacity))
-    faults = tuple(_fault(draw, centers) for _ in range(between(draw, 0, FAULTS_MOST)))
-    return Scenario("campaign", room, centers, found, LASTS_S, habits, network, faults, laws_every_s=1)
+    faults = (*[_fault(draw, centers) for _ in range(between(draw, 0, FAULTS_MOST))], *_clock_steps(streams("steps"), centers))
+    fence_s = choice(streams("fence"), (0, 10, 30, 120))
+    return Scenario("campaign", room, centers, found, LASTS_S, habits, network, faults, laws_every_s=1, fence_s=fence_s)
 
 
 def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int, int]]:
@@ -56,6 +59,15 @@ def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int
         return [load * (0.9 * (center == spot) + 0.1 * one if spot < centers else one) for center, one in enumerate(part)]
 
     return arrivals(draw, LASTS_S, rates)
+
+
+def _clock_steps(draw: RandomDraw, centers: int) -> list[Fault]:
+    """In every third world the clocks of some servers are set, by a little or by an hour."""
+    if draw.random() >= 0.33:
+        return []
+    at_s = between(draw, 20, LASTS_S - 60)
+    amount = choice(draw, (-3_600, -60, -5, 5, 60, 3_600))
+    return [Fault("clock step", at_s, between(draw, at_s, LASTS_S - 10), (between(draw, 0, centers - 1),), amount)]
 
 
 def _fault(draw: RandomDraw, centers: int) -> Fault:

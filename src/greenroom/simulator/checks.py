@@ -62,7 +62,7 @@ class Watch:
         for problem in problems(system.coordinator, [center.ledger for center in system.centers]):
             self.note("I1", problem)
         self._largest = max(self._largest, system.coordinator.total)
-        leases = [center.ledger.lease for center in system.centers]
+        leases = [one.ledger.lease for one in system.centers if not one.ledger.lease.fenced(system.local_ms(one))]
         spendable = sum(lease.permits + min(lease.freed, lease.disconnected_rate) for lease in leases)
         in_use = self.world.ground_truth.in_use - self.world.ground_truth.on_trust
         if spendable + in_use > self._largest:
@@ -81,13 +81,13 @@ class Watch:
             return
         due_ms = now_ms - GRACE_MS  # later ones may be swept by this very try
         ahead = sum(1 for slot in line.slots.values() if line.keys[slot] < key and line.attempted[slot] + line.refresh[slot] > due_ms)
-        self._ahead = visitor.number, ahead, ledger.lease.spendable(now_ms) + int(ledger._lookahead)
+        self._ahead = visitor.number, ahead, ledger.lease.spendable(now_ms) + int(ledger.lookahead.permits)
 
     def _answered(self, center: Center, visitor: SimulatedVisitor, now_ms: int, outcome: Outcome) -> None:
         """What there is may have grown during the try, which also sweeps."""
         if self._ahead and outcome.standing is Standing.ADMITTED and self._ahead[0] == visitor.number:
             _, ahead, permits = self._ahead
-            permits = max(permits, center.ledger.lease.spendable(now_ms) + 1 + int(center.ledger._lookahead))
+            permits = max(permits, center.ledger.lease.spendable(now_ms) + 1 + int(center.ledger.lookahead.permits))
             if ahead >= permits:
                 self.note("I4", f"visitor {visitor.number} entered with {permits} permits there or expected, and {ahead} ahead")
         self._ahead = None
@@ -103,7 +103,9 @@ class Watch:
         """Only where nothing is broken: faults may stop everything for a while."""
         ground_truth, scenario = self.world.ground_truth, self.world.scenario
         able = ground_truth.in_use < ground_truth.total and len(ground_truth.minute) < ground_truth.per_minute and ground_truth.waiting > 0
-        if not able or ground_truth.entered != self._entered or scenario.faults or scenario.network.loss:
+        system = self.world.system
+        kept = isinstance(system, LeaseModel) and any(center.ledger.line.kept for center in system.centers)
+        if not able or kept or ground_truth.entered != self._entered or scenario.faults or scenario.network.loss:
             self._stalled_ms, self._entered = now_ms, ground_truth.entered
         elif now_ms - self._stalled_ms > STALL_MS:
             self.note("I5", f"no visitor entered for {STALL_MS / 1000:.0f} s although there was room and {ground_truth.waiting} waited")

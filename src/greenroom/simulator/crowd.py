@@ -1,5 +1,6 @@
 """The behaviour of visitors: they arrive, wait as told (or not), view pages, move between data centers, leave or just stop."""
 
+from greenroom.admission.ledger.keeping import HELD_MS
 from greenroom.model.visit import Outcome, Standing
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, exponential, pareto
@@ -8,6 +9,7 @@ from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import SimulatedVisitor, SystemUnderTest
 
 PAUSE_MS = 60_000
+SLEEP_LEAST_MS, SLEEP_MOST_MS = 45_000, 180_000
 RELOADS = 10
 """An impatient visitor refreshes this many times as often."""
 GUESS_SHARE = 0.1
@@ -68,6 +70,8 @@ class Crowd:
             visitor.gives_up_ms = now_ms + int(1000 * exponential(draw, habits.patience_s))
         visitor.pauses = bool(habits.pausing) and draw.random() < habits.pausing
         visitor.reloads = bool(habits.reloading) and draw.random() < habits.reloading
+        if habits.sleeping and draw.random() < habits.sleeping:
+            visitor.gap_ms = between(draw, SLEEP_LEAST_MS, SLEEP_MOST_MS)
         self._ask_to_come(visitor)
 
     def _ask_to_come(self, visitor: SimulatedVisitor) -> None:
@@ -99,7 +103,11 @@ class Crowd:
             if visitor.once:
                 self._ground_truth.gone(visitor)
                 return
-            self._agenda.after(outcome.refresh_ms or 20_000, self._tries, visitor)
+            pause_ms = outcome.refresh_ms or 20_000
+            if visitor.gap_ms and visitor.tries > 1:
+                self._ground_truth.gone(visitor)
+                pause_ms = max(pause_ms, visitor.gap_ms)
+            self._agenda.after(pause_ms, self._tries, visitor)
             if visitor.reloads:
                 for part in range(1, RELOADS):
                     self._agenda.after(outcome.refresh_ms * part // RELOADS, self._reloads, visitor)
@@ -130,6 +138,9 @@ class Crowd:
         if 0 < visitor.gives_up_ms <= now_ms:
             self._ground_truth.gone(visitor)
             return
+        if visitor.gap_ms:
+            drops = self._draw.random() < self._habits.dropping
+            visitor.drops_ms = now_ms + between(self._draw, 0, HELD_MS) if drops else 0
         if visitor.pauses and visitor.tries == 3:
             visitor.tries += 1
             self._ground_truth.gone(visitor)

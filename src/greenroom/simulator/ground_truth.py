@@ -1,6 +1,7 @@
 """The ground truth of a run: who is really active, who really waits, who overtook whom. It sees only visitors, never a ledger.
 
-Active is a visitor from entering until `session_duration` after the last page that was served. In use is a unit of capacity until the
+Active is a visitor from entering until `session_duration` after the last page that was served; in a data center behind its fence (where
+there is one) until the moment that this page promised, because it renews no session. In use is a unit of capacity until the
 moment that the visitor was promised, which is up to q later. Unused, at a moment when visitors wait, is the part of the limits
 that could have been used: `min(1 - in use / L, 1 - entered within 60 s / N, waiting / min(L, N))`.
 """
@@ -26,6 +27,7 @@ class GroundTruth:
         self._largest = (self.total, self.per_minute)
         self._session_ms = room.session_ms
         self._renews = not room.disable_session_renewal
+        self._fenced = scenario.fence_s > 0
         self.active = self.most_active = self.over_active = 0
         self.on_trust = self.most_on_trust = self.over_beyond_trust = 0
         """Active visitors who moved and whose unit could not be moved with them (yet), and how many were too many without them."""
@@ -69,7 +71,7 @@ class GroundTruth:
         self._trim(now_ms)
         if not visitor.entered_ms:
             visitor.entered_ms = now_ms
-            if not visitor.pauses:
+            if not visitor.pauses and not visitor.gap_ms:
                 visitor.overtaken_ms = max(0, self._newest_came_ms - visitor.came_ms)
                 self._newest_came_ms = max(self._newest_came_ms, visitor.came_ms)
         self.entered += 1
@@ -86,7 +88,8 @@ class GroundTruth:
     def page(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int) -> None:
         """An active visitor was served."""
         self._trim(now_ms)
-        self._served(visitor, now_ms + self._session_ms if self._renews else 0, promised_ms, now_ms)
+        until_ms = now_ms + self._session_ms if self._renews else 0
+        self._served(visitor, min(until_ms, promised_ms) if self._fenced else until_ms, promised_ms, now_ms)
 
     def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
         """A visitor ended the session."""

@@ -7,8 +7,11 @@ the coordinator when the lease is empty, visitors waiting for it.
 from collections.abc import Callable
 
 from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger_time import STEP_MS, Expectation, LedgerTime
 from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import LedgerMemory, doubted
 from greenroom.admission.transfers.transfers import visit
 from greenroom.model.room import Room
@@ -23,18 +26,22 @@ DISK_EVERY_MS = 20_000
 """How old a restored copy is at most."""
 SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
 CALL_LIMIT_MS = 1_000
+NEVER_MS = 1 << 60
 """A visitor waits no longer than this for a call across the world."""
 
 
 class Center:
     """One data center: its ledger, its clock, and who waits behind a call."""
 
-    __slots__ = ("behind", "called_until_ms", "disk", "down", "ledger", "name", "skew_ms")
+    __slots__ = ("behind", "called_until_ms", "disk", "down", "expectation", "ledger", "name", "skew_ms", "time")
 
     def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
         self.name = name
         self.ledger = ledger
         self.skew_ms = skew_ms
+        """By how much the server's clock is ahead; the ledger's time need not follow it (see `ledger_time`)."""
+        self.time = LedgerTime()
+        self.expectation = Expectation()
         self.down = 0
         self.disk: LedgerMemory | None = None
         self.called_until_ms = 0
@@ -56,7 +63,8 @@ class LeaseModel:
         self.coordinator_down = 0
         self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
         names = [f"dc{number:03}" for number in range(scenario.centers)]
-        self.coordinator = Coordinator(names, self._room, self._coordinator_ms())
+        self._fence_ms = scenario.fence_s * 1000
+        self.coordinator = self._make_coordinator(names)
         self.centers: list[Center] = []
         for number, name in enumerate(names):
             skew_ms = between(clocks, -most_ms, most_ms)
@@ -69,7 +77,11 @@ class LeaseModel:
 
     def skew_ms(self, center: int) -> int:
         """See `visitor.SystemUnderTest`."""
-        return self.centers[center].skew_ms
+        return self.local_ms(self.centers[center]) - self._agenda.now_ms
+
+    def step_clock(self, center: int, step_ms: int) -> None:
+        """See `visitor.SystemUnderTest`."""
+        self.centers[center].skew_ms += step_ms
 
     def open(self, center: int) -> bool:
         """See `visitor.SystemUnderTest`."""
@@ -78,7 +90,7 @@ class LeaseModel:
     def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
-        ledger, now_ms = center.ledger, self._local_ms(center)
+        ledger, now_ms = center.ledger, self.local_ms(center)
         visitor.key = make_key(ledger.line_ms(now_ms), self._random_bits.getrandbits(22))
         visitor.latency_ms = between(self._random_bits, 1, 10)
         if center.behind or ledger.borrows(now_ms):
@@ -91,24 +103,46 @@ class LeaseModel:
 
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
+        gap_ms = self._agenda.now_ms - visitor.attempted_ms
+        outcome = self._try(visitor)
+        if outcome.called and gap_ms - visitor.refresh_ms > GRACE_MS:
+            self._agenda.after(AGAIN_MS, self._again, visitor, then, gap_ms, outcome, HELD_MS // AGAIN_MS)
+        else:
+            then(visitor, outcome)
+
+    def _try(self, visitor: SimulatedVisitor) -> Outcome:
         center = self.centers[visitor.center]
-        now_ms = self._local_ms(center)
+        now_ms = self.local_ms(center)
         if self.before_poll:
             self.before_poll(center, visitor, now_ms)
         outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, self._random_bits.getrandbits(64))
         if self.after_poll:
             self.after_poll(center, visitor, now_ms, outcome)
-        then(visitor, self._done(visitor, outcome))
+        return self._done(visitor, outcome)
+
+    def _again(self, visitor: SimulatedVisitor, then: OutcomeHandler, gap_ms: int, outcome: Outcome, tries: int) -> None:
+        """As the gateway does with the answer to a late visitor in front (`gateway.visitor.late_tries`)."""
+        center = self.centers[visitor.center]
+        if center.down:
+            then(visitor, outcome)
+        elif not tries or 0 < visitor.drops_ms <= self._agenda.now_ms:
+            if outcome.called:
+                center.ledger.keep(visitor.id, gap_ms, self.local_ms(center))
+            then(visitor, outcome)
+        elif (outcome := self._try(visitor)).standing is Standing.WAITING:
+            self._agenda.after(AGAIN_MS, self._again, visitor, then, gap_ms, outcome, tries - 1)
+        else:
+            then(visitor, outcome)
 
     def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
-        then(visitor, center.ledger.peek(visitor.id, visitor.key, self._local_ms(center), self._random_bits.getrandbits(64)))
+        then(visitor, center.ledger.peek(visitor.id, visitor.key, self.local_ms(center), self._random_bits.getrandbits(64)))
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
-        ledger, now_ms = center.ledger, self._local_ms(center)
+        ledger, now_ms = center.ledger, self.local_ms(center)
         if visitor.id in ledger.sessions.inside:
             outcome = ledger.view(visitor.id, now_ms)
         else:
@@ -124,7 +158,7 @@ class LeaseModel:
     def leave(self, visitor: SimulatedVisitor) -> None:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
-        center.ledger.leave(visitor.id, self._local_ms(center))
+        center.ledger.leave(visitor.id, self.local_ms(center))
         center.ledger.log.clear()
 
     # -- what goes wrong -----------------------------------------------------------------------------------------------------------
@@ -137,15 +171,19 @@ class LeaseModel:
     def lose_ledger(self, center: int) -> None:
         """The ledger begins a new epoch, with nothing."""
         one = self.centers[center]
-        one.ledger = Ledger(self._room, one.name, one.ledger.epoch + 1, self._local_ms(one))
+        now_ms = self.local_ms(one)
+        one.ledger = Ledger(self._room, one.name, max(now_ms, one.ledger.epoch + 1), now_ms)
 
     def restore_old(self, center: int) -> None:
         """The ledger begins a new epoch, with sessions and places of some time ago."""
         one = self.centers[center]
-        old = one.disk
+        old, now_ms = one.disk, self.local_ms(one)
+        contact_ms, fence_ms = one.ledger.lease.contact_ms, one.ledger.lease.fence_ms
         self.lose_ledger(center)
         if old:
-            one.ledger.restore(doubted(old, self._local_ms(one)), self._local_ms(one))
+            renewed_ms = min(now_ms, contact_ms + fence_ms) if fence_ms else now_ms  # behind the fence it renewed none
+            one.ledger.restore(doubted(old, renewed_ms), now_ms)
+            one.ledger.lease.fence_ms = fence_ms
             one.ledger.log.clear()
 
     def silence(self, change: int) -> None:
@@ -154,7 +192,16 @@ class LeaseModel:
 
     def lose_coordinator(self) -> None:
         """The coordinator begins again, with nothing."""
-        self.coordinator = Coordinator([one.name for one in self.centers], self._room, self._coordinator_ms())
+        self.coordinator = self._make_coordinator([one.name for one in self.centers])
+
+    def forecast_nothing(self) -> None:
+        """Visitors are told that their waits are unknown: for runs whose estimates no one looks at, half of the work is the forecast."""
+        self.coordinator.forecaster.due_ms = NEVER_MS
+
+    def _make_coordinator(self, names: list[str]) -> Coordinator:
+        coordinator = Coordinator(names, self._room, self._coordinator_ms())
+        coordinator.fence_ms = self._fence_ms
+        return coordinator
 
     def worker_dies(self, number: int) -> None:
         """Another worker repeats the requests that waited for an answer from it; admissions are in the ledger, not in workers."""
@@ -171,13 +218,27 @@ class LeaseModel:
         self.coordinator.configure(self._room)
 
     def _configure(self, center: Center, room: Room) -> None:
-        center.ledger.configure(room, self._local_ms(center))
+        center.ledger.configure(room, self.local_ms(center))
         center.ledger.log.clear()
 
     # -- syncs -----------------------------------------------------------------------------------------------------------------------
 
-    def _local_ms(self, center: Center) -> int:
-        return self._agenda.now_ms + center.skew_ms
+    def local_ms(self, center: Center) -> int:
+        """The ledger's time, as a process of this data center finds it."""
+        steady_ms = self._agenda.now_ms
+        now_ms = center.time.read(steady_ms + center.skew_ms, *center.expectation.at(steady_ms))
+        center.expectation.hear(now_ms, steady_ms)
+        center.ledger.lease.later_ms = center.time.later_ms
+        return now_ms
+
+    def _put_time_right(self, center: Center, down: SyncDown) -> None:
+        steady_ms, lease = self._agenda.now_ms, center.ledger.lease
+        round_trip_ms = self.local_ms(center) - down.sent_ms
+        if lease.answered_ms is None or round_trip_ms > 2 * STEP_MS:
+            return
+        line_ms = down.time_ms + round_trip_ms // 2 - lease.line_ahead_ms
+        expected_ms, _ = center.expectation.at(steady_ms)
+        center.expectation.hear(center.time.put_right(steady_ms + center.skew_ms, expected_ms, line_ms), steady_ms)
 
     def _coordinator_ms(self) -> int:
         return self._agenda.now_ms + self._coordinator_skew_ms
@@ -197,7 +258,7 @@ class LeaseModel:
         center = self.centers[number]
         ledger = center.ledger
         if not center.down:
-            now_ms = self._local_ms(center)
+            now_ms = self.local_ms(center)
             ledger.sweep(now_ms)
             self.messages += 1
             self._send(number, 0)
@@ -207,7 +268,7 @@ class LeaseModel:
 
     def _send(self, number: int, want: int) -> None:
         center = self.centers[number]
-        up = center.ledger.report(self._local_ms(center), want)
+        up = center.ledger.report(self.local_ms(center), want)
         center.ledger.log.clear()
         self._links.send(number, self._coordinator_hears, number, up)
 
@@ -220,7 +281,9 @@ class LeaseModel:
         center = self.centers[number]
         if center.down:
             return
-        center.ledger.apply(down, self._local_ms(center))
+        if down.epoch == center.ledger.epoch:
+            self._put_time_right(center, down)
+        center.ledger.apply(down, self.local_ms(center))
         if called:
             self._answer_those_behind(number)
 
@@ -228,7 +291,7 @@ class LeaseModel:
         """What a restore will find: a copy that is not quite new."""
         self._agenda.after(DISK_EVERY_MS, self._save)
         for center in self.centers:
-            kept = center.ledger.memory(self._local_ms(center))
+            kept = center.ledger.memory(self.local_ms(center))
             center.disk = LedgerMemory(dict(kept.sessions), dict(kept.places), dict(kept.spent), list(kept.window), kept.latest_ms)
 
     def _call(self, number: int) -> None:
@@ -236,7 +299,7 @@ class LeaseModel:
         center = self.centers[number]
         center.called_until_ms = self._agenda.now_ms + CALL_LIMIT_MS
         self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.called_until_ms)
-        self._send(number, center.ledger.borrows(self._local_ms(center)))
+        self._send(number, center.ledger.borrows(self.local_ms(center)))
 
     def _call_ended(self, number: int, until_ms: int) -> None:
         if self.centers[number].called_until_ms == until_ms:
@@ -246,7 +309,7 @@ class LeaseModel:
         center = self.centers[number]
         behind, center.behind = center.behind, []
         center.called_until_ms = 0
-        now_ms = self._local_ms(center)
+        now_ms = self.local_ms(center)
         for visitor, then, since_ms in behind:
             visitor.latency_ms += self._agenda.now_ms - since_ms
             then(visitor, self._done(visitor, center.ledger.arrive(visitor.id, now_ms, self._random_bits.getrandbits(64))))

@@ -167,6 +167,9 @@ class Published:
         self._workers_born += 1
         site.workers[between(self._draw, 0, len(site.workers) - 1)] = self._workers_born
 
+    def step_clock(self, center: int, step_ms: int) -> None:
+        """See `visitor.SystemUnderTest`. The published methods have no clocks."""
+
     def configure(self, room: Room) -> None:
         """See `visitor.SystemUnderTest`."""
         self._room = room

@@ -18,6 +18,7 @@ FAULTS = {
     "churn": "workers keep stopping and starting",
     "limits": "both limits are multiplied by `amount` / 100, at once",
     "method": "the queueing method changes from fifo to random, or from random to fifo",
+    "clock step": "the clock of a data center's server is stepped by `amount` seconds, and back at the end",
 }
 
 
@@ -52,6 +53,10 @@ class Behaviour:
     """Share of waiting visitors who miss a minute and come back."""
     reloading: float = 0.0
     """Share of waiting visitors who try ten times as often as they are told."""
+    sleeping: float = 0.0
+    """Share of waiting visitors who try every 45 to 180 seconds only, because their phone sleeps."""
+    dropping: float = 0.0
+    """Share of their tries whose connection breaks while the answer is held."""
     moving: float = 0.0
     """Share of page views and tries that reach another data center than the one before."""
 
@@ -84,6 +89,8 @@ class Scenario:
     behaviour: Behaviour = field(default_factory=Behaviour)
     network: NetworkProfile = field(default_factory=NetworkProfile)
     faults: tuple[Fault, ...] = ()
+    fence_s: int = 0
+    """Without contact for so long a data center stops by itself; 0: never."""
     workers: int = 4
     """Per data center; only the published allocations, which divide slots among workers, take notice."""
     laws_every_s: int = 60

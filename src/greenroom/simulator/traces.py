@@ -12,6 +12,8 @@ CENTERS = 20
 L, N = 2_000, 1_200
 """Limits of the middle-sized room in most traces."""
 VISIT_S = 60.0
+FENCE_S = 180
+"""As greenroom is delivered."""
 PER_S = min(N / 60, L / (VISIT_S + 60))
 """Visitors per second that this room can take: a visit of a minute, and the session of a minute that runs on behind it."""
 
@@ -126,15 +128,31 @@ def outage(streams: Streams) -> Scenario:
     part = shares(draw, CENTERS)
     large = sorted(range(CENTERS), key=lambda center: -part[center])[1:3]
     found = arrivals(draw, 1500, lambda second: wave(part, second, 200, 1300, 1.2))
-    return Scenario("outage", room(), CENTERS, found, 1800, Behaviour(), NetworkProfile(), (Fault("outage", 600, 780, tuple(large)),))
+    return Scenario(
+        "outage", room(), CENTERS, found, 1800, Behaviour(), NetworkProfile(), (Fault("outage", 600, 780, tuple(large)),), FENCE_S
+    )
+
+
+def outage_and_partition(streams: Streams) -> Scenario:
+    """Two large data centers die for twelve minutes, and meanwhile a quarter of the others is cut off for three: with a fence."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    large = tuple(sorted(range(CENTERS), key=lambda center: -part[center])[1:3])
+    cut = tuple([center for center in range(0, CENTERS, 4) if center not in large])
+    found = arrivals(draw, 1500, lambda second: wave(part, second, 200, 1300, 1.2))
+    faults = (Fault("outage", 400, 1120, large), Fault("partition", 800, 980, cut))
+    return Scenario("outage and partition", room(), CENTERS, found, 1800, faults=faults, fence_s=FENCE_S)
 
 
 def partition(streams: Streams) -> Scenario:
     """A quarter of the data centers cannot reach the coordinator for three minutes; visitors still reach them."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
-    faults = (Fault("partition", 600, 780, tuple(range(0, CENTERS, 4))),)
-    return Scenario("partition", room(), CENTERS, arrivals(draw, 1500, lambda s: wave(part, s, 200, 1300, 1.2)), 1800, faults=faults)
+    faults, found = (
+        (Fault("partition", 600, 780, tuple(range(0, CENTERS, 4))),),
+        arrivals(draw, 1500, lambda s: wave(part, s, 200, 1300, 1.2)),
+    )
+    return Scenario("partition", room(), CENTERS, found, 1800, faults=faults, fence_s=FENCE_S)
 
 
 def spike_inside_a_partition(streams: Streams) -> Scenario:
@@ -151,15 +169,15 @@ def spike_inside_a_partition(streams: Streams) -> Scenario:
         return found
 
     faults = (Fault("partition", 600, 780, cut),)
-    return Scenario("spike inside a partition", room(), CENTERS, arrivals(draw, 1500, rates), 1800, faults=faults)
+    return Scenario("spike inside a partition", room(), CENTERS, arrivals(draw, 1500, rates), 1800, faults=faults, fence_s=FENCE_S)
 
 
 def coordinator_down(streams: Streams) -> Scenario:
     """No data center reaches the coordinator for three minutes."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
-    faults = (Fault("coordinator down", 600, 780),)
-    return Scenario("coordinator down", room(), CENTERS, arrivals(draw, 1500, lambda s: wave(part, s, 200, 1300, 1.2)), 1800, faults=faults)
+    faults, found = (Fault("coordinator down", 600, 780),), arrivals(draw, 1500, lambda s: wave(part, s, 200, 1300, 1.2))
+    return Scenario("coordinator down", room(), CENTERS, found, 1800, faults=faults, fence_s=FENCE_S)
 
 
 def worker_churn(streams: Streams) -> Scenario:
@@ -212,6 +230,7 @@ TRACES: dict[str, Maker] = {
         heavy_tail,
         day_curve,
         outage,
+        outage_and_partition,
         partition,
         spike_inside_a_partition,
         coordinator_down,

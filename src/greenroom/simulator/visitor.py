@@ -10,9 +10,9 @@ class SimulatedVisitor:
     """`id`, `key`, `home` and `checked_ms` are what the ticket carries; only the simulation knows the rest."""
 
     __slots__ = (
-        "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "entered_ms", "first_guess", "gives_up_ms",
-        "guess", "home", "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once", "overtaken_ms", "pauses",
-        "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
+        "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms", "entered_ms", "first_guess",
+        "gap_ms", "gives_up_ms", "guess", "home", "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once",
+        "overtaken_ms", "pauses", "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
     )  # fmt: skip
 
     def __init__(self, number: int, center: int, came_ms: int) -> None:
@@ -29,6 +29,7 @@ class SimulatedVisitor:
         self.done_ms = 0  # the last page is before this
         self.gives_up_ms = 0  # 0: never
         self.once = self.pauses = self.reloads = self.waits = False
+        self.gap_ms = self.drops_ms = 0  # between two tries at least; when the connection of this try breaks, 0: it does not
         self.tries = 0
         self.active = self.uses = self.trusted = self.on_trust = False
         """`trusted`: the last page was served without a unit here; `on_trust`: active, and counted as such."""
@@ -99,6 +100,9 @@ class SystemUnderTest(Protocol):
 
     def worker_dies(self, center: int) -> None:
         """One process of this data center ends, another one begins."""
+
+    def step_clock(self, center: int, step_ms: int) -> None:
+        """The clock of this data center's server is stepped by so much."""
 
     def configure(self, room: Room) -> None:
         """The operator writes down other limits."""

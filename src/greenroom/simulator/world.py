@@ -141,6 +141,11 @@ class World:
         other = "random" if was == "fifo" else "fifo"
         self._configure(replace(self.room, queueing_method=other if change > 0 else was))
 
+    def clock_step(self, fault: Fault, change: int) -> None:
+        """An operator sets the clocks of servers."""
+        for center in fault.centers:
+            self.system.step_clock(center, change * int(fault.amount * 1000))
+
     def _configure(self, room: Room) -> None:
         self.room = room
         self.ground_truth.change(room.total_active_users, room.new_users_per_minute)
@@ -158,4 +163,5 @@ FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
     "churn": World.churn,
     "limits": World.limits,
     "method": World.method,
+    "clock step": World.clock_step,
 }

@@ -28,7 +28,7 @@ class PageSettings:
 
     path: str = spec("path of the page on the status listener", "/", pattern=r"/([A-Za-z0-9_.~-]+(/[A-Za-z0-9_.~-]+)*)?", low=1, high=200)
     host: str = spec("host name that the page is for; empty: any", "", example="status.example.com", high=253)
-    title: str = spec("heading of the page", "Status", low=1, high=200)
+    title: str = spec("heading of the page", "Status", low=1, high=200, one_line=True)
     zone: str = spec("show only rooms and health checks of the zone of this name; empty: of all", "", high=253)
     rooms: tuple[str, ...] = spec("names of the rooms on the page, `*` for all", (), high=200, example=["*"])
     health_checks: tuple[str, ...] = spec("names of the health checks on the page, `*` for all", (), high=200, example=["*"])

@@ -6,7 +6,7 @@ that an operator wrote. With PostgreSQL it is in the database of the configurati
 
 import datetime
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from greenroom.core.health.condition import Condition
 from greenroom.core.health.memory import EventQuestion, HealthBatch, HealthMemory, Uptime
@@ -238,8 +238,7 @@ class SqlHealthStore:
     ) -> None:
         if not rows:
             return
-        maker = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-        statement = maker(table)
+        statement = _insert_of(connection.dialect.name)(table)
         changes = {name: statement.excluded[name] for name in replaced} | {name: table.c[name] + statement.excluded[name] for name in added}
         connection.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=changes), list(rows))
 
@@ -249,6 +248,15 @@ class SqlHealthStore:
         connection.execute(delete(events).where(events.c.at_ms < now_ms - EVENTS_MS))
         oldest = datetime.datetime.fromtimestamp(now_ms // 1000, datetime.UTC) - datetime.timedelta(days=DAYS_KEPT)
         connection.execute(delete(days).where(days.c.day < f"{oldest:%Y-%m-%d}"))
+
+
+def _insert_of(dialect: str) -> Callable[[Table], Any]:
+    """SQLAlchemy's insert that can update instead; PostgreSQL's dialect is imported only where it is used, because it takes its time."""
+    if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as insert_or_update
+
+        return insert_or_update
+    return sqlite.insert
 
 
 def _row(event: CheckEvent) -> dict[str, Any]:

@@ -83,13 +83,7 @@ class MemoryLedger:
 
     def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:  # noqa: ARG002 - a newcomer's key counts when the ticket comes back
         """See `ports.LedgerPort`."""
-        now_ms = self._now_ms()
-        ledger = self.ledger
-        if now_ms >= self._dry_ms and ledger.wants_permits():
-            self._exchange(now_ms)
-        random_bits = self._getrandbits(64)
-        outcome = ledger.arrive(ticket_id, now_ms, random_bits)
-        then(self._written(outcome, now_ms, random_bits) if ledger.log else outcome)
+        then(self.arrive_now(ticket_id, self._now_ms()))
 
     def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:  # noqa: ARG002 - there is no place to take
         """See `ports.LedgerPort`."""
@@ -102,33 +96,29 @@ class MemoryLedger:
 
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
         """See `ports.LedgerPort`."""
-        now_ms = self._now_ms()
-        ledger = self.ledger
-        if now_ms >= self._dry_ms and ledger.wants_permits():
-            self._exchange(now_ms)
-        random_bits = self._getrandbits(64)
-        outcome = ledger.poll(ticket_id, key, now_ms, random_bits)
-        then(self._written(outcome, now_ms, random_bits) if ledger.log else outcome)
+        then(self.poll_now(ticket_id, key, self._now_ms()))
 
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
         """See `ports.LedgerPort`."""
-        then(self.ledger.peek(ticket_id, key, self._now_ms(), self._getrandbits(64)))
+        then(self.peek_now(ticket_id, key, self._now_ms()))
 
     def view(self, ticket_id: bytes, then: Then) -> None:
         """See `ports.LedgerPort`."""
-        ledger = self.ledger
-        outcome = ledger.view(ticket_id, self._now_ms())
-        if ledger.log:
-            self._write_log()
-        then(outcome)
+        then(self.view_now(ticket_id, self._now_ms()))
 
     def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:  # noqa: ARG002 - there is no other one
         """See `ports.LedgerPort`: one process is one data center."""
         then(Outcome(Standing.GONE))
 
+    def keep(self, ticket_id: bytes, gap_ms: int) -> None:
+        """See `ports.LedgerPort`. Not written down: a restart gives all waiters a whole refresh."""
+        self.ledger.keep(ticket_id, gap_ms, self._now_ms())
+
     def leave(self, ticket_id: bytes, key: int = 0) -> None:  # noqa: ARG002 - this ledger finds the place by its id
         """See `ports.LedgerPort`."""
         self.ledger.leave(ticket_id, self._now_ms())
+        if self.ledger.lease.freed:
+            self._dry_ms = 0  # the next newcomer gets the unit, however recent the last sync; each one was an admission, so no flood
         self._write_log()
 
     def configure(self, room: Room) -> None:
@@ -149,6 +139,38 @@ class MemoryLedger:
         """See `ports.LedgerPort`."""
         self.ledger.rekey(keys)
         then(self._write_log())
+
+    # -- the PromptLedger port ------------------------------------------------------------------------------------------------
+
+    def arrive_now(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """See `ports.PromptLedger`."""
+        ledger = self.ledger
+        if now_ms >= self._dry_ms and ledger.wants_permits():
+            self._exchange(now_ms)
+        random_bits = self._getrandbits(64)
+        outcome = ledger.arrive(ticket_id, now_ms, random_bits)
+        return self._written(outcome, now_ms, random_bits) if ledger.log else outcome
+
+    def poll_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome:
+        """See `ports.PromptLedger`."""
+        ledger = self.ledger
+        if now_ms >= self._dry_ms and ledger.wants_permits():
+            self._exchange(now_ms)
+        random_bits = self._getrandbits(64)
+        outcome = ledger.poll(ticket_id, key, now_ms, random_bits)
+        return self._written(outcome, now_ms, random_bits) if ledger.log else outcome
+
+    def peek_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome:
+        """See `ports.PromptLedger`."""
+        return self.ledger.peek(ticket_id, key, now_ms, self._getrandbits(64))
+
+    def view_now(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """See `ports.PromptLedger`."""
+        ledger = self.ledger
+        outcome = ledger.view(ticket_id, now_ms)
+        if ledger.log:
+            self._write_log()
+        return outcome
 
     # -- for the process around it --------------------------------------------------------------------------------------------
 

@@ -112,8 +112,8 @@ class CoordinatorRegistry:
 
     # -- what operators change ---------------------------------------------------------------------------------------------------
 
-    def configure(self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int) -> None:
-        """The rooms and data centers there are from now on, with their settings."""
+    def configure(self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int, fence_ms: int = 0) -> None:
+        """The rooms and data centers there are from now on, with their settings. `fence_ms`: see `fence`; 0: never."""
         self.now_ms = max(self.now_ms, now_ms)
         wanted, names = {room.id: room for room in rooms}, tuple(dict.fromkeys(data_centers))
         moved = names != self._data_centers
@@ -127,8 +127,9 @@ class CoordinatorRegistry:
                 coordinator.forecaster.due_ms += crc32(room_id.encode()) % THINK_MS  # spread over batches
             elif moved:
                 coordinator.enlist(names, self.now_ms)
-            elif room == self._rooms[room_id]:
+            elif room == self._rooms[room_id] and coordinator.fence_ms == fence_ms:
                 continue
+            coordinator.fence_ms = fence_ms
             coordinator.configure(room)
             self._touch(room_id, coordinator)
         self._rooms = wanted

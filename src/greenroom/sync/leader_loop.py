@@ -34,8 +34,12 @@ class LeaderLoop:
         data_centers: Callable[[], Sequence[str]],
         getrandbits: Callable[[int], int],
         on_error: Callable[[BaseException], None],
+        fence_ms: int = 0,
     ) -> None:
-        """`rooms` and `data_centers` give what is configured now: the same object as long as it is the same."""
+        """`rooms` and `data_centers` give what is configured now: the same object as long as it is the same.
+
+        `fence_ms`: see `admission.coordinator.fence`.
+        """
         self.term: LeaseTerm | None = None
         self.registry: CoordinatorRegistry | None = None
         self.answers = 0
@@ -44,6 +48,7 @@ class LeaderLoop:
         self._rooms, self._data_centers = rooms, data_centers
         self._getrandbits = getrandbits
         self._on_error = on_error
+        self._fence_ms = fence_ms
         self._seen: tuple[Sequence[Room], Sequence[str]] | None = None
         self._ahead_ms = self._begun_ms = 0
 
@@ -129,7 +134,7 @@ class LeaderLoop:
     def _configure(self, registry: CoordinatorRegistry) -> None:
         rooms, data_centers = self._rooms(), self._data_centers()
         if self._seen is None or self._seen[0] is not rooms or self._seen[1] is not data_centers:
-            registry.configure(rooms, data_centers, self._now_ms())
+            registry.configure(rooms, data_centers, self._now_ms(), self._fence_ms)
             self._seen = rooms, data_centers
 
     async def _commit(self, term: LeaseTerm, registry: CoordinatorRegistry, answers: list[tuple[str, bytes]]) -> bool:

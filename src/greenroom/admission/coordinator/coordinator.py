@@ -12,9 +12,9 @@ data centers, or, for the random method, to data centers in proportion to their 
 visitors are let in without a request; a single data center gets all of them. Lower limits recall permits and expel no visitor.
 
 A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing is granted before every data
-center has been heard once, because what the silent one holds is not known; at the latest when every session must have ended that
-it had. A ledger that comes back without its memory begins a new epoch; what it held is orphaned until every session of it must have
-ended.
+center has heard this coordinator and said everything, because what a silent one holds, or what a lost coordinator's late answer brings
+it, is not known (`DataCenter.count_answer`); at the latest when every session must have ended that it had. A ledger that comes back
+without its memory begins a new epoch; what it held is orphaned until every session of it must have ended.
 
 Sums over all data centers are kept, not made: each data center has a weight in them, which moves when it reports, is granted
 something, falls silent, or when time takes admissions out of its minute (an alarm). So a report costs the same in any company.
@@ -25,7 +25,9 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import ceil, sqrt
 
-from greenroom.admission.coordinator.data_center import DataCenter, Weight
+from greenroom.admission.coordinator.data_center import DataCenter, remembered_units
+from greenroom.admission.coordinator.pace import Pace
+from greenroom.admission.coordinator.sums import Sums
 from greenroom.admission.coordinator.whole_line import WholeLine, rounded
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
 from greenroom.admission.lease import CUT_OFF_MS, WINDOW_MS
@@ -54,14 +56,15 @@ class Coordinator:
         self.data_centers: dict[str, DataCenter] = {}
         self.total = room.total_active_users
         self.pool = self.total
-        self.sums = Weight()
+        self.sums = Sums()
         self._alarms: list[tuple[int, str]] = []  # heap
         self._contacts: OrderedDict[str, None] = OrderedDict()  # reachable data centers, the one heard of longest ago first
         self._line = WholeLine()
         self._ranked = self._alone = self._random = False
-        self._pace = 1.0
-        self._paced_ms = now_ms
+        self._pace = Pace(now_ms)
         self._horizon_s: int | None = None
+        self.fence_ms = 0
+        """Without contact for so long a data center stops by itself (see `fence`); 0: never."""
         self.doubted: set[str] = set()
         """Data centers that may hold more than is known: nothing is granted until each has been heard."""
         self.transfers = SessionTransfers(self.data_centers.get)
@@ -78,6 +81,8 @@ class Coordinator:
         self.per_minute = room.new_users_per_minute
         self._random, self._evenly = room.queueing_method == "random", room.pace_admissions
         self._life_ms = room.session_ms + room.renewal_age_ms
+        for center in self.data_centers.values():
+            center.life_ms = max(center.life_ms, self._life_ms)
         self.forecaster.configure(room)
         self._rank()
 
@@ -92,7 +97,7 @@ class Coordinator:
                 center.retired = True
                 self._begin_epoch(center, center.epoch, now_ms)
                 self.doubted.discard(center.name)
-                self._fall_silent(center)
+                self._fall_silent(center, now_ms)
         self._alone = len(wanted) == 1
         self._company = max(1, len(wanted))
         self._rank()
@@ -118,12 +123,17 @@ class Coordinator:
     @property
     def doubting(self) -> bool:
         """Whether nothing is granted because some data center may hold more than is known."""
-        return bool(self.doubted) and self._paced_ms < self.doubted_until_ms
+        return bool(self.doubted) and self._pace.since_ms < self.doubted_until_ms
 
     @property
     def ranked_seconds(self) -> dict[int, int] | None:
         """Everybody who waits without a permit by arrival second; None where that is not kept."""
         return self._line.seconds if self._ranked else None
+
+    @property
+    def _fence_ms(self) -> int:
+        """A single data center needs none: no other one could use its units."""
+        return 0 if self._alone else self.fence_ms
 
     def sync(self, up: SyncUp, now_ms: int, random_bits: int) -> SyncDown:
         """Takes in a ledger's report and answers with what it may have. A message that is late or comes twice is granted nothing."""
@@ -144,15 +154,18 @@ class Coordinator:
                 if news:
                     self._weigh(center)
                 recall = self._allot(center, up.want, now_ms, random_bits)
-        center.answered = max(center.answered, up.applied) + 1
+        center.count_answer(up.applied, random_bits)
         disconnected_rate = self._disconnected_rate(center)
         center.allow_disconnected_rate(center.answered, disconnected_rate)
+        center.fences.say(center.answered, self._fence_ms)
         self._weigh(center)
+        afresh = not center.whole or center.name in self.doubted
         return SyncDown(
             center.epoch, center.answered, up.number, up.sent_ms, now_ms, center.granted, center.acknowledged, disconnected_rate,
             self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
-            max(0, self.pool), self._alone, not center.whole, self._wait_table_for(center, now_ms), self.transfers.answer(center, now_ms),
+            max(0, self.pool), self._alone, afresh, self._wait_table_for(center, now_ms), self.transfers.answer(center, now_ms),
             gap_us(self.per_minute, self._admissions_share(center), self._company) if self._evenly else 0,
+            self._fence_ms,
         )  # fmt: skip
 
     # -- what a message says ------------------------------------------------------------------------------------------------
@@ -164,25 +177,23 @@ class Coordinator:
         """
         if center.held:
             center.orphans += center.held
-            center.orphans_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
+            center.orphans_until_ms = now_ms + max(self._life_ms, center.life_ms) + ORPHAN_SLACK_MS
         if center.value > center.minute:
             center.admit(now_ms + WINDOW_MS, center.value - center.minute)
-        center.granted = center.returned_permits = center.returned_freed = center.used = center.over = center.settled = 0
-        center.acknowledged = center.heard = center.waiting = center.seen = center.moved_in = center.moved_out = center.arrived = 0
+        center.begin_epoch(epoch)
         self.transfers.begin_epoch(center.name)
-        center.whole, center.newest = False, None
-        center.seconds.clear()
         if center.reachable:
             self._show(center)
-        center.disconnected_rates.clear()
-        center.epoch = epoch
         self._weigh(center)
 
     def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """Absolute counters: in any order of messages, the largest count is the newest."""
         adopted = max(0, up.granted_seen - center.granted)  # a ledger that kept its sessions, a coordinator that did not keep its own
-        returned = max(0, up.returned_permits - center.returned_permits) + max(0, up.returned_freed - center.returned_freed)
-        remembered = min(adopted, center.orphans)  # sessions that a ledger remembers are among those that it had
+        unused = max(0, up.returned_permits - center.returned_permits)
+        self._pace.return_unused(unused)
+        returned = unused + max(0, up.returned_freed - center.returned_freed)
+        known = remembered_units(center, up, adopted, returned)
+        remembered = min(known, adopted, center.orphans)
         center.orphans -= remembered
         self.pool += returned - adopted + remembered
         center.granted += adopted
@@ -196,7 +207,7 @@ class Coordinator:
                 center.admit(now_ms - age_ms + WINDOW_MS)
             center.acknowledged = max(center.acknowledged, up.admitted)
         if up.moves:
-            self.pool += self.transfers.book(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS)
+            self.pool += self.transfers.book(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS, known - remembered)
         self.forecaster.admitted(up.ages_ms[len(up.ages_ms) - new :], now_ms)
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
@@ -214,12 +225,14 @@ class Coordinator:
         self._contacts[center.name] = None
         self._contacts.move_to_end(center.name)
         center.confirm_disconnected_rate(up.applied, up.disconnected_rate)
+        center.fences.confirm(up.applied, up.fence_ms)
+        center.life_ms, center.fenced_ms, center.given_up = self._life_ms, 0, False
 
     def _see(self, center: DataCenter, up: SyncUp) -> None:
         """Its waiters, by arrival second."""
         anew = up.whole or not center.reachable
         center.whole, center.reachable = center.whole or up.whole, True
-        if center.whole:
+        if up.whole and (self._alone or center.has_heard(up.applied)):
             self.doubted.discard(center.name)
         if up.whole:
             center.seconds.clear()
@@ -283,8 +296,8 @@ class Coordinator:
         spare = min(spare, self.pool - debts + center.owed) if debts else spare
         waiting = self.sums.uncovered
         if waiting:
-            share = self._share(center, min(spare, int(self._pace)), waiting, random_bits)
-            self._pace -= self._grant(center, share)
+            share = self._share(center, min(spare, self._pace.permits), waiting, random_bits)
+            self._pace.spend(self._grant(center, share))
             if share < waiting:
                 return NO_RECALL if self._alone else self._in_reach(center)
             spare -= share
@@ -297,9 +310,7 @@ class Coordinator:
     def _spare(self, now_ms: int) -> int:
         """Permits that could be granted; negative: so many too many are out. The pace goes on."""
         left = self.per_minute - self.sums.value
-        rate = (self.per_minute + max(0, left)) / 60
-        self._pace = min(1 + rate, self._pace + rate * (now_ms - self._paced_ms) / 1000)
-        self._paced_ms = now_ms
+        self._pace.earn(self.per_minute, left, now_ms)
         return min(self.pool, left)
 
     def _grant(self, center: DataCenter, count: int) -> int:
@@ -363,29 +374,9 @@ class Coordinator:
 
     def _weigh(self, center: DataCenter) -> None:
         """Something about this data center has changed: so do the sums."""
-        weight, total = center.weight, self.sums
-        outstanding = max(0, center.outstanding)
-        if outstanding != weight.outstanding:
-            total.outstanding += outstanding - weight.outstanding
-            weight.outstanding = outstanding
-            if center.reachable and self._ranked:
-                self._line.cover(center.name, outstanding)
-        value = center.value
-        if value != weight.value:
-            total.value += value - weight.value
-            weight.value = value
-        uncovered = max(0, center.waiting - outstanding) if center.waiting and center.reachable else 0
-        if uncovered != weight.uncovered:
-            total.uncovered += uncovered - weight.uncovered
-            weight.uncovered = uncovered
-        owed = center.owed if center.over else 0
-        if owed != weight.owed:
-            total.owed += owed - weight.owed
-            weight.owed = owed
-        if center.arrivals_per_s != weight.arrivals_per_s:
-            total.arrivals_per_s += center.arrivals_per_s - weight.arrivals_per_s
-            weight.arrivals_per_s = center.arrivals_per_s
-        alarm_ms = center.next_alarm_ms() if center.leaving or center.orphans else 0
+        if self.sums.weigh(center) and center.reachable and self._ranked:
+            self._line.cover(center.name, max(0, center.outstanding))
+        alarm_ms = center.next_alarm_ms() if center.leaving or center.orphans or center.fenced_ms else 0
         if alarm_ms and (not center.alarm_ms or alarm_ms < center.alarm_ms):
             center.alarm_ms = alarm_ms
             heappush(self._alarms, (alarm_ms, center.name))
@@ -399,6 +390,9 @@ class Coordinator:
                 continue
             center.alarm_ms = 0
             center.trim(now_ms)
+            if center.fenced_ms and now_ms >= center.fenced_ms:
+                self._begin_epoch(center, center.epoch + 1, now_ms)
+                center.given_up = True
             if center.orphans and now_ms >= center.orphans_until_ms:
                 self.pool += center.orphans
                 center.orphans = 0
@@ -409,11 +403,11 @@ class Coordinator:
             center = self.data_centers[next(iter(self._contacts))]
             if center.contact_ms is not None and now_ms - center.contact_ms < CUT_OFF_MS:
                 break
-            self._fall_silent(center)
+            self._fall_silent(center, now_ms)
 
-    def _fall_silent(self, center: DataCenter) -> None:
+    def _fall_silent(self, center: DataCenter, now_ms: int) -> None:
         """Its waiters are left out of the line until it is heard again."""
-        center.reachable = False
+        center.fall_silent(now_ms)
         self._contacts.pop(center.name, None)
         self._line.hide(center.name)
         self._weigh(center)

@@ -3,8 +3,11 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, FencesInForce
 from greenroom.admission.messages.sync import SyncUp
 
+NUMBERS_AHEAD = 1 << 20
+"""Answers to one data center that a coordinator and those before it could send while one message is on its way: those of days."""
 LEAVE_CELL_MS = 100
 """Admissions are counted in cells of this width, by when they leave the minute; rounded up, so none leaves early."""
 
@@ -28,6 +31,9 @@ class DataCenter:
     epoch: int = -1
     heard: int = 0
     answered: int = 0
+    """Number of the newest answer."""
+    first: int = 0
+    """Number of the first answer of this coordinator; those of coordinators before it are lower. 0: none yet."""
     contact_ms: int | None = None
     granted: int = 0
     seen: int = 0
@@ -51,6 +57,9 @@ class DataCenter:
     """All of them."""
     disconnected_rates: deque[tuple[int, int]] = field(default_factory=deque)
     """(number of the answer, rate) of all that may be in force there, without those a later one outweighs: the first is the largest."""
+    fences: FencesInForce = field(default_factory=FencesInForce)
+    fenced_ms: int = 0
+    """Silent: when it has stopped by itself; 0: never, or it is not silent."""
     waiting: int = 0
     seconds: dict[int, int] = field(default_factory=dict)
     """Waiters by arrival second."""
@@ -58,6 +67,10 @@ class DataCenter:
     """Whether `seconds` began with a whole report."""
     reachable: bool = False
     retired: bool = False
+    given_up: bool = False
+    """It has stopped by itself (see `fence`): what it held are orphans, until it is heard again."""
+    life_ms: int = 0
+    """How long a session may last there: the longest since it was heard last."""
     arrivals_per_s: float = 0.0
     newest: SyncUp | None = None
     """The newest report, while it is of this epoch."""
@@ -108,6 +121,32 @@ class DataCenter:
             covered = max(0, covered - count)
         return left
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Its ledger counts from nothing. Admissions of the last minute, orphans and contact stay."""
+        self.epoch = epoch
+        self.granted = self.returned_permits = self.returned_freed = self.used = self.over = self.settled = 0
+        self.acknowledged = self.heard = self.waiting = self.seen = self.moved_in = self.moved_out = self.arrived = 0
+        self.whole, self.newest = False, None
+        self.seconds.clear()
+        self.disconnected_rates.clear()
+        self.fences = FencesInForce()
+        self.fenced_ms = 0
+
+    def count_answer(self, applied: int, random_bits: int) -> None:
+        """One more answer, to a report that says the newest number applied there.
+
+        A number that this coordinator never said is of one before it, whose answers may still be on their way. This one's are higher
+        than all of those, so the ledger refuses those once it has applied one of these. By chance two coordinators never begin alike.
+        """
+        if not self.first or applied > self.answered:
+            self.answered = max(self.answered, applied) + NUMBERS_AHEAD + (random_bits & 0x3FFFFFFF)
+            self.first = self.answered + 1
+        self.answered += 1
+
+    def has_heard(self, applied: int) -> bool:
+        """Whether a ledger that says this newest number applied has an answer of this coordinator."""
+        return 0 < self.first <= applied <= self.answered
+
     def admit(self, leaves_ms: int, count: int = 1) -> None:
         """Admissions that leave the minute at this time."""
         cell_ms = -(-leaves_ms // LEAVE_CELL_MS) * LEAVE_CELL_MS
@@ -145,9 +184,27 @@ class DataCenter:
         while leaving and leaving[0][0] < now_ms:
             self.minute -= leaving.popleft()[1]
 
+    def fall_silent(self, now_ms: int) -> None:
+        """No contact any more; from when is what `fenced_ms` says. One that was not heard yet may have been in contact until now."""
+        self.reachable = False
+        fence_ms = self.fences.longest_ms
+        self.fenced_ms = 0 if fence_ms == NEVER_MS else (now_ms if self.contact_ms is None else self.contact_ms) + fence_ms + FENCE_SLACK_MS
+
     def next_alarm_ms(self) -> int:
         """When time is going to change something here; 0: never."""
         moments = [self.leaving[0][0] + 1] if self.leaving else []
         if self.orphans:
             moments.append(self.orphans_until_ms)
+        if self.fenced_ms:
+            moments.append(self.fenced_ms)
         return min(moments, default=0)
+
+
+def remembered_units(center: DataCenter, up: SyncUp, adopted: int, returned: int) -> int:
+    """How many units a ledger remembers that were granted before this coordinator, or before the epoch; they are among its orphans.
+
+    Of what was granted, units that it has given back or away since are none that it still has.
+    """
+    moves = up.moves
+    moved = max(0, moves.arrived - center.moved_in) - max(0, moves.given - center.moved_out) if moves else 0
+    return max(0, adopted - returned + moved)

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from greenroom.admission.coordinator.coordinator import Coordinator
-from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.data_center import NUMBERS_AHEAD, DataCenter
+from greenroom.admission.coordinator.fence import NEVER_MS
 from greenroom.model.room import Room
 
 ROW_CELL_MS = 1_000
@@ -50,6 +51,7 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     moved_out: int = 0
     on_the_way: tuple[tuple[bytes, int], ...] = ()  # (id, last renewal) of sessions booked to it and not known to be taken over
     seen: int = 0  # of all granted, how many have arrived there for certain
+    fence_ms: int = 0  # the longest that may be in force; 0: never
 
 
 DISCONNECTED_MARGIN = 1.25
@@ -64,7 +66,7 @@ def mark_of(center: DataCenter) -> Mark:
     return (
         center.granted, center.acknowledged, center.epoch, center.returned_permits, center.returned_freed, center.used, center.over,
         center.settled, center.orphans, center.retired, center.moved_in, center.moved_out,
-        center.disconnected_rates[0][1] if center.disconnected_rates else 0,
+        _fence_ms(center), center.disconnected_rates[0][1] if center.disconnected_rates else 0,
     )  # fmt: skip
 
 
@@ -84,7 +86,13 @@ def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) ->
         center.over, center.settled, center.acknowledged, center.orphans, center.orphans_until_ms,
         int(center.disconnected_rates[0][1] * DISCONNECTED_MARGIN) + 1 if center.disconnected_rates else 0,
         tuple(leaving.items()), center.retired, center.moved_in, center.moved_out, on_the_way, center.seen,
+        _fence_ms(center),
     )  # fmt: skip
+
+
+def _fence_ms(center: DataCenter) -> int:
+    fence_ms = center.fences.longest_ms
+    return 0 if fence_ms == NEVER_MS else fence_ms
 
 
 def room_row(coordinator: Coordinator) -> RoomRow:
@@ -104,6 +112,7 @@ def recalled(
     for name, row in rows.items():
         center = coordinator.data_centers[name] = DataCenter(name)
         _fill(center, row, passed_ms)
+        center.fall_silent(now_ms)
         if row.on_the_way:
             coordinator.transfers.recall(name, [(ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way])
     if complete:
@@ -120,6 +129,8 @@ def _fill(center: DataCenter, row: CenterRow, passed_ms: int) -> None:
     center.used, center.over, center.settled, center.acknowledged = row.used, row.over, row.settled, row.acknowledged
     center.orphans, center.orphans_until_ms = row.orphans, row.orphans_until_ms + passed_ms
     center.retired, center.moved_in, center.moved_out, center.seen = row.retired, row.moved_in, row.moved_out, row.seen
-    center.allow_disconnected_rate(row.answered, row.disconnected_rate)
+    newest = row.answered + NUMBERS_AHEAD  # the row may be older than the newest answer
+    center.allow_disconnected_rate(newest, row.disconnected_rate)
+    center.fences.say(newest, row.fence_ms)
     for second, count in row.leaving:
         center.admit(second * ROW_CELL_MS + passed_ms, count)

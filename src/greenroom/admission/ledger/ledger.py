@@ -19,11 +19,14 @@ ledger stores them before it answers the visitor, and calls `undo` when that fai
 from collections.abc import Mapping
 
 from greenroom.admission.lease import Lease, PermitSource
-from greenroom.admission.ledger.borrowing import Borrowing
+from greenroom.admission.ledger import exchange
+from greenroom.admission.ledger.keeping import is_rare, kept_ms
+from greenroom.admission.ledger.lookahead import Lookahead
 from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, by_rank, later, soon
+from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.restoring import restore
-from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.ledger.sessions import BEGAN_BITS, Sessions
 from greenroom.admission.ledger.waits import Waits, not_before
 from greenroom.admission.messages.census import Census
 from greenroom.admission.messages.moves import Moves
@@ -32,16 +35,11 @@ from greenroom.admission.queueing.line import GRACE_MS, Line
 from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
 from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack
 from greenroom.admission.timer_wheel import CELL_BITS
-from greenroom.admission.transfers.transfers import hear
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing, arrival_ms_of
 
 SWEEP_LIMIT = 20_000
 """Entries looked at in one sweep, about 10 ms; the rest comes a quarter of a second later."""
-PACE_MS = 10_000
-"""Over how long the pace of admissions is averaged: long enough for a steady figure, short against a minute's changes."""
-GAP_WEIGHT = 0.1
-"""Weight of the newest gap between two tries in the average that look-ahead rests on."""
 
 GONE = Outcome(Standing.GONE)
 ADMITTED, ACTIVE, WAITING = Standing.ADMITTED, Standing.ACTIVE, Standing.WAITING
@@ -68,20 +66,11 @@ class Ledger:
         self._method = room.queueing_method
         self._swept = 0
         self._unseen = 0  # newcomers whose tickets have not come back, about
-        self._looked_ms = now_ms
-        self._lookahead = self._pace = 0.0
-        self._gap_ms = float(CALLED_REFRESH_MS)
-        self._entered = 0  # from the line, since the last look
-        self._newcomers = 0  # new places and admissions, since the last report
-        self._reported_ms = now_ms
-        self._reports = 0
-        self._borrowing = Borrowing()
-        self._untold: set[int] = set()  # arrival seconds whose count the coordinator may not know
-        self._whole = True  # it may not know any
-        self.arrivals_per_s = 0.0
+        self.lookahead = Lookahead(now_ms)
+        self.reporting = Reporting(now_ms)
         self._last: tuple[bytes, PermitSource, tuple[int, int] | None] | None = None
         self._rejecting = False
-        self._opened_ms = self._ended_to_ms = self._life_ms = 0
+        self._opened_ms = self._ended_to_ms = self.life_ms = 0
         self.configure(room, now_ms)
 
     # -- what visitors ask ------------------------------------------------------------------------------------------------
@@ -100,7 +89,7 @@ class Ledger:
         """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else WAITING, with nothing written down."""
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
-        lease, renewed_ms = self.lease, now_ms + min(PROVISIONAL_MS, self._life_ms) - self._life_ms
+        lease, renewed_ms = self.lease, now_ms + min(PROVISIONAL_MS, self.life_ms) - self.life_ms
         free = self._open and not self.halted and not self._confirm and not self.line.slots and not lease.queueing
         held = lease.permits + lease.freed + len(self.sessions.inside)
         able = free and renewed_ms > self._ended_to_ms and self.provisional.has_room(now_ms, held, *self._limits)
@@ -111,7 +100,7 @@ class Ledger:
         self.provisional.begin(ticket_id, now_ms)
         self.log += (pack(ADMIT, ticket_id, now_ms), pack(SESSION, ticket_id, renewed_ms))
         self._last = (ticket_id, source, None)
-        return Outcome(ADMITTED, renewed_ms + self._life_ms, renewed_ms)
+        return Outcome(ADMITTED, renewed_ms + self.life_ms, renewed_ms)
 
     def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """A waiting ticket came back in time: the place is taken, and a try is made."""
@@ -132,13 +121,14 @@ class Ledger:
             slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
             self.census.place_taken(key, now_ms)
             self.sessions.spent.pop(ticket_id, None)
-            self._newcomers += 1
+            self.reporting.newcomers += 1
         key = line.keys[slot]
         rank = line.rank(key)
         lease = self.lease
         if self._open and not self.halted:
-            self._queueing.call(line, lease.permits, self._lookahead, random_bits)
-            if self._queueing.turn(slot, rank, key, lease.spendable(now_ms), self._lookahead, lease.horizon_at(now_ms, int(self._gap_ms))):
+            self._queueing.call(line, lease.permits, self.lookahead.permits, random_bits)
+            horizon_ms = lease.horizon_at(now_ms, int(self.lookahead.gap_ms))
+            if self._queueing.turn(slot, rank, key, lease.spendable(now_ms), self.lookahead.permits, horizon_ms):
                 source = lease.source(now_ms, self._queueing.overdraws)
                 if source:
                     return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
@@ -163,16 +153,18 @@ class Ledger:
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """An accepted ticket: a living session is renewed when the last renewal is older than q."""
-        if (renewed_ms := self.sessions.renewed(ticket_id)) is None or now_ms >= renewed_ms + self._life_ms:
+        sessions = self.sessions
+        session = sessions.inside.get(ticket_id)
+        if session is None or now_ms >= (renewed_ms := session >> BEGAN_BITS) + self.life_ms:
             return GONE
-        self.sessions.seen[ticket_id] = now_ms
-        if now_ms - renewed_ms > self._renewal_age_ms:
+        sessions.seen[ticket_id] = now_ms
+        if now_ms - renewed_ms > self._renewal_age_ms and not self.lease.fenced(now_ms):
             begun_ms = self.provisional.fulfil(ticket_id)
             if self._renews or begun_ms is not None:
                 renewed_ms = begun_ms if begun_ms is not None and not self._renews else now_ms
-                self.sessions.renew(ticket_id, renewed_ms)
+                sessions.renew(ticket_id, renewed_ms)
                 self.log.append(pack(SESSION, ticket_id, renewed_ms))
-        return Outcome(ACTIVE, renewed_ms + self._life_ms, renewed_ms)
+        return Outcome(ACTIVE, renewed_ms + self.life_ms, renewed_ms)
 
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
         """Ends the session or gives up the place, for good: the id is spent."""
@@ -189,8 +181,14 @@ class Ledger:
 
     def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
         """A visitor whose session elsewhere cannot be reached is let in here, before all others, if there is a permit."""
-        able = self._open and not self.halted and self.lease.permits > 0
+        able = self._open and not self.halted and self.lease.permits > 0 and not self.lease.fenced(now_ms)
         return self._admit(ticket_id, PermitSource.PERMIT, now_ms, None) if able else None
+
+    def keep(self, ticket_id: bytes, gap_ms: int, now_ms: int) -> None:
+        """A visitor in front who tries every `gap_ms` has tried in vain: the place stays until the next try, and a permit with it."""
+        slot = self.line.slots.get(ticket_id, -1)
+        if slot >= 0 and is_rare(self.lookahead.pace) and self._called(slot, self.line.rank(self.line.keys[slot])):
+            self.line.keep(slot, now_ms + kept_ms(gap_ms), now_ms)
 
     def leave_line(self, ticket_id: bytes) -> bool:
         """Gives up a place; whether there was one."""
@@ -221,14 +219,14 @@ class Ledger:
         self.strong = room.strong_sessions
         self._renews = not room.disable_session_renewal
         self._renewal_age_ms = room.renewal_age_ms
-        if self._life_ms:  # sessions whose renewal is older than this are over, also when the new duration is longer
-            self._ended_to_ms = max(self._ended_to_ms, now_ms - self._life_ms)
+        if self.life_ms:  # sessions whose renewal is older than this are over, also when the new duration is longer
+            self._ended_to_ms = max(self._ended_to_ms, now_ms - self.life_ms)
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
-        self._life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
+        self.life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
         self._refresh_max_ms = room.refresh_max_seconds * 1000
         self._limits = (room.total_active_users, room.new_users_per_minute)
         self.waits.configure(room)
-        self.sessions.change_life(self._life_ms, now_ms, self._expired)
+        self.sessions.change_life(self.life_ms, now_ms, self._expired)
         if was_rejecting and not self._rejecting:
             self._opened_ms = now_ms
             self.line.pardon(now_ms + self.longest_refresh_ms + GRACE_MS)
@@ -249,11 +247,7 @@ class Ledger:
             self.log.append(pack(END, ticket_id, 0))
         self.lease.trim(now_ms)
         self.waits.lookahead(now_ms, len(self.line) > 0)
-        passed_ms = now_ms - self._looked_ms
-        if passed_ms > 0:
-            self._pace += (self._entered * 1000 / passed_ms - self._pace) * passed_ms / (passed_ms + PACE_MS)
-            self._entered, self._looked_ms = 0, now_ms
-        self._lookahead = self._pace * self._gap_ms / 1000
+        self.lookahead.look(now_ms)
         self._unseen = self.line.unseen(self.line_ms(now_ms) // 1000)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
@@ -271,12 +265,12 @@ class Ledger:
         slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
         if place[1] != now_ms:
             self.waits.tempo.count(-1)
-            self._entered -= 1
+            self.lookahead.undo()
         return self._hold(slot, self.line.rank(place[0]), now_ms, random_bits)
 
     def restore(self, memory: LedgerMemory, now_ms: int) -> None:
         """See `restoring.restore`."""
-        restore(self, memory, now_ms, self._life_ms)
+        restore(self, memory, now_ms, self.life_ms)
 
     def memory(self, now_ms: int) -> LedgerMemory:
         """What `restore` needs. Overdue sessions are in it; their end is found again."""
@@ -288,40 +282,11 @@ class Ledger:
 
     def report(self, now_ms: int, want: int = 0) -> SyncUp:
         """The message for the coordinator; gives back what is to be given back."""
-        lease, line = self.lease, self.line
-        lease.give_back(now_ms)
-        passed_ms = now_ms - self._reported_ms
-        if passed_ms > 0:
-            rate = self._newcomers * 1000 / passed_ms
-            self.arrivals_per_s += (rate - self.arrivals_per_s) * passed_ms / (passed_ms + PACE_MS)
-            self._newcomers, self._reported_ms = 0, now_ms
-        self._reports += 1
-        self._borrowing.asks(self._reports, want)
-        self._untold |= line.changed
-        line.changed.clear()
-        return SyncUp(
-            self.data_center, self.epoch, self._reports, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
-            lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms, self._whole), lease.applied, lease.permits, len(line),
-            tuple(line.seconds.items()) if self._whole else tuple([(second, line.seconds.get(second, 0)) for second in self._untold]),
-            self.arrivals_per_s, want,
-            self.sessions.ended.report(self._whole), self.census.joined, self.census.lost, self.census.strays, self.census.front_s,
-            self._whole, lease.disconnected_rate, self.moves.report(self._life_ms, now_ms),
-        )  # fmt: skip
+        return exchange.report(self, now_ms, want)
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
         """Applies the coordinator's answers, in any order and any number of times."""
-        if down.epoch != self.epoch:
-            return
-        if down.answers == self._reports:
-            self._untold.clear()
-            self._whole = down.afresh
-            self.sessions.ended.acknowledge()
-        if down.moves:
-            hear(self, down.moves, now_ms, down.number > self.lease.applied, down.answers == self._reports)
-        self.lease.apply(down, now_ms)
-        if down.wait_table:
-            self.waits.outlook.take(down.wait_table, down.time_ms, now_ms)
-        self._borrowing.answered(down.answers, self.lease.permits, now_ms)
+        exchange.apply(self, down, now_ms)
 
     def line_ms(self, now_ms: int) -> int:
         """Now on the coordinator's clock: what keys are made of, so that those of all data centers compare."""
@@ -332,12 +297,17 @@ class Ledger:
         lease = self.lease
         if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted or self._confirm:
             return 0
-        return self._borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
+        return self.reporting.borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
 
     def wants_permits(self) -> bool:
         """Whether a visitor could be let in now if the coordinator had a permit to spare."""
         lease = self.lease
         return self._open and not self.halted and (lease.permits <= 0 or (lease.queueing and not self.line.slots))
+
+    @property
+    def arrivals_per_s(self) -> float:
+        """New places and admissions, as the newest report said."""
+        return self.reporting.arrivals_per_s
 
     @property
     def longest_refresh_ms(self) -> int:
@@ -347,7 +317,7 @@ class Ledger:
     @property
     def called(self) -> int:
         """How many waiters are asked to try every two seconds."""
-        return self._queueing.count(len(self.line), self.lease.permits, self._lookahead) if self._open else 0
+        return self._queueing.count(len(self.line), self.lease.permits, self.lookahead.permits) if self._open else 0
 
     # -- inside -------------------------------------------------------------------------------------------------------------
 
@@ -355,7 +325,7 @@ class Ledger:
         """The answer for a waiting ticket whose id has or had its session."""
         renewed_ms = self.sessions.renewed(ticket_id)
         if renewed_ms is not None:
-            ends_ms = renewed_ms + self._life_ms
+            ends_ms = renewed_ms + self.life_ms
             return Outcome(ACTIVE, ends_ms, renewed_ms) if now_ms < ends_ms else GONE
         return GONE if self.sessions.spent.get(ticket_id, 0) > now_ms else None
 
@@ -371,20 +341,18 @@ class Ledger:
     def _admit(self, ticket_id: bytes, source: PermitSource, now_ms: int, place: tuple[int, int] | None) -> Outcome:
         """Admits a visitor; `place` is (key, previous refresh) of a visitor in line."""
         if place is None:
-            self._newcomers += 1
+            self.reporting.newcomers += 1
         else:
             self.leave_line(ticket_id)
             self.census.front_s = arrival_ms_of(place[0]) // 1000
             if place[1] != now_ms:
-                self._entered += 1
                 self.waits.tempo.count()
-                gap_ms = min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS)
-                self._gap_ms += (gap_ms - self._gap_ms) * GAP_WEIGHT
+                self.lookahead.count(min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS))
         self.lease.spend(source, now_ms)
         self.sessions.begin(ticket_id, now_ms)
         self.log.append(pack(ADMIT, ticket_id, now_ms))
         self._last = (ticket_id, source, place)
-        return Outcome(ADMITTED, now_ms + self._life_ms, now_ms)
+        return Outcome(ADMITTED, now_ms + self.life_ms, now_ms)
 
     def _expired(self, ticket_id: bytes, until_ms: int) -> None:
         self.lease.free()
@@ -399,17 +367,20 @@ class Ledger:
     def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int) -> Outcome:
         """Held in line until the next try."""
         estimate = self._estimate(rank + 1, arrival_ms_of(self.line.keys[slot]), now_ms)
-        refresh_ms = self._refresh(slot, rank, estimate, random_bits)
+        called = self._called(slot, rank)
+        refresh_ms = soon(random_bits) if called else self._refresh(rank, estimate, random_bits)
         self.line.expect(slot, now_ms, refresh_ms)
         estimate = not_before(refresh_ms, estimate)
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line.slots), estimate, self.halted)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line.slots), estimate, self.halted, called)
 
-    def _refresh(self, slot: int, rank: int, estimate: Estimate | None, random_bits: int) -> int:
-        """Milliseconds until the next try; 0 where pages do not refresh."""
+    def _called(self, slot: int, rank: int) -> bool:
+        """Whether this waiter is asked to try every two seconds."""
+        return self._open and self._queueing.called(slot, rank, self.lease.permits, self.lookahead.permits)
+
+    def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int) -> int:
+        """Milliseconds until the next try of a waiter who is not called; 0 where pages do not refresh."""
         if self._rejecting:
             return 0
-        if self._open and self._queueing.called(slot, rank, self.lease.permits, self._lookahead):
-            return soon(random_bits)
         if self._open and self._method == "fifo":
             return by_rank(rank, estimate, self._refresh_max_ms, random_bits)
         return later(self._refresh_max_ms, random_bits)

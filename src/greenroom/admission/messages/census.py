@@ -57,6 +57,10 @@ class Census:
         self.front_s = 0
         """Arrival second of the visitor who was admitted from the line last."""
 
+    def begin_epoch(self) -> None:
+        """Counts from nothing."""
+        self.joined = self.lost = self.strays = 0
+
     def place_taken(self, key: int, line_ms: int) -> None:
         """A visitor takes a place; `line_ms` is the moment on the time line of keys."""
         if line_ms - arrival_ms_of(key) > SOON_MS:

@@ -37,6 +37,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     whole: bool = False  # `seconds`, `ended` and `ages_ms` are all there are, not only what changed or is not acknowledged
     disconnected_rate: int = 0  # in force: admissions per 60 s while cut off
     moves: MovesUp | None = None  # sessions whose visitors are in another data center
+    fence_ms: int = 0  # in force (see `lease`); 0: never
 
     def repeats(self, other: "SyncUp") -> bool:
         """Whether there is nothing in this report that a coordinator has not taken in with the other one, a little earlier."""
@@ -45,7 +46,7 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
             or self.used != other.used or self.returned_freed != other.returned_freed or self.granted_seen != other.granted_seen
             or self.returned_permits != other.returned_permits or self.waiting != other.waiting or self.admitted != other.admitted
             or self.over != other.over or self.settled != other.settled or self.joined != other.joined or self.lost != other.lost
-            or self.strays != other.strays or self.front_s != other.front_s
+            or self.strays != other.strays or self.front_s != other.front_s or self.fence_ms != other.fence_ms
         )  # fmt: skip
 
 
@@ -69,3 +70,4 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     wait_table: WaitTable | None = None  # the forecast, when it is newer than what this data center was told before
     moves: MovesDown | None = None  # sessions whose visitors are in another data center
     gap_us: int = 0  # microseconds from one admission to the next (see `pacing`); 0: not paced
+    fence_ms: int = 0  # without contact for so long the ledger stops by itself (see `lease`); 0: never

@@ -29,6 +29,8 @@ class Line:
     __slots__ = (
         "_filed",
         "_free",
+        "_kept_slot",
+        "_kept_until_ms",
         "_lows",
         "_pardoned_ms",
         "_sizes",
@@ -55,6 +57,7 @@ class Line:
         """Seconds whose count has changed since this was cleared."""
         self._filed = array("q")
         self._free: list[int] = []
+        self._kept_slot = self._kept_until_ms = -1
         self._pardoned_ms = 0
         self._wheel: Wheel[int] = Wheel()
         self._stretches: list[tuple[array[int], array[int]]] = []  # keys in order, and whose they are
@@ -79,6 +82,16 @@ class Line:
         due_ms = now_ms + refresh_ms + GRACE_MS
         if due_ms < self._filed[slot]:
             self._file(slot, due_ms)
+
+    def keep(self, slot: int, until_ms: int, now_ms: int) -> None:
+        """No ghost before this, however late. One place is kept at a time: that of another visitor counts until its time is over."""
+        if self._kept_slot in (-1, slot) or self._kept_until_ms < now_ms:
+            self._kept_slot, self._kept_until_ms = slot, until_ms
+
+    @property
+    def kept(self) -> bytes | None:
+        """Whose place is kept."""
+        return self.ids[self._kept_slot] if self._kept_slot >= 0 else None
 
     def fill(self, places: Iterable[tuple[bytes, int]], now_ms: int, refresh_ms: int) -> None:
         """Many (id, key) at once into an empty line."""
@@ -105,6 +118,8 @@ class Line:
         self.ids[slot] = None
         self._filed[slot] = FOREVER_MS
         self._free.append(slot)
+        if slot == self._kept_slot:
+            self._kept_slot = -1
         key = self.keys[slot]
         self._count(key, -1)
         index, place = self._find(key, slot)
@@ -161,6 +176,8 @@ class Line:
             if ticket_id is None or self._filed[slot] >> CELL_BITS >= cell:
                 continue
             due_ms = self.attempted[slot] + self.refresh[slot] + GRACE_MS + patience_ms
+            if slot == self._kept_slot:
+                due_ms = max(due_ms, self._kept_until_ms)
             if due_ms >> CELL_BITS >= cell:
                 self._file(slot, due_ms)
             else:

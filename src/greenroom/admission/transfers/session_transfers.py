@@ -13,6 +13,7 @@ class TransferCounts(Protocol):
 
     name: str
     retired: bool
+    given_up: bool
     orphans: int
     orphans_until_ms: int
     moved_in: int
@@ -51,8 +52,11 @@ class SessionTransfers:
         if pending:
             pending.arrivals.clear()
 
-    def book(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int) -> int:
-        """Takes in counts, in any order. Returns by how many units the pool changes: only for what is not known of earlier times."""
+    def book(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int, remembered: int) -> int:
+        """Takes in counts, in any order. Returns by how many units the pool changes: only for what is not known of earlier times.
+
+        `remembered`: at most so many units that came to it then are still there, so they may be among its orphans.
+        """
         new = min(len(up.gifts), max(0, up.given - center.moved_out))
         older = max(0, up.given - center.moved_out - new)
         center.moved_out += older
@@ -63,7 +67,7 @@ class SessionTransfers:
         strangers = max(0, up.arrived - center.moved_in)
         if strangers:  # booked by a coordinator before this one
             center.moved_in += strangers
-            orphans = min(strangers, center.orphans)
+            orphans = min(strangers, center.orphans, remembered)
             center.orphans -= orphans
             change -= strangers - orphans
         center.arrived = max(center.arrived, up.arrived)
@@ -118,7 +122,7 @@ class SessionTransfers:
         if any(ticket_id == one for one, _ in pending.arrivals) or ticket_id in pending.denied:
             return
         owner = self._known(owner_name)
-        if owner is None or owner is center or owner.retired:
+        if owner is None or owner is center or owner.retired or owner.given_up:
             if owner is None or not self._orphan(owner, ticket_id, center.name, now_ms, until_ms, renewed_ms):
                 pending.denied.add(ticket_id)
             return

@@ -111,14 +111,13 @@ def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_
     return Outcome(Standing.ACTIVE, until_ms, renewed_ms)
 
 
-def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, in_order: bool, newest: bool) -> None:
-    """Takes in what the coordinator says. `in_order`: nothing later was heard before; `newest`: it answers the last report."""
+def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, newest: bool) -> None:
+    """Takes in what the coordinator says. `newest`: it answers the last report."""
     ledger.moves.confirm(down, newest)
     for ticket_id, age_ms in ledger.moves.new_arrivals(down):
         take_over(ledger, ticket_id, now_ms - age_ms)
-    if in_order:
-        for ticket_id, to in down.wanted:
-            give(ledger, ticket_id, to, now_ms)
+    for ticket_id, to in down.wanted:
+        give(ledger, ticket_id, to, now_ms)
 
 
 def take_over(ledger: SessionLedger, ticket_id: bytes, renewed_ms: int) -> None:

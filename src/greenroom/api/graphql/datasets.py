@@ -24,6 +24,10 @@ LISTED = frozenset({"_in", "_notin", "_hasall", "_hasany"})
 """Operators that take a list."""
 
 
+class TooLong(Exception):
+    """The store did not answer in time."""
+
+
 class DatasetLimits(NamedTuple):
     """What the `settings` node says; durations in seconds."""
 

@@ -26,6 +26,7 @@ from greenroom.api.graphql.datasets import (
     Every,
     OrderBy,
     Some,
+    TooLong,
     Where,
 )
 from greenroom.api.graphql.schema import order_of, schema
@@ -47,10 +48,6 @@ VALUES_MAX = 1_000
 
 
 Info = GraphQLResolveInfo[Any]
-
-
-class TooLong(Exception):
-    """The store did not answer in time."""
 
 
 class Context:

@@ -27,9 +27,9 @@ from greenroom.api.graphql.datasets import (
     DatasetQuery,
     DatasetRows,
     Every,
+    TooLong,
     Where,
 )
-from greenroom.api.graphql.resolve import TooLong
 from greenroom.ports import AnalyticsStore, Clock, ConfigStore, SlowAnswer
 
 SAMPLE_INTERVAL = 1

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from greenroom.api.graphql.datasets import Dataset, DatasetAnswer
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 PATH = "/graphql"
 
 
-def graphql_route(store: ConfigStore, clock: Clock, datasets: Sequence[Dataset], answers: Mapping[str, DatasetAnswer]) -> Route:
-    """The route, to be mounted beside the others; `answers` by the name of the dataset, in this process."""
+def graphql_routes(store: ConfigStore, clock: Clock, datasets: Sequence[Dataset], answers: Mapping[str, DatasetAnswer]) -> list[Route]:
+    """The routes, to be mounted beside the others; `answers` by the name of the dataset, in this process."""
     making = asyncio.Lock()
     made: list[GraphqlEndpoint] = []
 
@@ -33,4 +34,11 @@ def graphql_route(store: ConfigStore, clock: Clock, datasets: Sequence[Dataset],
                 await asyncio.to_thread(make)
         return await made[0](request)
 
-    return Route(PATH, graphql, methods=["POST"])
+    return [Route(PATH, graphql, methods=["POST"]), Route(PATH, explorer, methods=["GET"])]
+
+
+async def explorer(request: Request) -> Response:
+    """People who open the address in a browser are sent to the explorer of the dashboard, relative to where a proxy has put us."""
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse("../../explorer", 303, headers={"Vary": "Accept"})
+    raise HTTPException(405)

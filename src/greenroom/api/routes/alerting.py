@@ -11,10 +11,8 @@ from greenroom.api.envelope import answered, answered_bare
 from greenroom.api.openapi import told
 from greenroom.api.routing import Depends, Query, Router
 from greenroom.control import alert_destinations, alert_history, alert_policies, silences
-from greenroom.control.alert_destinations import read_webhook
 from greenroom.control.config_service import ChangeContext, ConfigService, opaque_id
 from greenroom.control.notification_view import NotificationView
-from greenroom.model.notification import Webhook
 
 
 def _view(request: Request) -> NotificationView:
@@ -90,8 +88,7 @@ def list_webhooks(config_service: WithConfig, view: WithView) -> Response:
 @router.post("/destinations/webhooks", **told("Id", body="WebhookCreate"))
 def create_webhook(caller: Editor, config_service: WithConfig, view: WithView, document: Document) -> Response:
     """Create a webhook, after it has taken a test message."""
-    made = config_service.look(lambda known: read_webhook(known, None, document, view, opaque_id))
-    return _save_webhook(caller.author, config_service, view, None, document, made)
+    return _saved_webhook(caller.author, config_service, view, None, document)
 
 
 @router.get("/destinations/webhooks/{webhook_id}", **told("Webhook", may="read"))
@@ -104,19 +101,13 @@ def get_webhook(config_service: WithConfig, view: WithView, webhook_id: str) -> 
 @router.put("/destinations/webhooks/{webhook_id}", **told("Id", body="WebhookCreate"))
 def put_webhook(caller: Editor, config_service: WithConfig, view: WithView, document: Document, webhook_id: str) -> Response:
     """Replace a webhook, after it has taken a test message where its URL or its secret changes."""
-    made = config_service.look(lambda known: read_webhook(known, webhook_id, document, view, opaque_id))
-    return _save_webhook(caller.author, config_service, view, webhook_id, document, made)
+    return _saved_webhook(caller.author, config_service, view, webhook_id, document)
 
 
-def _save_webhook(
-    author: str, config_service: ConfigService, view: NotificationView, webhook_id: str | None, document: object, made: Webhook
+def _saved_webhook(
+    author: str, config_service: ConfigService, view: NotificationView, webhook_id: str | None, document: object
 ) -> Response:
-    old = None if webhook_id is None else config_service.look(lambda known: alert_destinations.webhook_of(known, webhook_id)).record
-    same = old is not None and (old.url, old.secret, old.channel) == (made.url, made.secret, made.channel)
-    problem = "" if same or view.webhook_test == "off" else view.test(made)
-    if problem and view.webhook_test == "required":
-        raise alert_destinations.test_failed(problem)
-    result = config_service.change(author, alert_destinations.save(webhook_id, document, view, made))
+    result, problem = alert_destinations.keep(config_service, author, view, webhook_id, document)
     return answered(result, messages=[f"webhook test failed: {problem}"] if problem else [])
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from starlette.requests import Request
 from starlette.responses import Response
 
-from greenroom.api.dependencies import Document, Editor, JsonItems, WithConfig
+from greenroom.api.dependencies import Document, Editor, JsonItems, NamedItems, WithConfig
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
 from greenroom.api.routing import Depends, Query, Router
@@ -94,8 +94,8 @@ def put_items(caller: Editor, config_service: WithConfig, done: WithOperations, 
     return answered(config_service.change(caller.author, list_items.add(list_id, items, done, whole=True)))
 
 
-@router.delete("/{list_id}/items", **told("OperationId", body="ListItemDeletion"))
-def delete_items(caller: Editor, config_service: WithConfig, done: WithOperations, items: JsonItems, list_id: str) -> Response:
+@router.delete("/{list_id}/items", **told("OperationId", body="ListItemDeletion", bodiless=True))
+def delete_items(caller: Editor, config_service: WithConfig, done: WithOperations, items: NamedItems, list_id: str) -> Response:
     """Delete items of a list."""
     return answered(config_service.change(caller.author, list_items.remove(list_id, items, done)))
 

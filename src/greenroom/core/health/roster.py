@@ -46,22 +46,44 @@ def remembered(roster: Roster, now_ms: int) -> dict[str, Agent]:
     return {name: agent for name, agent in roster.items() if now_ms - agent.heard_ms <= FORGOTTEN_MS}
 
 
-def asked(check: HealthCheck, roster: Roster, now_ms: int) -> dict[str, tuple[str, ...]]:
-    """Region -> the agents that probe this check. Chosen regions without any agent are left out.
+class AgentsByRegion:
+    """Who is asked about which check, for one roster at one moment. Made once for all checks: ten thousand of them share the work."""
 
-    A check without chosen regions is probed by greenroom itself where it has an agent of its own, else from the first region with
-    agents. If no chosen region has agents, all of them collapse into greenroom's own agent. Empty when there is no agent at all.
-    """
-    by_region: dict[str, list[Agent]] = {}
-    for agent in roster.values():
-        by_region.setdefault(agent.region, []).append(agent)
-    own = roster.get(LOCAL)
-    chosen = [region for region in check.regions if region in by_region]
-    if not chosen and own:
-        return {own.region: (own.name,)}
-    if not chosen and not check.regions:
-        chosen = [region for region in REGIONS if region in by_region][:1]
-    return {region: _three(check.id, by_region[region], now_ms) for region in chosen}
+    def __init__(self, roster: Roster, now_ms: int) -> None:
+        self._now_ms = now_ms
+        self._own = roster.get(LOCAL)
+        self._agents: dict[str, list[Agent]] = {}
+        for agent in roster.values():
+            self._agents.setdefault(agent.region, []).append(agent)
+        self._few = all(len(agents) <= AGENTS_PER_REGION for agents in self._agents.values())
+        self._known: dict[tuple[str, ...] | None, Mapping[str, tuple[str, ...]]] = {}
+
+    def asked(self, check: HealthCheck) -> Mapping[str, tuple[str, ...]]:
+        """Region -> the agents that probe this check. Chosen regions without any agent are left out.
+
+        A check without chosen regions is probed by greenroom itself where it has an agent of its own, else from the first region with
+        agents. If no chosen region has agents, all of them collapse into greenroom's own agent. Empty when there is no agent at all.
+        """
+        if not self._few:
+            return self._chosen(check)
+        found = self._known.get(check.check_regions)
+        if found is None:
+            found = self._known[check.check_regions] = self._chosen(check)
+        return found
+
+    def _chosen(self, check: HealthCheck) -> Mapping[str, tuple[str, ...]]:
+        regions, own = check.regions, self._own
+        chosen = [region for region in regions if region in self._agents]
+        if not chosen and own:
+            return {own.region: (own.name,)}
+        if not chosen and not regions:
+            chosen = [region for region in REGIONS if region in self._agents][:1]
+        return {region: _three(check.id, self._agents[region], self._now_ms) for region in chosen}
+
+
+def asked(check: HealthCheck, roster: Roster, now_ms: int) -> Mapping[str, tuple[str, ...]]:
+    """The agents of one check by region; see `AgentsByRegion.asked`."""
+    return AgentsByRegion(roster, now_ms).asked(check)
 
 
 def _three(check_id: str, agents: list[Agent], now_ms: int) -> tuple[str, ...]:

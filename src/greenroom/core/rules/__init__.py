@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from greenroom.core.rules.compare import ListMembership
 from greenroom.core.rules.compile import checked
 from greenroom.core.rules.facts import NOTHING_KNOWN, Lookups, NothingKnown, Place, RequestFacts
-from greenroom.core.rules.faults import RuleRefused, draw, line_of
+from greenroom.core.rules.faults import RuleFault, RuleRefused, draw, line_of
 from greenroom.core.rules.fields import FIELDS
 from greenroom.core.rules.functions import FUNCTIONS
 from greenroom.core.rules.grammar import parse
@@ -29,6 +29,8 @@ __all__ = [
     "compile_bypass",
     "compile_lists",
     "compile_rule",
+    "parse",
+    "rule_faults",
     "rule_problems",
 ]
 
@@ -48,6 +50,15 @@ def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) ->
         return checked(parse(source), lists)
     except RuleRefused as refused:
         raise InvalidConfig([Problem("expression", draw(source, fault), line_of(source, fault)) for fault in refused.faults]) from None
+
+
+def rule_faults(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> tuple[RuleFault, ...]:
+    """Everything wrong with an expression, by its place in it: for an editor. Empty when it can be used."""
+    try:
+        checked(parse(source), lists)
+    except RuleRefused as refused:
+        return refused.faults
+    return ()
 
 
 def rule_problems(source: str, pointer: str = "expression", lists: Mapping[str, ListMembership] = NO_LISTS) -> list[Problem]:

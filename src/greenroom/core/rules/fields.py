@@ -65,7 +65,9 @@ FIELDS: dict[str, FieldSpec] = {
         "headers by name in LOWER CASE; values as sent",
         reading.header_values,
     ),
-    "http.request.headers.names": FieldSpec(STRINGS, _names(reading.headers), "header names in order, lower case"),
+    "http.request.headers.names": FieldSpec(
+        STRINGS, once("header_names", reading.header_names), "header names in order, as HTTP/1.1 sent them; lower case elsewhere"
+    ),
     "http.request.headers.values": FieldSpec(STRINGS, _values(reading.headers), "header values in order"),
     "http.request.headers.truncated": FieldSpec(
         BOOLEAN, lambda _: False, "always false: a request with too many headers is refused, never truncated"

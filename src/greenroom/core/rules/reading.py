@@ -63,6 +63,14 @@ def header_pairs(facts: RequestFacts) -> Pairs:
     return [(key.decode("latin-1"), value.decode("latin-1")) for key, value in facts.arrival.headers]
 
 
+def header_names(facts: RequestFacts) -> list[str]:
+    """The name of every header line in order, in the case in which it was sent, where that is known; in lower case otherwise."""
+    sent = [line.partition(b":")[0] for line in facts.arrival.lines.split(b"\r\n")]
+    kept = [name.decode("latin-1") for name in sent if name and b"_" not in name]
+    known = [name.decode("latin-1") for name, _ in facts.arrival.headers]
+    return kept if [name.lower() for name in kept] == known else known
+
+
 def cookies(facts: RequestFacts) -> Lists:
     """Cookies by name. Names are percent-decoded and those that become equal are merged; values stay as they are."""
     pairs = []

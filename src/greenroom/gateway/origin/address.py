@@ -26,9 +26,13 @@ class Origin:
     verify: bool = True
     ca_file: str = ""
     server_name: str = ""
+    of_zone: bool = False
+    """Chosen by the editor of a zone, who is not the operator: its addresses are judged more strictly (`origin.guard`)."""
 
     @classmethod
-    def of(cls, url: str, *, host_header: str = "", verify: bool = True, ca_file: str = "", server_name: str = "") -> Self:
+    def of(
+        cls, url: str, *, host_header: str = "", verify: bool = True, ca_file: str = "", server_name: str = "", of_zone: bool = False
+    ) -> Self:
         """From `http://host[:port]` or `https://host[:port]`; ValueError says what is wrong with anything else."""
         parts = urlsplit(url)
         if parts.scheme not in _PORTS:
@@ -40,7 +44,7 @@ class Origin:
         port = parts.port if parts.port is not None else _PORTS[parts.scheme]
         if not port:
             raise ValueError(f"port 0 cannot be connected to: {url!r}")
-        return cls(parts.scheme, parts.hostname, port, host_header, verify, ca_file, server_name)
+        return cls(parts.scheme, parts.hostname, port, host_header, verify, ca_file, server_name, of_zone)
 
     @property
     def url(self) -> str:

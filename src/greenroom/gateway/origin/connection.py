@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol, cast
 
+from greenroom.decision.verdict import Forward
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.wire.answer_head import AnswerHead, read_answer_head
+from greenroom.gateway.wire.answer_head import AnswerHead, end_of_lf_head, read_answer_head
 from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import RequestHead
@@ -25,6 +26,10 @@ class OriginExchange(Protocol):
     @property
     def head(self) -> RequestHead:
         """Of the request."""
+
+    @property
+    def forward(self) -> Forward | None:
+        """The verdict."""
 
     @property
     def key(self) -> bytes:
@@ -170,12 +175,15 @@ class OriginConnection(asyncio.Protocol):
         while True:
             end = data.find(b"\r\n\r\n") + 4
             limit = self.pool.limits.origin_head_bytes
-            if end < 4:
+            if end < 4 and not (end := end_of_lf_head(data)):
                 self._buffer = data
                 if len(data) > limit or not data.startswith(b"HTTP/1."[: len(data)]):
                     self._invalid(exchange)
                 return
             head = read_answer_head(data[:end]) if end <= limit else None
+            if head is None and (shorter := end_of_lf_head(data)):
+                end = shorter
+                head = read_answer_head(data[:end]) if end <= limit else None
             data = data[end:]
             if head is None:
                 self._invalid(exchange)
@@ -207,7 +215,7 @@ class OriginConnection(asyncio.Protocol):
             if head.status in NO_BODY and (head.chunked or (head.status == 204 and head.content_length)):
                 self._keep = False  # a body that is not allowed: the start of the next response is unknown
         elif head.chunked:
-            body = self._body = ChunkedBody()
+            body = self._body = ChunkedBody(lenient=True)
             payload = body.feed(rest)
             if body.done:
                 self._release(not body.rest)

@@ -1,17 +1,28 @@
-"""Connections to one origin: lent to one request at a time, kept for a short while, never more than the origin may get."""
+"""Connections to one origin: lent to one request at a time, kept for a short while, never more than the origin may get.
+
+A request whose client, ticket or kind has its share already (`origin.shares`) is set aside until one of its connections comes back, while
+the others go on. Tunnels are counted apart: they last, and would use up the connections that requests need.
+"""
 
 import asyncio
 import ssl
 from collections import deque
+from itertools import islice
 from typing import Protocol
 
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.connection import OriginConnection
+from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.shares import Shares, Taker
 from greenroom.gateway.wire.limits import Limits
+from greenroom.outbound import OutboundRefused
+
+PROMOTED_AT_ONCE = 8
+"""Requests that were set aside and are looked at again when a connection comes back."""
 
 
-class Borrower(Protocol):
+class Borrower(Taker, Protocol):
     """A request that wants a connection. Exactly one of the two is called, once, unless it withdraws before."""
 
     def connected(self, connection: OriginConnection) -> None:
@@ -24,23 +35,36 @@ class Borrower(Protocol):
 class Pool:
     """Lends the most recently used connection first, so that the surplus grows old and is closed."""
 
-    def __init__(self, origin: Origin, limits: Limits, counts: Counts, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, origin: Origin, limits: Limits, counts: Counts, loop: asyncio.AbstractEventLoop, guard: OriginGuard) -> None:
         self.origin = origin
-        self.limits = limits
+        self._guard = guard
         self.counts = counts
         self.authority = origin.host_header.encode()
         self._loop = loop
         self._idle: list[OriginConnection] = []
+        self._requests: set[OriginConnection] = set()  # open, and no tunnels
+        self._tunnels: dict[OriginConnection, Taker] = {}
         self._queue: deque[Borrower] = deque()
-        self._open = 0  # connections, and attempts to open one
+        self._aside: deque[Borrower] = deque()  # have their share already
+        self._open = 0  # connections, and attempts to open one; tunnels are not among them
         self._attempts = 0  # attempts made for the first request in the queue
         self._tasks: set[asyncio.Task[None]] = set()
         self._context: ssl.SSLContext | None = None
         self._closed = False
+        self.relimit(limits)
 
-    def take_idle(self) -> OriginConnection | None:
+    def relimit(self, limits: Limits) -> None:
+        """Other limits from now on."""
+        self.limits = limits
+        self._shares, self._tunnel_shares = Shares.of_requests(limits), Shares.of_tunnels(limits)
+        self._easy = self._shares.easy
+
+    def take_idle(self, borrower: Taker) -> OriginConnection | None:
         """A connection that is ready now, or None."""
-        idle, now = self._idle, self._loop.time()
+        idle = self._idle
+        if self._open - len(idle) >= self._easy and not self._fits(borrower):
+            return None
+        now = self._loop.time()
         while idle:
             connection = idle.pop()
             if connection.idle_until > now and not connection.transport.is_closing():
@@ -50,11 +74,13 @@ class Pool:
 
     def queue(self, borrower: Borrower) -> None:
         """Answers when a connection is free or opened, at once when too many wait already."""
-        if len(self._queue) - self._attempts >= self.limits.origin_queue and self._open >= self.limits.origin_connections:
+        if not self._fits(borrower):
+            self._set_aside(borrower)
+        elif len(self._queue) - self._attempts >= self.limits.origin_queue and self._open >= self.limits.origin_connections:
             borrower.not_connected(503)
-            return
-        self._queue.append(borrower)
-        self._backfill()
+        else:
+            self._queue.append(borrower)
+            self._backfill()
 
     def open_for(self, borrower: Borrower) -> None:
         """A connection that has not been used before; for the one retry."""
@@ -62,30 +88,51 @@ class Pool:
 
     def withdraw(self, borrower: Borrower) -> None:
         """The borrower does not want it any more; harmless when it is not waiting."""
-        if borrower in self._queue:
-            self._queue.remove(borrower)
+        for waiting in (self._queue, self._aside):
+            if borrower in waiting:
+                waiting.remove(borrower)
 
     def give_back(self, connection: OriginConnection, idle_s: int) -> None:
         """A connection that is ready for its next request; `idle_s` is how long the origin keeps it (0: not said)."""
         if self._closed:
             connection.close()
-        elif self._queue:
-            self._queue.popleft().connected(connection)
+        elif (self._queue or self._aside) and (borrower := self._next()) is not None:
+            borrower.connected(connection)
         else:
             # An origin that closes after n seconds may do so while our request is under way: stop using it a second before.
             keep_s = min(self.limits.origin_idle_s, idle_s - 1) if idle_s else self.limits.origin_idle_s
             connection.idle_until = self._loop.time() + keep_s
             self._idle.append(connection)
 
+    def may_tunnel(self, taker: Taker) -> bool:
+        """Whether one more WebSocket is within the limits of this origin and the shares of its client and ticket."""
+        fits = len(self._tunnels) < self.limits.origin_tunnels and self._tunnel_shares.fits(taker, self._tunnels.values())
+        self.counts.tunnels_refused += not fits
+        return fits
+
+    def becomes_tunnel(self, connection: OriginConnection, taker: Taker) -> bool:
+        """From now on it is counted with the tunnels, until it is lost; False when there are too many by now."""
+        if not self.may_tunnel(taker):
+            return False
+        self._requests.discard(connection)
+        self._tunnels[connection] = taker
+        self._open -= 1
+        self.refill()
+        return True
+
     def lost(self, connection: OriginConnection) -> None:
         """The connection is closed. Call `refill` after its borrower was told, so that a retry comes first."""
-        self._open -= 1
         self.counts.origin_connections_open -= 1
+        if self._tunnels.pop(connection, None) is None:
+            self._open -= 1
+            self._requests.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
 
     def refill(self) -> None:
         """Opens connections for those that wait, as far as the limit allows."""
+        if self._aside and (borrower := self._promoted()) is not None:
+            self._queue.append(borrower)
         self._backfill()
 
     def sweep(self, now: float) -> None:
@@ -93,6 +140,8 @@ class Pool:
         idle = self._idle
         while idle and idle[0].idle_until <= now:
             idle.pop(0).close()
+        while self._aside and self._idle and (borrower := self._promoted()) is not None:
+            borrower.connected(self._idle.pop())
 
     def close(self) -> None:
         """Closes idle connections now and lent ones when they come back; attempts under way are given up."""
@@ -101,6 +150,39 @@ class Pool:
             task.cancel()
         while self._idle:
             self._idle.pop().close()
+
+    def _fits(self, taker: Taker) -> bool:
+        if self._open - len(self._idle) < self._easy:
+            return True
+        return self._shares.fits(taker, [one.exchange for one in self._requests if one.exchange is not None])
+
+    def _set_aside(self, borrower: Borrower) -> None:
+        """Until a connection of its share comes back; at once an error when as many of its client wait as may be served."""
+        self.counts.origin_shares_used_up += 1
+        client = borrower.head.arrival.client
+        alike = sum(other.head.arrival.client == client for other in self._aside)
+        if alike >= self._shares.address or len(self._aside) >= self.limits.origin_queue:
+            borrower.not_connected(503)
+        else:
+            self._aside.append(borrower)
+
+    def _next(self) -> Borrower | None:
+        """The first that waits and is within its share; those in the queue that are not any more are set aside."""
+        while self._queue:
+            borrower = self._queue.popleft()
+            if self._fits(borrower):
+                return borrower
+            self._set_aside(borrower)
+        return self._promoted()
+
+    def _promoted(self) -> Borrower | None:
+        """One of those set aside, when it is within its share again."""
+        for borrower in list(islice(self._aside, PROMOTED_AT_ONCE)):
+            self._aside.remove(borrower)
+            if self._fits(borrower):
+                return borrower
+            self._aside.append(borrower)
+        return None
 
     def _backfill(self) -> None:
         while self._attempts < len(self._queue) and self._open < self.limits.origin_connections and not self._closed:
@@ -120,12 +202,11 @@ class Pool:
             if self._context is None:
                 self._context = origin.tls()
             async with asyncio.timeout(self.limits.origin_connect_s):
-                name = (origin.server_name or origin.host) if self._context else None
-                _, connection = await self._loop.create_connection(
-                    lambda: OriginConnection(self), origin.host, origin.port, ssl=self._context, server_hostname=name
-                )
+                connection = await self._connected(origin)
         except TimeoutError:
             status = 504
+        except OutboundRefused:
+            self.counts.origin_connects_refused += 1
         except (OSError, ValueError):  # refused, unreachable, TLS that cannot be trusted; a name that is unknown or none
             status = 502
         finally:
@@ -134,10 +215,27 @@ class Pool:
                 self._open -= 1
         self._arrived(borrower, connection, status)
 
+    async def _connected(self, origin: Origin) -> OriginConnection:
+        """To the first address that answers. Raises OSError, ssl.SSLError, or OutboundRefused when there is none that may be used."""
+        name = (origin.server_name or origin.host) if self._context else None
+        addresses = await self._guard.addresses(origin)
+        for left, address in zip(range(len(addresses) - 1, -1, -1), addresses, strict=True):
+            try:
+                _, connection = await self._loop.create_connection(
+                    lambda: OriginConnection(self), address, origin.port, ssl=self._context, server_hostname=name
+                )
+            except OSError:
+                if not left:
+                    raise
+            else:
+                return connection
+        raise OSError("the name has no address")
+
     def _arrived(self, borrower: Borrower | None, connection: OriginConnection | None, status: int) -> None:
         if connection is not None:
             self.counts.origin_connects += 1
             self.counts.origin_connections_open += 1
+            self._requests.add(connection)
             if borrower:
                 borrower.connected(connection)
             else:

@@ -19,28 +19,32 @@ import asyncio
 from typing import cast
 
 from greenroom.decision.render import OUTAGE
-from greenroom.gateway.visitor.contracts import ConnectionServices, FramedRequest
+from greenroom.gateway.visitor.body_reading import BodyReading
+from greenroom.gateway.visitor.contracts import ConnectionServices
 from greenroom.gateway.visitor.exchange import Exchange
-from greenroom.gateway.visitor.flow import AHEAD, ORIGIN, Flow
+from greenroom.gateway.visitor.flow import AHEAD, ORIGIN, TURN, Flow, peer_of
+from greenroom.gateway.visitor.late_tries import HeldExchange, Trying
+from greenroom.gateway.visitor.lingering import Lingering
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.body import BadBody
+from greenroom.gateway.wire.head_limits import END as HEAD_END
 from greenroom.gateway.wire.head_limits import end_of_head, hopeless
 from greenroom.gateway.wire.own_answers import answer_bytes, refusal
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.answer import Answer
 
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+HEAD = b"HEAD "
 
 TURN_REQUESTS = 32
 """Pipelined requests answered before other connections get their turn."""
 
 
-class VisitorConnection(asyncio.Protocol):
+class VisitorConnection(BodyReading, asyncio.Protocol):
     """One connection of a visitor."""
 
     __slots__ = (
-        "_buffer", "_ending", "_head_since", "_reading", "_turn_over",
-        "body", "counts", "deadline", "exchange", "flow", "gateway", "half_closed", "limits", "peer", "requests", "transport",
+        "_ending", "_head_parts", "_head_since", "_lingering", "_reading", "_turn_over",
+        "counts", "deadline", "exchange", "flow", "gateway", "half_closed", "limits", "peer", "requests", "transport",
         "write_paused",
     )  # fmt: skip
 
@@ -56,11 +60,11 @@ class VisitorConnection(asyncio.Protocol):
         self.body: RequestBody | None = None  # the present request's, until it is read
         self.requests = 0
         self.deadline = 0.0
-        self.half_closed = False
-        self.write_paused = False
+        self.half_closed = self.write_paused = self._ending = False
         self._buffer = b""
-        self._ending = False
+        self._lingering: Lingering | None = None  # once ending, while the visitor may still be sending
         self._head_since = 0.0  # when the first byte of an unfinished head came
+        self._head_parts = 0  # pieces in which it came
         self._reading = False  # in _read_requests: not to be entered again
         self._turn_over = False  # the next requests are read when the others had their turn
 
@@ -72,10 +76,7 @@ class VisitorConnection(asyncio.Protocol):
         self.flow = Flow(self.transport)
         self.transport.set_write_buffer_limits(high=self.limits.write_bytes)
         self.deadline = self.gateway.now() + self.limits.head_s
-        name = transport.get_extra_info("peername")
-        address = name[0] if isinstance(name, tuple) else ""
-        here = transport.get_extra_info("sockname")[:2] or ("", 0)
-        self.peer = Peer(address, transport.get_extra_info("sslcontext") is not None, self.gateway.forwarded_policy, here, self.limits)
+        self.peer = peer_of(transport, self.gateway.forwarded_policy, self.limits)
         if not self.gateway.admit(self):
             self._write_answer(refusal(503, "there are too many connections"), None, False)
             self.close()
@@ -85,7 +86,10 @@ class VisitorConnection(asyncio.Protocol):
         try:
             exchange, body = self.exchange, self.body
             if body is not None and body.flowing:
-                self._read_body(body, data)
+                if self._buffer:  # it waits for its turn
+                    self._buffer += data
+                else:
+                    self._read_body(body, data)
             elif exchange is not None and exchange.tunnelling:
                 exchange.into_tunnel(data)
             elif not self._ending:
@@ -94,6 +98,8 @@ class VisitorConnection(asyncio.Protocol):
                     self._read_requests()
                 if len(self._buffer) > self.limits.pipelined_bytes and self._waits():
                     self.flow.pause(AHEAD)
+            elif self._lingering is not None and not self.write_paused:
+                self.deadline = self._lingering.deadline(len(data), self.gateway.now())
         except BadBody as bad:
             self.refuse(bad.status, str(bad))
         except Exception as error:
@@ -189,86 +195,46 @@ class VisitorConnection(asyncio.Protocol):
             data = self._buffer = data[2:]
             if not data:
                 return False
-        end = end_of_head(data)
-        if not end:
+        if data.endswith(HEAD_END) and data.rfind(HEAD_END, 0, -1) < 0:  # nearly always one head came and nothing else
+            block, self._buffer = data, b""
+        elif end := end_of_head(data):
+            block, self._buffer = data[:end], data[end:]
+        else:
             return self._wait_for_head(data)
-        block = data[:end]
         head = read_head(block, self.peer)
-        self._buffer = data[end:]
         if not isinstance(head, RequestHead):
-            return self.refuse(head.status, head.reason)
+            return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))
         self.requests += 1
         self.counts.requests += 1
         self._head_since = 0.0
-        exchange = self.exchange = Exchange(self, head)
-        if head.chunked or head.content_length:
+        gateway = self.gateway
+        exchange = self.exchange = Exchange(self, head, began=gateway.now() if gateway.on_request is not None else 0.0)
+        if head.content_length or head.chunked:
             if limits.body_bytes and (head.content_length or 0) > limits.body_bytes:
                 return self.refuse(413, "the body of the request is too large")
             self.body = RequestBody(head, limits)
-        self.gateway.receive(head.arrival, exchange.decided)
-        if self.exchange is exchange and exchange.verdict is None:
-            self.expect(limits.decision_s)
+        verdict = gateway.verdict(head.arrival, exchange.decided, exchange.late)
+        if verdict is not None:
+            exchange.decided(verdict)
+        elif self.exchange is exchange and exchange.verdict is None:
+            self.expect_decision()
         return True
 
+    def expect_decision(self) -> None:
+        """There is an answer for the present request a little later."""
+        self.expect(self.limits.decision_s)
+
+    def hold_answer(self, exchange: HeldExchange, trying: Trying) -> bool:
+        """Holds the answer to a visitor who tries rarely; False when it should be answered at once."""
+        return self.gateway.late_tries.hold(exchange, self, trying)
+
     def _wait_for_head(self, data: bytes) -> bool:
-        wrong = hopeless(data, self.limits)
-        if wrong:
-            return self.refuse(wrong.status, wrong.reason)
         if not self._head_since:  # a head has its time as a whole, however slowly it trickles in
-            self._head_since = self.gateway.now()
+            self._head_since, self._head_parts = self.gateway.now(), 0
             self.deadline = self._head_since + self.limits.head_s
-        return False
-
-    # Bodies
-
-    def start_body(self, exchange: FramedRequest, body: RequestBody) -> bytes:
-        """The exchange has its origin: what is there of the body, framed for the origin. Raises BadBody."""
-        body.wait(self.gateway.now())
-        data = self.take_buffer()
-        if not data:
-            if exchange.head.expect_continue:
-                self.write(CONTINUE)
-            return b""
-        payload = body.take(data)
-        done = body.done
-        if done:
-            self._body_over(body)
-        return exchange.framed(payload, done)
-
-    def _read_body(self, body: RequestBody, data: bytes) -> None:
-        payload = body.take_in_time(data, self.gateway.now())
-        done, exchange = body.done, self.exchange
-        if done:
-            self._body_over(body)
-        if exchange is not None:
-            self.expect(self.limits.origin_read_s if done else self.limits.body_idle_s)
-            exchange.request_continues(payload, done)
-        elif done:
-            self.expect(self.limits.keep_alive_s)
-            self._read_requests()
-
-    def _body_over(self, body: RequestBody) -> None:
-        self.body = None
-        self._buffer = body.rest
-
-    def can_go_on(self, head: RequestHead) -> bool:
-        """Whether the next request can be found: the body is read, or so little is left that it may be thrown away. To be asked once."""
-        body = self.body
-        if body is None:
-            return True
-        if not body.flowing and not body.take_unwanted(self.take_buffer(), head.expect_continue):
-            return False
-        if body.done:
-            self._body_over(body)
-            return True
-        return body.small_rest()
-
-    def take_buffer(self) -> bytes:
-        """Hands over the kept bytes."""
-        data, self._buffer = self._buffer, b""
-        if self.flow.reasons & AHEAD:
-            self.flow.resume(AHEAD)
-        return data
+        self._head_parts += 1
+        wrong = hopeless(data, self.limits, self._head_parts)
+        return self.refuse(wrong.status, wrong.reason, bodiless=data.startswith(HEAD)) if wrong else False
 
     # Back-pressure and time
 
@@ -313,22 +279,23 @@ class VisitorConnection(asyncio.Protocol):
         exchange = self.exchange
         if exchange is not None:
             head = exchange.head
-            keep = not last and self.lasts(head) and self.can_go_on(head)
+            keep = not last and self.lasts(head) and (self.body is None or self.can_go_on(head))
             exchange.answered = True
             self._write_answer(answer, head, keep)
             self.finished(keep)
 
-    def _write_answer(self, answer: Answer, head: RequestHead | None, keep: bool) -> None:
-        data = answer_bytes(answer, head, keep, self.gateway.date_line)
-        self.gateway.answers(self.peer.client, self.exchange, answer)
+    def _write_answer(self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False) -> None:
+        data = answer_bytes(answer, head, keep, self.gateway.date_line, bodiless)
+        if self.gateway.on_request is not None:
+            self.gateway.answers(self.peer.client, self.exchange, answer)
         self.write(data)
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""
         return head.keep_alive and self.gateway.keeps and self.requests < self.limits.requests_per_connection
 
-    def refuse(self, status: int, reason: str) -> bool:
-        """Answers a request that goes no further, and closes: where the next one begins is unknown. Always False."""
+    def refuse(self, status: int, reason: str, *, bodiless: bool = False) -> bool:
+        """Answers a request that goes no further (`bodiless`: a HEAD), and closes: where the next one begins is unknown. Always False."""
         exchange = self.exchange
         self.counts.refused += 1
         if exchange is None and self.body is not None:  # of a request that has its answer
@@ -341,7 +308,7 @@ class VisitorConnection(asyncio.Protocol):
             if exchange.answered:
                 self.cut(reset=False)
                 return False
-        self._write_answer(refusal(status, reason), exchange.head if exchange else None, False)
+        self._write_answer(refusal(status, reason), exchange.head if exchange else None, False, bodiless)
         self.finished(False, unread=True)
         return False
 
@@ -369,7 +336,8 @@ class VisitorConnection(asyncio.Protocol):
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.visitor = None
-            self.gateway.ended(exchange)
+            if self.gateway.on_request is not None:
+                self.gateway.ended(exchange)
         body = self.body
         if not keep:
             self._end(unread or body is not None or bool(self._buffer))
@@ -387,10 +355,9 @@ class VisitorConnection(asyncio.Protocol):
         if not unread or self.half_closed:
             self.close()
             return
-        # Closing a socket with unread input resets the connection, and the reset destroys the answer on its way.
-        self._ending = True
+        self._ending, self._lingering = True, Lingering(self.limits, self.gateway.now())
         self._buffer, self.body = b"", None
-        self.flow.resume(AHEAD | ORIGIN)
+        self.flow.resume(AHEAD | ORIGIN | TURN)
         if self.write_paused:
             self.expect_taken()
         else:

@@ -10,6 +10,8 @@ from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.visitor.flow import Flow
+from greenroom.gateway.visitor.late_tries import HeldExchange, LateTries, Trying
+from greenroom.gateway.visitor.open_streams import WatchedExchange, WatchedSession
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer, RequestHead
@@ -24,11 +26,17 @@ class Receiver(Protocol):
     def own_cookies(self) -> frozenset[bytes]:
         """Names of cookies that no origin sees or sets."""
 
-    def receive(self, arrival: Arrival, done: Callable[[Verdict], None]) -> None:
-        """Calls `done` exactly once, now or later; never raises."""
+    def verdict(self, arrival: Arrival, later: Callable[[Verdict], None], late: Callable[[Trying], bool] | None = None) -> Verdict | None:
+        """The verdict, or None, and then `later` is called exactly once; never raises.
+
+        `late` may be offered a try whose answer may be held. When it takes it (True), the gateway ends it, and `later` is not called.
+        """
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
         """The Set-Cookie value to send instead of the ticket, or empty."""
+
+    def open_session(self, forward: Forward, place: int) -> WatchedSession:
+        """The session of a request that is under way for long."""
 
 
 class RecordedExchange(Protocol):
@@ -52,15 +60,24 @@ class FramedRequest(Protocol):
         """A part of the body as the origin gets it."""
 
 
+class ReadRequest(FramedRequest, Protocol):
+    """The same, when it has begun to read it."""
+
+    def request_continues(self, payload: bytes, done: bool) -> None:
+        """More of the request's body."""
+
+
 class OpenConnection(Protocol):
     """A visitor's connection as the gateway keeps it."""
 
     transport: asyncio.Transport
     peer: Peer
     deadline: float
+    requests: int
+    """Read so far."""
 
     @property
-    def exchange(self) -> object | None:
+    def exchange(self) -> WatchedExchange | None:
         """The request under way."""
 
     @property
@@ -119,8 +136,12 @@ class ConnectionServices(ExchangeServices, Protocol):
     def on_error(self) -> Callable[[BaseException], None]:
         """Told of exceptions, none of which reaches a visitor."""
 
-    def receive(self, arrival: Arrival, done: Callable[[Verdict], None], /) -> None:
-        """See `Receiver.receive`."""
+    def verdict(self, arrival: Arrival, later: Callable[[Verdict], None], late: Callable[[Trying], bool], /) -> Verdict | None:
+        """See `Receiver.verdict`."""
+
+    @property
+    def late_tries(self) -> LateTries:
+        """Answers that are held."""
 
     def later(self, callback: Callable[[], None], /) -> object:
         """Calls it when other connections had their time."""
@@ -188,6 +209,9 @@ class VisitorSide(Protocol):
     def expect(self, seconds: float) -> None:
         """Something must happen within these seconds."""
 
+    def hold_answer(self, exchange: HeldExchange, trying: Trying) -> bool:
+        """Holds the answer to a visitor who tries rarely; False when it should be answered at once."""
+
     def write(self, data: bytes) -> None:
         """To the visitor."""
 
@@ -200,8 +224,8 @@ class VisitorSide(Protocol):
     def broken(self, error: BaseException) -> None:
         """An exception: it is told, and the visitor is held."""
 
-    def finished(self, keep: bool) -> None:
-        """The answer is written."""
+    def finished(self, keep: bool, *, unread: bool = False) -> None:
+        """The answer is written. `unread`: the visitor may still be sending, and must be given time to read it."""
 
     def cut(self, *, reset: bool) -> None:
         """Ends the connection in the middle of an answer."""

@@ -7,16 +7,21 @@ object carries bytes between them and keeps them from outrunning each other.
 
 from __future__ import annotations
 
+from greenroom.core.admissible import is_part
+from greenroom.core.kept_form import FORM_BYTES_MAX, may_keep_form
 from greenroom.decision.render import origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.origin.connection import NO_BODY, OriginConnection
 from greenroom.gateway.origin.pool import Pool
+from greenroom.gateway.visitor.collected_body import CollectedBody
 from greenroom.gateway.visitor.contracts import VisitorSide
 from greenroom.gateway.visitor.flow import ORIGIN
-from greenroom.gateway.wire.answer_head import AnswerHead, visitor_lines
+from greenroom.gateway.visitor.late_tries import Trying
+from greenroom.gateway.visitor.request_body import RequestBody
+from greenroom.gateway.visitor.tunnelling import Tunnelling
+from greenroom.gateway.wire.answer_head import AnswerHead, publicly_cacheable, visitor_lines
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
-from greenroom.gateway.wire.request_head import RequestHead
 from greenroom.gateway.wire.websocket import valid_key
 from greenroom.model.answer import Answer
 
@@ -24,32 +29,25 @@ REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 """Methods that may be sent a second time when the first may have reached the origin."""
 
 
-class Exchange:
-    """One request and its answer. `visitor` is None once the visitor needs nothing more from it."""
+class Exchange(Tunnelling, eq=False):
+    """One request and its answer. `visitor` is None once the visitor needs nothing more from it; each exchange equals only itself."""
 
-    __slots__ = (
-        "_chunked", "_keep", "_pool", "_retried", "_until_close", "answered", "began", "forward", "head", "key", "origin", "sent", "status",
-        "tunnelling", "verdict", "visitor",
-    )  # fmt: skip
-
-    def __init__(self, visitor: VisitorSide, head: RequestHead) -> None:
-        self.visitor: VisitorSide | None = visitor
-        self.head = head
-        self.verdict: Verdict | None = None
-        self.forward: Forward | None = None  # the verdict, when it is one
-        self.began = visitor.gateway.now() if visitor.gateway.on_request else 0.0
-        self.status = self.sent = 0  # of the answer, and bytes of its body
-        self.origin: OriginConnection | None = None
-        self.answered = False  # the head of the answer went out
-        self.tunnelling = False
-        self.key = b""  # Sec-WebSocket-Key of a WebSocket request
-        self._pool: Pool | None = None
-        self._retried = False
-        self._chunked = False  # how the answer's body is written
-        self._until_close = False
-        self._keep = False  # whether the visitor's connection goes on afterwards
+    began: float = 0.0  # the loop's time, where it is measured
+    verdict: Verdict | None = None
+    sent: int = 0  # bytes of the answer's body
+    key: bytes = b""  # Sec-WebSocket-Key of a WebSocket request
+    _collected: CollectedBody | None = None  # the body so far, while it is read before a connection is taken, or for the page
+    _held: Hold | None = None  # the verdict, while its form is read
+    _retried: bool = False
+    _chunked: bool = False  # how the answer's body is written
+    _until_close: bool = False
+    _keep: bool = False  # whether the visitor's connection goes on afterwards
 
     # The decision
+
+    def late(self, trying: Trying) -> bool:
+        """A visitor who tries rarely: whether the answer is held, to try again."""
+        return self.visitor is not None and self.visitor.hold_answer(self, trying)
 
     def decided(self, verdict: Verdict) -> None:
         """The verdict, now or later."""
@@ -64,14 +62,32 @@ class Exchange:
                 self._send(visitor)
             elif type(verdict) is Hold:
                 visitor.counts.answered += 1
-                visitor.answer(render(verdict, self.head.arrival))
+                if self.head.arrival.method == "POST":
+                    self._hold_form(visitor, verdict)
+                else:
+                    visitor.answer(render(verdict, self.head.arrival))
             elif type(verdict) is Answer:
                 visitor.counts.answered += 1
                 visitor.answer(verdict)
             else:
                 raise TypeError(f"a verdict is Forward, Hold or Answer, not {type(verdict).__name__}")
+        except BadBody as bad:
+            visitor.refuse(bad.status, str(bad))
         except Exception as error:
             self.broken(error)
+
+    def _hold_form(self, visitor: VisitorSide, hold: Hold) -> None:
+        """Answers with the waiting page; reads the form first that may be kept on it."""
+        arrival, body = self.head.arrival, visitor.body
+        if not may_keep_form(arrival):
+            visitor.answer(render(hold, arrival))
+        elif body is None:
+            visitor.answer(render(hold, arrival, b""))
+        elif (self.head.content_length or 0) > FORM_BYTES_MAX:
+            visitor.answer(render(hold, arrival))
+        else:
+            self._held = hold
+            self._collect(visitor, body, FORM_BYTES_MAX + 1)
 
     def _send(self, visitor: VisitorSide) -> None:
         head = self.head
@@ -85,12 +101,37 @@ class Exchange:
         if pool is None:
             visitor.refuse(421, "this host is not configured")
             return
-        connection = pool.take_idle()
-        if connection is not None:
+        if head.upgrade and not pool.may_tunnel(self):
+            self.origin_failed(503)
+            return
+        if (body := visitor.body) is not None and body.read_first():
+            self._collect(visitor, body, visitor.limits.body_first_bytes)
+            return
+        self._take_connection(visitor, pool)
+
+    def _take_connection(self, visitor: VisitorSide, pool: Pool) -> None:
+        if (connection := pool.take_idle(self)) is not None:
             self.connected(connection)
         else:
             visitor.expect(visitor.limits.origin_queue_s)
             pool.queue(self)
+
+    def _collect(self, visitor: VisitorSide, body: RequestBody, most: int) -> None:
+        """Reads the body, or so much of it, before anything else."""
+        self._collected = CollectedBody(most)
+        visitor.expect(visitor.limits.body_idle_s)
+        self._collect_more(visitor, self._collected, visitor.start_body(self, body))
+
+    def _collect_more(self, visitor: VisitorSide, collected: CollectedBody, data: bytes) -> None:
+        whole = visitor.body is None
+        if not collected.add(data, whole):
+            return
+        if self._held is not None:
+            visitor.answer(render(self._held, self.head.arrival, collected.take() if whole else None))
+        elif self._pool is not None:
+            if not whole:
+                visitor.flow.pause(ORIGIN)  # the rest is read when there is an origin to take it
+            self._take_connection(visitor, self._pool)
 
     # The origin, request side
 
@@ -104,7 +145,12 @@ class Exchange:
         try:
             data = outgoing_head(self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies)
             limits, body = visitor.limits, visitor.body
-            if body is None:
+            if self._collected is not None:
+                data += self._collected.take()
+                self._collected = None
+                self.origin_has_room()
+                visitor.expect(limits.origin_read_s if body is None else limits.body_idle_s)
+            elif body is None:
                 visitor.expect(limits.origin_read_s)
             else:
                 data += visitor.start_body(self, body)
@@ -120,15 +166,18 @@ class Exchange:
         self.origin_failed(status)
 
     def framed(self, payload: bytes, done: bool) -> bytes:
-        """A part of the request's body as the origin gets it."""
-        if not self.head.chunked:
+        """A part of the request's body as the origin gets it; of a form that is kept, as it is."""
+        if not self.head.chunked or self._held is not None:
             return payload
         framed = chunk(payload) if payload else b""
         return framed + LAST_CHUNK if done else framed
 
     def request_continues(self, payload: bytes, done: bool) -> None:
         """More of the request's body."""
-        if self.origin is not None and (data := self.framed(payload, done)):
+        data = self.framed(payload, done)
+        if self._collected is not None and self.visitor is not None:
+            self._collect_more(self.visitor, self._collected, data)
+        elif self.origin is not None and data:
             self.origin.write(data)
 
     def origin_is_full(self) -> None:
@@ -174,22 +223,27 @@ class Exchange:
         visitor, forward = self.visitor, self.forward
         if visitor is None or forward is None:
             return
-        visitor.counts.origin_answers[head.status // 100] += 1
+        visitor.counts.origin_answers[head.digit] += 1
         gateway = visitor.gateway
-        cookie = forward.set_cookie
+        cookie, passed = forward.set_cookie, forward.pass_cookie
+        if forward.renews_early and head.caching and not head.cookies and publicly_cacheable(head.caching) and is_part(self.head.arrival):
+            cookie = passed = b""
         if head.command and forward.obeys_origin:
-            cookie = gateway.receiver.obey(forward, head.command) or cookie
+            obeyed = gateway.receiver.obey(forward, head.command)
+            cookie, passed = (obeyed, b"") if obeyed else (cookie, passed)
         request = self.head
-        keep = visitor.lasts(request) and (not done or visitor.can_go_on(request))
+        keep = visitor.lasts(request) and (not done or visitor.body is None or visitor.can_go_on(request))
         length = head.content_length
-        framing = b""
+        framing = b"Set-Cookie: %b\r\n" % passed if passed else b""
         if head.status in NO_BODY or request.method == b"HEAD":
-            if length is not None and head.status != 204:
-                framing = b"Content-Length: %d\r\n" % length
-        elif length is not None or done:
-            framing = b"Content-Length: %d\r\n" % (len(payload) if length is None else length)
+            if head.status != 204:
+                framing += head.length_line
+        elif length is not None:
+            framing += head.length_line
+        elif done:
+            framing += b"Content-Length: %d\r\n" % len(payload)
         elif request.minor:
-            framing = b"Transfer-Encoding: chunked\r\n"
+            framing += b"Transfer-Encoding: chunked\r\n"
             self._chunked = True
             payload = chunk(payload) if payload else b""
         else:
@@ -202,7 +256,7 @@ class Exchange:
         self.answered, self.status = True, head.status
         lines = visitor_lines(head, cookie, gateway.receiver.own_cookies)
         self.sent += len(payload)
-        visitor.write(b"%b%b\r\n%b" % (lines, framing, payload))
+        visitor.write(b"".join((lines, framing, b"\r\n", payload)))
         if done:
             visitor.finished(keep)
         else:
@@ -264,36 +318,6 @@ class Exchange:
             self.origin_has_room()
             visitor.answer(self.sorry(status))
 
-    # WebSocket
-
-    def open_tunnel(self, head: AnswerHead, rest: bytes) -> None:
-        """The origin agreed: from here on bytes are carried both ways until one side ends."""
-        visitor, forward = self.visitor, self.forward
-        if visitor is None or forward is None:
-            return
-        visitor.counts.tunnels += 1
-        visitor.counts.tunnels_open += 1
-        self.tunnelling = self.answered = True
-        self.status = 101
-        lines = visitor_lines(head, forward.set_cookie, visitor.gateway.receiver.own_cookies)
-        agreed = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + head.accept + b"\r\n\r\n"
-        visitor.write(lines + agreed + rest)
-        visitor.expect(visitor.limits.tunnel_idle_s)
-        if early := visitor.take_buffer():
-            self.into_tunnel(early)
-
-    def into_tunnel(self, data: bytes) -> None:
-        """From the visitor to the origin."""
-        if self.origin is not None and self.visitor is not None:
-            self.origin.write(data)
-            self.visitor.expect(self.visitor.limits.tunnel_idle_s)
-
-    def from_tunnel(self, data: bytes) -> None:
-        """From the origin to the visitor."""
-        if self.visitor is not None:
-            self.visitor.write(data)
-            self.visitor.expect(self.visitor.limits.tunnel_idle_s)
-
     # The end
 
     def overdue(self) -> None:
@@ -305,13 +329,26 @@ class Exchange:
             visitor.close()
         elif visitor.half_closed or visitor.write_paused:
             visitor.cut(reset=True)
-        elif visitor.body is not None and self.origin is not None and not visitor.flow.reasons & ORIGIN:
+        elif visitor.body is not None and visitor.body.flowing and not visitor.flow.reasons & ORIGIN:
             self.detach()
             visitor.refuse(408, "the body of the request took too long")
         else:
             waiting = self.origin is None
             self.detach()
             self.origin_failed(503 if waiting else 504)
+
+    def session_over(self) -> None:
+        """The visitor's session has ended, and the place belongs to another. What the origin has been sent whole it may still answer."""
+        visitor = self.visitor
+        if visitor is None or not (self.answered or visitor.body is not None):
+            return
+        visitor.counts.streams_closed += 1
+        if self.tunnel is not None:
+            self._say_goodbye(visitor, self.tunnel)
+        elif self.answered:
+            visitor.cut(reset=self._until_close)
+        else:
+            visitor.refuse(503, "the session has ended; load the page to wait in line")
 
     def detach(self) -> None:
         """Lets go of the origin: a request in the queue is withdrawn, one under way is broken off."""
@@ -336,7 +373,8 @@ class Exchange:
 
     def sorry(self, status: int) -> Answer:
         """A page about an origin that fails, which keeps the visitor's place."""
-        return origin_error(status, self.head.arrival, self.forward.set_cookie if self.forward else b"")
+        cookie, page = (self.forward.set_cookie, self.forward.page) if self.forward else (b"", None)
+        return origin_error(status, self.head.arrival, cookie, page)
 
     def broken(self, error: BaseException) -> None:
         """An exception on the origin's side of this exchange."""

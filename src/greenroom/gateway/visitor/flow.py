@@ -7,8 +7,21 @@ import socket
 import struct
 import termios
 
-AHEAD, ORIGIN = 1, 2
-"""Why reading is paused: too much is kept, or the origin does not keep up."""
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.request_head import Peer
+
+AHEAD, ORIGIN, TURN = 1, 2, 4
+"""Why reading is paused: too much is kept, the origin does not keep up, or other connections have their turn."""
+
+
+def peer_of(transport: asyncio.BaseTransport, policy: ForwardedPolicy, limits: Limits) -> Peer:
+    """Who is at the other end of a new connection, and at which of our addresses."""
+    name = transport.get_extra_info("peername")
+    address = name[0] if isinstance(name, tuple) else ""
+    here = transport.get_extra_info("sockname")[:2] or ("", 0)
+    return Peer(address, transport.get_extra_info("sslcontext") is not None, policy, here, limits)
+
 
 _COUNT = struct.Struct("i")
 _AT_ONCE = struct.pack("ii", 1, 0)

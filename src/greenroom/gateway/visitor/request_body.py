@@ -4,6 +4,9 @@ from greenroom.gateway.wire.body import BadBody, ChunkedBody, LengthBody
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import RequestHead
 
+TURN_BYTES = 16 * 1024
+"""Of a chunked body, read before other connections get their turn: each chunk costs work, and one read may bring 256 KiB of them."""
+
 
 class RequestBody:
     """Times are those of the event loop. `flowing` is whether what arrives is taken at once (to the origin, or thrown away)."""
@@ -12,7 +15,7 @@ class RequestBody:
 
     def __init__(self, head: RequestHead, limits: Limits) -> None:
         self._limits = limits
-        self._reader: LengthBody | ChunkedBody = ChunkedBody() if head.chunked else LengthBody(head.content_length or 0)
+        self._reader: LengthBody | ChunkedBody = ChunkedBody(limits.chunk_bytes) if head.chunked else LengthBody(head.content_length or 0)
         self._seen = 0  # payload bytes
         self._waited = 0.0  # seconds spent waiting for the visitor
         self._since = 0.0  # since when it is waited for
@@ -27,6 +30,17 @@ class RequestBody:
     def rest(self) -> bytes:
         """What stood behind it."""
         return self._reader.rest
+
+    def cut(self, data: bytes) -> tuple[bytes, bytes]:
+        """What of these bytes is read now, and what when other connections had their turn."""
+        if len(data) <= TURN_BYTES or isinstance(self._reader, LengthBody):
+            return data, b""
+        return data[:TURN_BYTES], data[TURN_BYTES:]
+
+    def read_first(self) -> bool:
+        """Whether it is read (or begun) before a connection to the origin is taken: it is small, or may be."""
+        most = self._limits.body_first_bytes
+        return most > 0 and (not isinstance(self._reader, LengthBody) or self._reader.left <= most)
 
     def wait(self, now: float) -> None:
         """From now on it is the visitor who is waited for (not the origin, nor the waiting room)."""
@@ -54,9 +68,10 @@ class RequestBody:
     def take_unwanted(self, kept: bytes, asked: bool) -> bool:
         """Discards the received part of an unwanted body; False when its end can never be found.
 
-        That is so when it is malformed, and when the visitor `asked` whether to send it (Expect): it may never send it.
+        That is so when it is malformed, when the visitor `asked` whether to send it (Expect): it may never send it, and when finding it
+        would take more than one turn.
         """
-        if asked and not kept:
+        if (asked and not kept) or self.cut(kept)[1]:
             return False
         try:
             self.take(kept)

@@ -4,6 +4,9 @@ Why our own reader: llhttp calls back into Python for every header, 1.5 us for a
 for a head that never came before and 0.1 us for one that did (`bench/heads.py`); and what is forgiven is decided elsewhere.
 The lines of an origin's heads repeat from answer to answer (Server, Content-Type, Date within its second), so every line is
 checked and classified once and then remembered: a head costs one look into a dict per line.
+
+What is odd but can be read in one way only is repaired (`_repaired`, and the framing in `_read`), as nginx reads it; everything that two
+readers could understand differently makes the answer invalid. `docs/explanation/beside-nginx.md` lists both.
 """
 
 import re
@@ -18,14 +21,18 @@ CACHE_HEADERS = frozenset(
 
 COMMAND = b"cf-waiting-room-command"
 
-_DROPPED = frozenset((b"proxy-connection", b"proxy-authenticate", b"proxy-authentication-info", b"te", b"trailer"))
+_DROPPED = frozenset((b"proxy-connection", b"te", b"trailer"))
 _READ = frozenset(
     (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"sec-websocket-accept", b"set-cookie")
 )
 _SPECIAL_NAMES = _DROPPED | _READ | CACHE_HEADERS | {COMMAND}
 
 _LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
-_STATUS_LINE = re.compile(rb"HTTP/1\.[01] [1-5][0-9][0-9](?: [\t\x20-\x7e\x80-\xff]*)?")
+_STATUS_LINE = re.compile(rb"HTTP/1\.([0-9]) +([1-9][0-9][0-9](?: [\t\x20-\x7e\x80-\xff]*)?)")
+_CONTROL = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SECOND_STATUS_LINE = re.compile(rb"HTTP/1\.[0-9] ")
+_NO_NAME = re.compile(rb"[\x21-\x39\x3b-\x7e\x80-\xff]+(?::.*)?", re.DOTALL)
+"""A line whose name is no token, but no reader could take it for one: without blanks, controls or an early end."""
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _IDLE = re.compile(rb"(?:\A|[ ,;])timeout=([0-9]{1,6})", re.IGNORECASE)
 _CONNECTION_OPTIONS = frozenset((b"", b"keep-alive", b"close", b"upgrade"))
@@ -43,7 +50,10 @@ PRIVATE = b"Cache-Control: private\r\n"
 
 
 class AnswerHead(msgspec.Struct):
-    """What an origin's answer says. `lines` are the status line and the headers that travel on, CRLF after each."""
+    """What an origin's answer says. `lines` are the status line and the headers that travel on, CRLF after each.
+
+    `digit` is the first one of the status, 5 at most; `length_line` is the line that says `content_length` to the visitor.
+    """
 
     status: int
     lines: bytes
@@ -57,6 +67,8 @@ class AnswerHead(msgspec.Struct):
     upgrade: bytes = b""
     upgrading: bool = False  # Connection has the option upgrade
     accept: bytes = b""
+    digit: int = 0
+    length_line: bytes = b""
 
 
 _Item = tuple[bytes, bytes]
@@ -74,11 +86,47 @@ def read_answer_head(block: bytes) -> AnswerHead | None:
     head = _heads.get(block)
     if head is None:
         head = _read(block)
+        if head is None and (repaired := _repaired(block)):
+            head = _read(repaired)
         if head is not None and not head.cookies and len(block) <= HEAD_REMEMBERED_MAX:
             if len(_heads) >= HEADS_REMEMBERED:
                 _heads.clear()
             _heads[block] = head
     return head
+
+
+def end_of_lf_head(data: bytes) -> int:
+    """Where a head ends in which every line ends with LF alone, as old CGI programs write it; 0: it is not such a head, or not complete.
+
+    A single LF among CRLFs is no such head: that is how an injected header looks.
+    """
+    line = data.find(b"\n")
+    if line < 1 or data[line - 1] == 0x0D:
+        return 0
+    end = data.find(b"\n\n") + 2
+    return end if end > 1 and b"\r" not in data[:end] else 0
+
+
+def _repaired(block: bytes) -> bytes:
+    """A head whose oddities have one meaning only, written as it should have been; empty when nothing can be repaired.
+
+    Control characters in values become blanks, lines whose names no reader could mistake for another are left out, and so is a second
+    status line (old IIS). NUL, CR, folded lines and blanks before the colon are never repaired.
+    """
+    if b"\r\n" not in block:
+        block = block.replace(b"\n", b"\r\n")
+    kept: list[bytes] = []
+    for line in block.split(b"\r\n"):
+        if b"\n" in line or b"\r" in line or b"\0" in line or line[:1] in (b" ", b"\t", b":"):
+            return b""
+        name, colon, value = line.partition(b":")
+        if not kept or not line:
+            kept.append(_CONTROL.sub(b" ", line))
+        elif colon and _LINE.fullmatch(name + colon):
+            kept.append(name + colon + _CONTROL.sub(b" ", value))
+        elif not _NO_NAME.fullmatch(line) and not _SECOND_STATUS_LINE.match(line):
+            return b""
+    return b"\r\n".join(kept)
 
 
 def _read(block: bytes) -> AnswerHead | None:
@@ -98,31 +146,47 @@ def _read(block: bytes) -> AnswerHead | None:
             special.append(item)
     kept.append(b"")
     head = AnswerHead(code, b"\r\n".join(kept), None, False, modern)
-    connection = b""
+    connection, codings = b"", None
     for name, value in special:
         if name == b"content-length":
-            if head.content_length is not None or not _LENGTH.fullmatch(value):
+            if not _LENGTH.fullmatch(value) or head.content_length not in (None, int(value)):
                 return None
             head.content_length = int(value)
         elif name == b"connection":
             connection = connection + b"," + value if connection else value
         elif name == b"transfer-encoding":
-            if head.chunked or not modern or value.lower() != b"chunked":
-                return None
-            head.chunked = True
+            codings = value if codings is None else codings + b"," + value
         elif name == _BAD[0]:
             return None
         elif name not in _DROPPED:
             _read_other(head, name, value)
     if connection:
         _read_connection(head, connection.lower())
-    return None if head.chunked and head.content_length is not None else head
+    head.digit = min(code // 100, 5)
+    if head.content_length is not None:
+        head.length_line = b"Content-Length: %d\r\n" % head.content_length
+    return head if codings is None or _read_codings(head, codings, modern) else None
+
+
+def _read_codings(head: AnswerHead, codings: bytes, modern: bool) -> bool:
+    """Transfer-Encoding: `chunked`, or nothing but `identity`, which old servers send and which means none; False for anything else."""
+    if codings == b"chunked":
+        head.chunked = True
+    else:
+        named = [coding for item in codings.lower().split(b",") if (coding := item.strip(b" \t"))]
+        head.chunked = named == [b"chunked"]
+        if named and named != [b"chunked"] and named != [b"identity"]:
+            return False
+        if not head.chunked:
+            head.keep_alive = False  # were it wrong, only this answer would suffer
+    return not head.chunked or (modern and head.content_length is None)
 
 
 @lru_cache(maxsize=256)
 def _status_line(line: bytes) -> tuple[int, bytes, bool] | None:
-    """Status, the line as the visitor gets it, and whether its version is 1.1."""
-    return (int(line[9:12]), b"HTTP/1.1 " + line[9:], line[7] == 0x31) if _STATUS_LINE.fullmatch(line) else None
+    """Status, the line as the visitor gets it, and whether its version is 1.1 or a later 1.x."""
+    found = _STATUS_LINE.fullmatch(line)
+    return (int(found[2][:3]), b"HTTP/1.1 " + found[2], found[1] != b"0") if found else None
 
 
 def _learn(line: bytes) -> _Item:
@@ -181,7 +245,7 @@ def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset
             lines += b"Set-Cookie: " + cookie + b"\r\n"
     if ticket_cookie:
         caching = private_caching(head.caching) if head.caching else PRIVATE
-        return b"%bSet-Cookie: %b\r\n%b" % (lines, ticket_cookie, caching)
+        return b"".join((lines, b"Set-Cookie: ", ticket_cookie, b"\r\n", caching))
     for name, value in head.caching:
         lines += name.title() + b": " + value + b"\r\n"
     return lines
@@ -190,12 +254,30 @@ def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset
 @lru_cache(maxsize=256)
 def private_caching(caching: tuple[tuple[bytes, bytes], ...]) -> bytes:
     """The one Cache-Control line of an answer that is only for one visitor."""
-    said = b",".join(value for name, value in caching if name == b"cache-control")
-    if b'"' in said:  # quoted field lists may contain commas; they only ever make caching less likely
+    directives = _directives(caching)
+    if directives is None:  # a quote without an end: only ever less caching
         return b"Cache-Control: private, no-cache\r\n"
-    directives = [directive.strip(b" \t") for directive in said.split(b",")]
-    kept = [d for d in directives if d and d.partition(b"=")[0].rstrip(b" \t").lower() not in _SHARED_ONLY]
+    kept = [text for name, text in directives if name not in _SHARED_ONLY]
     return b"Cache-Control: " + b", ".join([b"private", *kept]) + b"\r\n"
 
 
+@lru_cache(maxsize=256)
+def publicly_cacheable(caching: tuple[tuple[bytes, bytes], ...]) -> bool:
+    """Whether Cache-Control lets shared caches keep an answer without asking again."""
+    directives = dict(_directives(caching) or ())
+    lasts = any(directives.get(name, b"0").partition(b"=")[2].strip(b'" 0') for name in (b"max-age", b"s-maxage"))
+    return (lasts or b"immutable" in directives) and directives.keys().isdisjoint(_NOT_SHARED)
+
+
+def _directives(caching: tuple[tuple[bytes, bytes], ...]) -> list[tuple[bytes, bytes]] | None:
+    """Cache-Control as (lower-case name, text) in order; None when it cannot be read. Quoted lists may contain commas."""
+    said = b",".join(value for name, value in caching if name == b"cache-control")
+    texts = [text for item in _DIRECTIVE.findall(said) if (text := item.strip(b" \t"))]
+    if any(text.count(b'"') % 2 for text in texts):
+        return None
+    return [(text.partition(b"=")[0].rstrip(b" \t").lower(), text) for text in texts]
+
+
+_DIRECTIVE = re.compile(rb'(?:[^",]|"[^"]*"|")+')
 _SHARED_ONLY = frozenset((b"public", b"private", b"s-maxage", b"proxy-revalidate"))
+_NOT_SHARED = frozenset((b"private", b"no-store", b"no-cache"))

@@ -12,7 +12,11 @@ SIZE_LINE_MAX = 256
 TRAILERS_MAX = 8 * 1024
 """Most bytes of trailers read (and dropped) before the body counts as garbage."""
 
+CHUNKS_FREE = 1_000
+"""Chunks of any size before their average counts: short bodies of programs that send each small write as a chunk."""
+
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
+_PADDED_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -63,13 +67,17 @@ class UntilClose:
 
 
 class ChunkedBody:
-    """A chunked body, decoded. Keeps at most one unfinished line."""
+    """A chunked body, decoded. Keeps at most one unfinished line. `average` is the least mean size of chunks after CHUNKS_FREE; 0: any."""
 
-    __slots__ = ("_kept", "_trailers", "_want", "done", "rest")
+    __slots__ = ("_announced", "_average", "_chunks", "_end", "_kept", "_size_line", "_trailers", "_want", "done", "rest")
 
     left = -1
 
-    def __init__(self) -> None:
+    def __init__(self, average: int = 0, *, lenient: bool = False) -> None:
+        """`lenient` is for answers, which are framed again: lines may end with LF alone, and sizes be padded with blanks."""
+        self._end, self._size_line = (b"\n", _PADDED_SIZE_LINE) if lenient else (b"\r\n", _SIZE_LINE)
+        self._average = average
+        self._chunks = self._announced = 0
         self._kept = b""
         self._want = _SIZE  # bytes of the chunk still to come, or one of the states below
         self._trailers = 0
@@ -90,12 +98,13 @@ class ChunkedBody:
                 at += len(piece)
                 self._want = want - len(piece) or _AFTER
                 continue
-            end = data.find(b"\r\n", at, at + (2 if want == _AFTER else TRAILERS_MAX))
+            end = data.find(self._end, at, at + (2 if want == _AFTER else TRAILERS_MAX))
             if end < 0:
                 self._keep(data[at:])
                 break
-            self._line(data[at:end])
-            at = end + 2
+            line = data[at:end]
+            at = end + len(self._end)
+            self._line(line if len(self._end) == 2 else line.removesuffix(b"\r"))
         if self.done:
             self.rest = data[at:]
         return payload[0] if len(payload) == 1 else b"".join(payload)
@@ -113,10 +122,15 @@ class ChunkedBody:
                 raise BadBody("a chunk is longer than it says")
             self._want = _SIZE
         elif self._want == _SIZE:
-            found = _SIZE_LINE.fullmatch(line) if len(line) <= SIZE_LINE_MAX else None
+            found = self._size_line.fullmatch(line) if len(line) <= SIZE_LINE_MAX else None
             if not found:
                 raise BadBody("a chunk's size is not a hexadecimal number")
             self._want = int(found[1], 16) or _TRAILER_LINES
+            if self._average and self._want > 0:
+                self._chunks += 1
+                self._announced += self._want
+                if self._chunks > CHUNKS_FREE and self._announced < self._chunks * self._average:
+                    raise BadBody("the chunks of the body are too small on average")
         elif line:
             self._trailers += len(line) + 2
             if self._trailers > TRAILERS_MAX or not _TRAILER.fullmatch(line):

@@ -1,8 +1,9 @@
 """Writes the head that the origin is sent, from the understood facts only: nothing is copied that was not read.
 
-Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-*, TE, Trailer, Upgrade), our own cookies,
-Expect (answered here), forwarding headers (rewritten, so an origin may trust them) and headers that override the path (some
-frameworks obey them, and would serve another page than the one that was matched). Header names are in lower case.
+Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-Connection, TE, Trailer, Upgrade), our own cookies,
+Expect (answered here), forwarding headers (rewritten, so an origin may trust them; but for those that a trusted proxy may send) and
+headers that override the path (some frameworks obey them, and would serve another page than the one that was matched). Header names are
+in lower case. Added: the mark of `hop`, so that a request that comes back is refused.
 """
 
 from collections.abc import Set
@@ -10,15 +11,21 @@ from collections.abc import Set
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import forwarding_lines
 from greenroom.gateway.wire.header_lines import HeaderLines
+from greenroom.gateway.wire.hop import HEADER, marked_line
 from greenroom.gateway.wire.request_head import Peer, RequestHead
 
-_DROPPED = frozenset(
-    b"connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy proxy-authenticate "
-    b"proxy-authorization proxy-connection te trailer transfer-encoding upgrade x-forwarded-for x-forwarded-host x-forwarded-port "
-    b"x-forwarded-proto x-original-uri x-original-url x-real-ip x-rewrite-url".split()
+NEVER_KEPT = frozenset(
+    b"cdn-loop connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy "
+    b"proxy-authenticate proxy-connection te trailer transfer-encoding upgrade x-forwarded-for x-forwarded-host x-forwarded-proto "
+    b"x-original-uri x-original-url x-real-ip x-rewrite-url".split()
 )
+"""What no client can say to an origin."""
+
+_PROXY_ONLY = (b"proxy-connection", b"proxy-authorization")
+"""A client that sends the first takes us for a forward proxy: the second is then meant for us, not for the origin."""
+
 _FORWARDING = b"x-forwarded-"
-_USUAL_HOPS = _DROPPED | {b"close"}
+_USUAL_HOPS = NEVER_KEPT | {b"close"}
 
 
 def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
@@ -31,13 +38,15 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
     if head.upgrade or section.tail_for != wanted:
         section.tail = _tail(head, peer, authority, own_cookies)
         section.tail_for = None if head.upgrade else wanted
-    return b"%b %b%b" % (head.method, head.target, section.tail)
+    return b"".join((head.method, b" ", head.target, section.tail))
 
 
 def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
     """Everything behind the target: the same for every request with the same section that is no WebSocket."""
-    arrival, host = head.arrival, head.authority
-    lines = [b" HTTP/1.1\r\nhost: " + (authority or host) + _passed(head.section.lines)]
+    arrival, host, of_proxies = head.arrival, head.authority, peer.policy.kept
+    lines = [b" HTTP/1.1\r\nhost: " + (authority or host) + _passed(head.section.lines, of_proxies)]
+    if peer.trusted and peer.policy.of(arrival.host).covers(peer.address):
+        lines += [b"%b: %b" % item for item in arrival.headers if item[0] in of_proxies]
     lines += [b"cookie: " + kept for name, value in arrival.headers if name == b"cookie" and (kept := without_cookies(value, own_cookies))]
     if head.content_length is not None:
         lines.append(b"content-length: %d" % head.content_length)
@@ -53,11 +62,16 @@ def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[byte
     return b'%b\r\n%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (b"\r\n".join(lines), visitor, host, host)
 
 
-def _passed(lines: HeaderLines) -> bytes:
+def _passed(lines: HeaderLines, of_proxies: frozenset[bytes]) -> bytes:
     """The lines that travel on as they were sent, a CRLF before each. The values that are cut out of a frame are not among them."""
     frame = lines.frame
-    if frame.passed is None:
-        dropped = _DROPPED if _USUAL_HOPS.issuperset(frame.hops) else _DROPPED.union(frame.hops)
+    if frame.passed is None or frame.passed_without is not of_proxies:
+        dropped = NEVER_KEPT | of_proxies
+        if not _USUAL_HOPS.issuperset(frame.hops):
+            dropped = dropped.union(frame.hops)
+        if any(name == _PROXY_ONLY[0] for name, _ in lines.headers):
+            dropped = dropped.union(_PROXY_ONLY)
         kept = [item for item in lines.headers if item[0] not in dropped and not item[0].startswith(_FORWARDING)]
-        frame.passed = b"".join([b"\r\n%b: %b" % item for item in kept])
+        mark = marked_line([v for name, v in lines.headers if name == HEADER])
+        frame.passed, frame.passed_without = b"".join([b"\r\n%b: %b" % item for item in kept]) + mark, of_proxies
     return frame.passed

@@ -7,19 +7,25 @@ from greenroom.gateway.wire.limits import Limits
 _NOT_HTTP = Refusal(400, "this is not HTTP: a line ends without CR, or a request begins with something unprintable")
 
 
-_END = b"\r\n\r\n"
+PARTS_MAX = 256
+"""Pieces in which a head may come: each time all of it is looked through. The largest head is 60 packets of the smallest usual size."""
+
+_TOO_MANY_PARTS = Refusal(408, "the head of the request comes in too many pieces")
+
+END = b"\r\n\r\n"
+"""Of a head."""
 
 
 def end_of_head(data: bytes) -> int:
-    """Where the first head ends; 0: it is not complete. Nearly always one head came and nothing else; searching from the end is quicker."""
-    if data.endswith(_END) and data.rfind(_END, 0, -1) < 0:
-        return len(data)
-    found = data.find(_END)
-    return found + len(_END) if found >= 0 else 0
+    """Where the first head ends; 0: it is not complete."""
+    found = data.find(END)
+    return found + len(END) if found >= 0 else 0
 
 
-def hopeless(data: bytes, limits: Limits) -> Refusal | None:
-    """Judges the beginning of a head: whether it is no use waiting for the rest."""
+def hopeless(data: bytes, limits: Limits, parts: int) -> Refusal | None:
+    """Judges the beginning of a head, which came in so many parts: whether it is no use waiting for the rest."""
+    if parts > PARTS_MAX:
+        return _TOO_MANY_PARTS
     line = data.find(b"\r\n")
     if (line if line >= 0 else len(data)) > limits.url_bytes:
         return TOO_LONG

@@ -12,10 +12,13 @@ import re
 
 import msgspec
 
+from greenroom.core.admissible import signs_of
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import DROPPED, IS_NAME, TOO_MANY, WRONG, header_name, read_host, repeated
+from greenroom.decision.arrival import DROPPED, IS_NAME, NO_HOST, TOO_MANY, WRONG, header_name, read_host, repeated
 from greenroom.decision.forwarded import Headers
+from greenroom.gateway.wire.hop import HEADER, LOOPS, loops
 from greenroom.gateway.wire.limits import HEADER_LINES_MAX
+from greenroom.model.arrival_kind import HeaderSigns
 
 LENGTH_DIGITS_MAX = 18
 """Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""
@@ -39,7 +42,9 @@ Facts = dict[bytes, bytes]
 class Frame(msgspec.Struct, gc=False):
     """What header lines say about host, body and connection. `authority` is the host as sent; `count` is the number of lines.
 
-    `passed` is what `forwarded_head` makes of them for the origin, once for all connections; nothing else changes.
+    Both are empty without a Host line, which only HTTP/1.0 may leave out. `passed` is what `forwarded_head` makes of them for the origin
+    (without the headers that are for proxies to say), once for all connections, and `signs` what they say of the kind of request, for
+    lines that are remembered; nothing else changes.
     """
 
     count: int
@@ -53,6 +58,8 @@ class Frame(msgspec.Struct, gc=False):
     websocket: bool
     hops: tuple[bytes, ...]
     passed: bytes | None = None
+    signs: HeaderSigns | None = None
+    passed_without: frozenset[bytes] | None = None
 
 
 class HeaderLines(msgspec.Struct, frozen=True, gc=False):
@@ -109,8 +116,7 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
         values.append((name, shape[start:end]))
         shape = shape[:start] + shape[end:]
     known = _known.get(shape)
-    if known is None:
-        _learn(shape)
+    if known is None and (known := _learn(shape)) is None:
         return _read_whole(raw)
     headers, facts = known.lines.headers, known.lines.facts
     for name, value in values:
@@ -131,23 +137,25 @@ _known: dict[bytes, _Known] = {}
 _once_seen: set[int] = set()
 
 
-def _learn(shape: bytes) -> None:
+def _learn(shape: bytes) -> _Known | None:
     """Remembers lines from which values were cut out, when they are good and come for the second time."""
     if len(shape) > FRAME_REMEMBERED_MAX:
-        return
+        return None
     mark = hash(shape)
     if mark not in _once_seen:
         if len(_once_seen) >= ONCE_SEEN_MAX:
             _once_seen.clear()
         _once_seen.add(mark)
-        return
+        return None
     lines = _read_whole(shape)
     if isinstance(lines, Refusal):
-        return
+        return None
     if len(_known) >= FRAMES_REMEMBERED:
         _known.clear()
     names = [name for name, _ in lines.headers]
-    _known[shape] = _Known(lines, {name: names.index(name) for name, _, _ in (COOKIE, FORWARDED_FOR) if names.count(name) == 1})
+    lines.frame.signs = signs_of(lines.facts or dict(lines.headers))
+    known = _known[shape] = _Known(lines, {name: names.index(name) for name, _, _ in (COOKIE, FORWARDED_FOR) if names.count(name) == 1})
+    return known
 
 
 def _read_whole(raw: bytes) -> HeaderLines | Refusal:
@@ -172,7 +180,7 @@ def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
         twice = repeated(headers)
         if twice:
             return Refusal(400, f"{twice} is sent more than once")
-        for listed in (b"connection", b"upgrade"):
+        for listed in (b"connection", b"upgrade", HEADER):
             if listed in facts:
                 facts[listed] = b",".join([value for name, value in headers if name == listed])
     frame = _judged(facts, count)
@@ -181,10 +189,12 @@ def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
 
 def _judged(facts: Facts, count: int) -> Frame | Refusal:
     """What the checked lines say: which host is meant, how long the body is, what becomes of the connection."""
-    authority = facts.get(b"host", b"")
-    host = read_host(authority)
-    if not host:
-        return Refusal(400, "Host is missing or is not a host name with an optional port")
+    authority = facts.get(b"host")
+    host = read_host(authority) if authority is not None else ""
+    if not host and authority is not None:
+        return NO_HOST
+    if HEADER in facts and loops((facts[HEADER],)):
+        return LOOPS
     framing = _framing(facts)
     if isinstance(framing, Refusal):
         return framing
@@ -198,7 +208,7 @@ def _judged(facts: Facts, count: int) -> Frame | Refusal:
         return Refusal(417, "the only supported expectation is 100-continue")
     websocket = facts.get(b"upgrade", b"").lower() == b"websocket" and b"upgrade" in hops and not body
     return Frame(
-        count, host, authority, content_length, chunked, b"close" in hops, b"keep-alive" in hops,
+        count, host, authority or b"", content_length, chunked, b"close" in hops, b"keep-alive" in hops,
         expected is not None and body, websocket, hops,
     )  # fmt: skip
 

@@ -32,6 +32,22 @@ class Limits:
     body_bytes: int = spec(
         "Largest request body. A larger one gets 413. 0 means any size: bodies are streamed, never stored.", 0, unit="bytes", low=0
     )
+    body_first_bytes: int = spec(
+        "A request body up to this size is read before a connection to the origin is taken, so that slow senders hold none; of a larger "
+        "chunked body the beginning is. 0 reads none.",
+        64 * KIB,
+        unit="bytes",
+        low=0,
+        high=MIB,
+    )
+    chunk_bytes: int = spec(
+        "Lowest average size of the chunks of a request body, checked after the first thousand; smaller ones get 400. Each chunk costs "
+        "work, however small it is. 0 allows any size.",
+        16,
+        unit="bytes",
+        low=0,
+        high=64 * KIB,
+    )
     drain_bytes: int = spec(
         "Most of an unwanted request body that is read and discarded to keep the connection open; a larger one closes it.",
         64 * KIB,
@@ -72,8 +88,8 @@ class Limits:
     body_idle_s: int = spec("Longest silence inside a request body; then 408.", 30, unit="seconds", low=1)
     body_rate: int = spec(
         "Lowest average rate of a request body, checked from body_idle_s after its start; slower ones get 408. 0 allows any rate. "
-        "Stops bodies of one byte at a time, which would hold origin connections forever.",
-        100,
+        "Stops bodies of one byte at a time, which would hold origin connections for hours.",
+        1_000,
         unit="bytes per second",
         low=0,
     )
@@ -94,8 +110,15 @@ class Limits:
         unit="seconds",
         low=1,
     )
+    linger_bytes: int = spec(
+        "Most of a refused upload that is read and discarded after the last response, so that the visitor can read it.",
+        16 * MIB,
+        unit="bytes",
+        low=0,
+        high=1024 * MIB,
+    )
     linger_s: int = spec(
-        "Time to read the last response before a connection with unread input is closed; closing at once would destroy the response.",
+        "A connection with unread input is closed when nothing came for this long after the last response; closing at once destroys it.",
         2,
         unit="seconds",
         low=1,
@@ -104,6 +127,33 @@ class Limits:
         "A WebSocket tunnel silent in both directions for this long is closed; servers ping more often.", 300, unit="seconds", low=1
     )
     origin_connections: int = spec("Most connections to one origin.", 256, low=1, high=60_000)
+    origin_address_percent: int = spec(
+        "Share of the connections (and of the tunnels) to one origin that requests of one client address may have, at least 8. More wait. "
+        "Without `trusted_proxies`, all visitors behind a proxy are one client.",
+        50,
+        unit="percent",
+        low=1,
+        high=100,
+    )
+    origin_ticket_percent: int = spec(
+        "Share of the connections to one origin that requests with one ticket may have, at least 8. More wait.",
+        25,
+        unit="percent",
+        low=1,
+        high=100,
+    )
+    origin_reserve_percent: int = spec(
+        "Share of the connections (and of the tunnels) to one origin that is kept for admitted visitors of rooms; requests that no room "
+        "covers wait instead.",
+        25,
+        unit="percent",
+        low=0,
+        high=90,
+    )
+    origin_tunnels: int = spec(
+        "Most WebSocket tunnels to one origin; more get 503. They are not among origin_connections.", 1_000, low=1, high=60_000
+    )
+    tunnels_per_ticket: int = spec("Most WebSocket tunnels to one origin with one ticket; more get 503.", 16, low=1, high=60_000)
     origin_queue: int = spec("Most requests waiting for a free connection to one origin; more get 503.", 1_000, low=0)
     origin_queue_s: int = spec("Longest wait for a free connection to the origin; then 503.", 10, unit="seconds", low=1)
     origin_connect_s: int = spec("Longest time to connect to the origin (DNS, TCP and TLS); then 504.", 5, unit="seconds", low=1)

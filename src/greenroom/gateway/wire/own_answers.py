@@ -28,11 +28,14 @@ def refusal(status: int, reason: str) -> Answer:
     return Answer(status, _BUSY if status == 503 else _PLAIN, f"{status} {HTTPStatus(status).phrase}: {reason}\n".encode())
 
 
-def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes) -> bytes:
-    """An answer as it is sent. `head` is the request's (None: it could not be read), `keep` whether the connection goes on."""
+def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes, bodiless: bool = False) -> bytes:
+    """An answer as it is sent. `head` is the request's (None: it could not be read), `keep` whether the connection goes on.
+
+    `bodiless`: the request is a HEAD although its head could not be read as a whole.
+    """
     body, cookie = answer.body, answer.set_cookie
     lines = _lines(answer.status, answer.headers, len(body), keep, head is None or head.minor > 0, date_line)
-    if head is not None and head.method == b"HEAD":
+    if bodiless or (head is not None and head.method == b"HEAD"):
         body = b""
     if cookie:
         return b"".join((lines, b"Set-Cookie: ", cookie, b"\r\n\r\n", body))

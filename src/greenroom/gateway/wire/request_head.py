@@ -14,11 +14,11 @@ from collections.abc import Set
 import msgspec
 
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import TOO_LARGE, TOO_LONG, TOO_MANY, Sender, other_form, visitor_of
+from greenroom.decision.arrival import NO_HOST, TOO_LARGE, TOO_LONG, TOO_MANY, Sender, read_host, target_of, visitor_of
 from greenroom.decision.forwarded import ForwardedPolicy, forwarding_lines
 from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, NOT_CHUNKED, HeaderLines, read_header_lines
 from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.request_line import RequestLine, read_request_line
+from greenroom.gateway.wire.request_line import LINE_REMEMBERED_MAX, RequestLine, read_line, remembered_line
 from greenroom.model.visit import Arrival
 
 SECTION_REMEMBERED_MAX = 4_096
@@ -74,6 +74,13 @@ class Peer(Sender):
                 _remembering.popleft().forget()
         self.section, self.head = section, None
 
+    @property
+    def default_authority(self) -> bytes:
+        """The host of a request that names none: the configured one, else the address of the listener."""
+        address, port = self.server
+        here = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        return (self.policy.default_host or here).encode()
+
     def forget(self) -> None:
         """Lets go of what came last."""
         self.line = self.section = self.head = None
@@ -124,7 +131,7 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
         return TOO_LARGE
     if end > limits.url_bytes:
         return TOO_LONG
-    line = read_request_line(block[:end])
+    line = remembered_line(block[:end]) if end <= LINE_REMEMBERED_MAX else read_line(block[:end])
     if isinstance(line, Refusal):
         return line
     raw = block[end:]
@@ -153,9 +160,10 @@ def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
     frame = lines.frame
     if frame.count > peer.limits.header_lines:
         return TOO_MANY
+    authority = frame.authority or peer.default_authority
     if not peer.trusted:
-        return Section(raw, lines, peer.client, peer.scheme, frame.host, frame.authority)
-    visitor = visitor_of(lines.headers, frame.authority, peer)
+        return Section(raw, lines, peer.client, peer.scheme, frame.host or read_host(authority), authority)
+    visitor = visitor_of(lines.headers, authority, peer)
     return visitor if isinstance(visitor, Refusal) else Section(raw, lines, *visitor)
 
 
@@ -163,9 +171,15 @@ def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead 
     """The request line and the lines behind it, together."""
     method, minor, lines = line.method, line.minor, section.lines
     frame = lines.frame
-    target = line.target or other_form(line.raw, method, frame.authority, section.scheme)
-    if isinstance(target, Refusal):
-        return target
+    if not section.host or (minor and not frame.host):
+        return NO_HOST
+    target = line.target
+    if target is None:
+        authority, paths = frame.authority or section.authority, peer.policy.paths.of(section.host)
+        found = target_of(line.raw, line.name, authority, section.scheme, paths)
+        if isinstance(found, Refusal):
+            return found
+        target = found
     if frame.chunked and not minor:
         return NOT_CHUNKED
     return RequestHead(
@@ -181,6 +195,9 @@ def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead 
             _VERSIONS[minor],
             peer.server,
             facts=lines.facts,
+            readings=target.readings,
+            lines=section.raw,
+            signs=frame.signs,
         ),
         method,
         target.raw,

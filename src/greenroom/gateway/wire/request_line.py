@@ -6,6 +6,7 @@ from functools import lru_cache
 import msgspec
 
 from greenroom.core.canonical import Refusal, Target, canonical_target
+from greenroom.core.path_readings import has_readings
 from greenroom.decision.arrival import refused_method
 
 LINES_REMEMBERED, LINE_REMEMBERED_MAX = 4_096, 512
@@ -17,7 +18,9 @@ _MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 
 
 class RequestLine(msgspec.Struct, frozen=True, gc=False):
-    """A request line, understood. `target` is None for one that is no path: what it means hangs on the lines behind it."""
+    """A request line, understood. `target` is None when what it means hangs on the lines behind it: for one that is no path, and where
+    the host decides how its path is read.
+    """
 
     method: bytes
     name: str
@@ -26,7 +29,8 @@ class RequestLine(msgspec.Struct, frozen=True, gc=False):
     minor: int
 
 
-def _read(line: bytes) -> RequestLine | Refusal:
+def read_line(line: bytes) -> RequestLine | Refusal:
+    """The facts of a request line without its CRLF, or a refusal (400, 405, 414 or 505). Never raises."""
     parts = line.split(b" ")
     if len(parts) != 3:
         return Refusal(400, "the request line must be: method, blank, target, blank, version")
@@ -40,14 +44,9 @@ def _read(line: bytes) -> RequestLine | Refusal:
         if wrong:
             return wrong
     canonical = canonical_target(target) if target[:1] == b"/" else None
-    if isinstance(canonical, Refusal):
-        return canonical
-    return RequestLine(method, _METHODS.get(method) or method.decode("ascii"), target, canonical, minor)
+    alike = canonical if isinstance(canonical, Target) and not has_readings(target) else None
+    return RequestLine(method, _METHODS.get(method) or method.decode("ascii"), target, alike, minor)
 
 
-_remembered = lru_cache(maxsize=LINES_REMEMBERED)(_read)
-
-
-def read_request_line(line: bytes) -> RequestLine | Refusal:
-    """The facts of a request line without its CRLF, or a refusal (400, 405, 414 or 505). Never raises."""
-    return _remembered(line) if len(line) <= LINE_REMEMBERED_MAX else _read(line)
+remembered_line = lru_cache(maxsize=LINES_REMEMBERED)(read_line)
+"""The same; for lines of at most LINE_REMEMBERED_MAX bytes."""

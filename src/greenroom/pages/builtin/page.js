@@ -1,14 +1,18 @@
 // Keeps the waiting page current without reloading it. The server words everything; this only puts the words in place.
 (() => {
   const at = id => document.getElementById(id), room = at("room"), data = room.dataset, bar = at("bar"), tell = at("tell");
-  let timer, bell, next, due = Infinity, failed = 0, busy, over, said, saidAt = 0, seen = {}, view = data.view;
+  let timer, bell, next, due = Infinity, failed = 0, busy, over, said, saidAt = 0, seen = {}, view = data.view, came = Date.now(), placing = 0;
 
   const set = (id, text) => {
     const element = at(id);
     element.textContent = text;
     (element.closest("dl div,#draw") || element).hidden = !text;
   };
-  const clock = time => { at("updated").textContent = new Date(time).toLocaleTimeString(); };
+  // "5 seconds ago", in the language of the page: the visitor's clock may be wrong, so the time since the news came counts.
+  const ago = () => {
+    const past = (Date.now() - came) / 1e3 | 0, late = past > 59;
+    try { at("updated").textContent = new Intl.RelativeTimeFormat(document.documentElement.lang).format(late ? -(past / 60 | 0) : -past, late ? "minute" : "second"); } catch {}
+  };
 
   // Not chatty: a change of state is spoken at once, progress at most once a minute.
   const say = (text, urgent) => {
@@ -40,12 +44,15 @@
     over = 1;
     plan(0);
     room.className = layout;
-    document.title = title;
+    document.title = title + (data.site || "");
     set("heading", title);
     set("lead", lead);
     set("notice", "");
     say(title, 1);
   };
+
+  // The page again. A page after a form takes the event and does what is right there (form.js).
+  const load = () => dispatchEvent(new Event("turn", { cancelable: 1 })) && location.reload();
 
   // News have only the words that changed, or all of them when another view is to be shown.
   const show = news => {
@@ -56,13 +63,16 @@
     }
     if (text.title) document.title = text.title;
     for (const id in text) if (at(id)) set(id, text[id]);
-    clock(news.updatedMs);
+    came = Date.now();
+    ago();
     advance(news.joinedMs, news.progress);
     const wait = words("wait") && at("wait").previousElementSibling.textContent + ": " + words("wait");
     say([words("heading"), words("label"), words("hero"), wait, words("change")].filter(Boolean).join(". "), changed);
     plan(news.nextTrySeconds);
+    // Without cookies no ticket comes back, and there is never a place: the page's own words about that, where they are seen.
+    if (view === "placing" && (++placing > 2 || !navigator.cookieEnabled)) set("notice", words("next"));
     // A page from before the pre-queue has no room for the receipt.
-    if (text.receipt && !at("draw")) location.reload();
+    if (text.receipt && !at("draw")) load();
   };
 
   // Let in: say so where it is seen, and load the page once, so that the origin sees one page load. A visitor who is looking
@@ -73,7 +83,7 @@
     try { if (Notification.permission === "granted") new Notification(data.turn, { body: location.host }).onclick = () => focus(); } catch {}
     const go = () => {
       plan(0);
-      location.reload();
+      load();
     };
     addEventListener("visibilitychange", go);
     plan(document.hidden ? 30 : .7, go);
@@ -125,13 +135,17 @@
     }
   });
 
+  // On a phone the question would open below the window.
+  at("leave").ontoggle = event => event.target.scrollIntoView({ block: "end" });
+
   tell.hidden = window.Notification?.permission !== "default";
   tell.addEventListener("click", async () => {
     if (await Notification.requestPermission() === "granted") set("notice", data.told);
     tell.hidden = 1;
   });
 
-  clock(at("updated").dateTime);
+  setInterval(ago, 1e3);
+  ago();
   advance(+data.joined, bar.position < 0 ? -1 : bar.value);
   // The Refresh header is for visitors without a script: stopping the finished load takes it back, and nothing reloads.
   addEventListener("load", () => setTimeout(() => { stop(); plan(+data.next); }));

@@ -79,17 +79,18 @@ def _grouped_rows(grouped: Grouped, rows: Sequence[Values], merged: Mapping[Valu
     question, keys = grouped.question, len(grouped.question.dimensions)
     answers: list[Row] = []
     incomplete = generated = 0
+    shares = [(found, METRICS[found.metric].aggregates[found.aggregate]) for found in question.metrics]
     for row in rows:
         values = dict(zip(grouped.columns, row[keys:], strict=True))
         shown: dict[tuple[str, str], Any] = {
             ("", name): _dimension(name, value, ids) for name, value in zip(question.dimensions, row, strict=False)
         }
         shown["", "count"] = int(values["minutes"])
-        for found in question.metrics:
+        for found, share in shares:
             if found.aggregate == "percentile":
-                shown[found] = _percentile(found, merged.get(row[:keys], {}))
+                shown[found] = _percentile(share, merged.get(row[:keys], {}))
             else:
-                shown[found] = _value(METRICS[found.metric].aggregates[found.aggregate], values)
+                shown[found] = _value(share, values)
         answers.append(shown)
         incomplete += int(values["incomplete"])
         generated += int(values["generated"])
@@ -118,8 +119,8 @@ def _dimension(name: str, value: int, ids: Mapping[int, str]) -> str:
     found = DIMENSIONS[name]
     if not found.bucket_s:
         return ids.get(value, "")
-    moment = datetime.fromtimestamp(value, UTC)
-    return moment.strftime("%Y-%m-%d") if found.kind == "Date" else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    text = datetime.fromtimestamp(value, UTC).isoformat()  # strftime takes six times as long
+    return text[: len("2026-11-22")] if found.kind == "Date" else text.removesuffix("+00:00") + "Z"
 
 
 def _value(share: Share, values: Mapping[str, Any]) -> int | float:
@@ -135,8 +136,7 @@ def _time_of(found: Wanted) -> str:
     return METRICS[found.metric].aggregates["percentile"].column.rpartition("_p")[0]
 
 
-def _percentile(found: Wanted, merged: Mapping[str, histogram.HistogramCounts]) -> float:
-    share = METRICS[found.metric].aggregates["percentile"]
+def _percentile(share: Share, merged: Mapping[str, histogram.HistogramCounts]) -> float:
     name, _, percent = share.column.rpartition("_p")
     place = PERCENTS.index(int(percent))
     return round(histogram.percentiles(merged.get(name, {}), PERCENTS)[place] / share.per, share.digits)

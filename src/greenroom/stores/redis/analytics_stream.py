@@ -1,5 +1,6 @@
 """Analytics of many processes in the global Redis: a stream for each data center, and the lease of the one process that empties them."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,8 +8,8 @@ from redis.exceptions import RedisError
 
 from greenroom.errors import StorageFailed
 from greenroom.stores.redis.call import call_function
+from greenroom.stores.redis.connect import Client
 from greenroom.stores.redis.library import LEADER_LIBRARY
-from greenroom.stores.redis.link import Client
 
 STREAM_MAX = 20_000
 """Messages of a data center that wait for a collector: six hours of fifty processes. The oldest go first."""
@@ -54,3 +55,8 @@ class RedisAnalyticsStream:
             await self._client.xdel(self._place + data_center, *numbers)
         except (RedisError, OSError) as error:
             raise StorageFailed(f"Redis: {error}") from error
+
+    async def close(self) -> None:
+        """Lets the connection go."""
+        with contextlib.suppress(RedisError, OSError):
+            await self._client.aclose()

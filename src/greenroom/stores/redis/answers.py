@@ -15,16 +15,18 @@ from greenroom.core.estimate import AT_ONCE, random_estimate
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 
-ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS = 1, 2, 3, 4, 5, 6, 7
+ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP = 1, 2, 3, 4, 5, 6, 7, 8
 
 QUESTION = Struct("<B12sdQ")
 """What, ticket id, key, random bits."""
 VISIT_MORE = Struct("<dBB")
 """Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
 SETTINGS = Struct("<BBBBBIIIII")
+EXPECTED = Struct("<dd")
+"""Behind the settings: what time the process expects in the ledger, and how far that may be off (`admission.ledger_time`)."""
 _HEAD = Struct("<ddddddd")
 _ANSWER = Struct("<BBddIIId")
-_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER = 1, 2, 4, 8, 16
+_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED = 1, 2, 4, 8, 16, 32
 
 _SKETCHES = msgpack.Decoder(WaitTable)
 _STANDINGS = (Standing.GONE, *Standing)
@@ -83,7 +85,7 @@ class Reader:
                 yield (
                     Outcome(
                         _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
-                        not_before(attempted_ms + refresh_ms - self.now_ms, estimate),
+                        not_before(attempted_ms + refresh_ms - self.now_ms, estimate), called=bool(flags & _CALLED),
                     ),
                     bool(flags & _BORROWS),
                 )  # fmt: skip

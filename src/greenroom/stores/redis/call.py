@@ -6,8 +6,8 @@ from typing import Any, cast
 from redis.exceptions import RedisError, ResponseError
 
 from greenroom.errors import StorageFailed
+from greenroom.stores.redis.connect import Client
 from greenroom.stores.redis.library import Library
-from greenroom.stores.redis.link import Client
 
 
 async def call_function(client: Client, library: Library, name: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:

@@ -23,6 +23,10 @@ class ServerClock:
         self._latest_ms = now_ms
         return now_ms
 
+    def steady_ms(self) -> int:
+        """The own clock of the process, which nothing puts right: never stepped."""
+        return self._own_ms()
+
     def hear(self, server_ms: int, round_trip_ms: int) -> None:
         """The server said it was `server_ms` somewhere within a round trip that ends now: right to half of it.
 

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from greenroom.core.draw import Draw
 from greenroom.errors import StorageFailed
 from greenroom.stores.draws import DrawFiles
-from greenroom.stores.redis.link import Client
+from greenroom.stores.redis.connect import Client
 
 PLACE = "greenroom:{draws}:"
 ABSENT_S = 10.0

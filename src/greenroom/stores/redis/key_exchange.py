@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from greenroom.errors import StorageFailed
 from greenroom.stores.keys import KEY_FILE, KeyRing, exchange
-from greenroom.stores.redis.link import Client
+from greenroom.stores.redis.connect import Client
 
 PLACE = "greenroom:{keys}"
 

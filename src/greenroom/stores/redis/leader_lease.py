@@ -8,8 +8,8 @@ from redis.exceptions import ResponseError
 from greenroom.errors import StorageFailed
 from greenroom.ports.coordination import TERM_MS, LeaseTerm, SavedState, Submission
 from greenroom.stores.redis.call import call_function, pop
+from greenroom.stores.redis.connect import Client
 from greenroom.stores.redis.library import LEADER_LIBRARY
-from greenroom.stores.redis.link import Client
 
 TIMEOUT_S = 2.0
 """A client that says nothing for so long is given up: four times the longest wait asked for, and half of what makes a link cut off."""

@@ -3,17 +3,33 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from greenroom.admission.ledger_time import Expectation
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import Clock, Then
-from greenroom.stores.redis.answers import ARRIVE, LEAVE, PASS, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
+from greenroom.ports import Then
+from greenroom.stores.redis.answers import (
+    ARRIVE,
+    EXPECTED,
+    KEEP,
+    LEAVE,
+    PASS,
+    PEEK,
+    POLL,
+    QUESTION,
+    VIEW,
+    VISIT,
+    VISIT_MORE,
+    Reader,
+    settings_of,
+)
 from greenroom.stores.redis.batcher import GATHERED_MAX, RequestBatcher
+from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.redis.library import Library
 from greenroom.stores.redis.wire import Command, Unreachable
 
 CALL_WORK = 60
 """Work in one call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call has to stay below 0.2 ms."""
-WORK = {ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20}
+WORK = {ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8}
 """Units of each kind of question, as measured (bench/redis_ledger.py)."""
 
 HELD_REFRESH_MS = 5_000
@@ -50,7 +66,7 @@ class RedisLedger:
         data_center: str,
         library: Library,
         batcher: RequestBatcher,
-        clock: Clock,
+        clock: ServerClock,
         getrandbits: Callable[[int], int],
         services: LedgerServices,
     ) -> None:
@@ -63,7 +79,8 @@ class RedisLedger:
         self._said = False  # whether Redis knows these settings
         self._handle, self._configure = library.function("handle"), library.function("configure")
         self._batcher = batcher
-        self._now_ms = clock.now_ms
+        self._now_ms, self._steady_ms = clock.now_ms, clock.steady_ms
+        self._expectation = Expectation()
         self._getrandbits = getrandbits
         self._services = services
         self._asked: list[LedgerRequest] = []
@@ -97,6 +114,10 @@ class RedisLedger:
         more = VISIT_MORE.pack(renewed_ms - self.reader.line_ahead_ms, home == self._data_center, len(name)) + name
         self._ask(QUESTION.pack(VISIT, ticket_id, key, self._getrandbits(64)) + more, then)
 
+    def keep(self, ticket_id: bytes, gap_ms: int) -> None:
+        """See `ports.LedgerPort`. Lost when Redis does not answer."""
+        self._ask(QUESTION.pack(KEEP, ticket_id, gap_ms, 0), _nobody)
+
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
         """See `ports.LedgerPort`. Lost when Redis does not answer: the place or session then ends by itself."""
         self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), _nobody)
@@ -118,8 +139,12 @@ class RedisLedger:
 
     @property
     def settings(self) -> bytes:
-        """The same for Redis."""
-        return self._settings
+        """The same for Redis, and what time it should be there now."""
+        return self._settings + EXPECTED.pack(*self._expectation.at(self._steady_ms()))
+
+    def hear_time(self, now_ms: int) -> None:
+        """The ledger has just said that it was this time there."""
+        self._expectation.hear(now_ms, self._steady_ms())
 
     def line_ms(self, now_ms: int) -> int:
         """Now on the coordinator's clock, of which keys are made."""
@@ -136,7 +161,7 @@ class RedisLedger:
         found = [] if self._said else [self._saying()]
         for part in _calls(asked):
             questions = b"".join([question for question, _, _ in part])
-            command = ("FCALL", self._handle, 1, self.place, self._settings, questions, self.reader.forecast)
+            command = ("FCALL", self._handle, 1, self.place, self.settings, questions, self.reader.forecast)
             found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
         return found
 
@@ -171,7 +196,7 @@ class RedisLedger:
             if isinstance(reply, Exception) and settings == self._settings:
                 self._said = False
 
-        return ("FCALL", self._configure, 1, self.place, settings), heard
+        return ("FCALL", self._configure, 1, self.place, self.settings), heard
 
     def _answer(self, asked: list[LedgerRequest], reply: Any) -> None:
         if isinstance(reply, Exception):
@@ -182,6 +207,7 @@ class RedisLedger:
         except Exception as error:  # not an expected answer: the visitor is held, and the error is reported
             self._hold(asked)
             raise Unreachable(f"not an answer: {error}") from error
+        self.hear_time(self.reader.now_ms)
         dry: list[tuple[LedgerRequest, Outcome]] = []
         for one, (outcome, could_borrow) in answers:
             if could_borrow and not one[2]:

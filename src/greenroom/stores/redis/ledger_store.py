@@ -7,15 +7,17 @@ from urllib.parse import quote
 
 from msgspec import msgpack
 
+from greenroom.admission.ledger.tally import STAYS_MAX, Taken
+from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.model.room import Room
 from greenroom.ports import Borrow
 from greenroom.stores.memory import Gauges
 from greenroom.stores.redis.batcher import RequestBatcher
 from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.redis.connect import Client
 from greenroom.stores.redis.ledger import RedisLedger
 from greenroom.stores.redis.library import LEDGER_LIBRARY, Library
-from greenroom.stores.redis.link import Client
 from greenroom.stores.redis.sync_batch import arguments_of, report_of
 from greenroom.stores.redis.wire import Command, Unreachable, wire
 
@@ -88,15 +90,18 @@ class RedisLedgerStore:
         ids = [room_id for room_id in wants if room_id in self._ledgers]
         calls = [self._call("report", self._ledgers[room_id], self.data_center, wants[room_id]) for room_id in ids]
         replies = await self._exchange(calls)
-        return {room_id: report_of(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
+        ups = {room_id: report_of(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
+        for room_id, up in ups.items():
+            self._ledgers[room_id].hear_time(up.sent_ms)
+        return ups
 
     async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
         """See `ports.LedgerStore`."""
-        calls = []
-        for room_id, down in downs.items():
-            if room_id in self._ledgers:
-                calls.append(self._call("apply", self._ledgers[room_id], *arguments_of(down)))
-        await self._exchange(calls)
+        ledgers = [(self._ledgers[room_id], down) for room_id, down in downs.items() if room_id in self._ledgers]
+        replies = await self._exchange([self._call("apply", ledger, *arguments_of(down)) for ledger, down in ledgers])
+        for (ledger, _), reply in zip(ledgers, replies, strict=True):
+            if isinstance(reply, int):
+                ledger.hear_time(reply)
 
     # -- for the process around it ----------------------------------------------------------------------------------------------
 
@@ -107,6 +112,15 @@ class RedisLedgerStore:
             room_id: Gauges(state["inside"], state["waiting"], state["called"], state["permits"], state["minute_rows"], False)
             for room_id, state in states.items()
         }
+
+    async def tallies(self) -> dict[str, Taken]:
+        """Room id -> what happened in every open room since the last time, in whichever process: it is gone from Redis afterwards.
+
+        Stays are known in steps of five seconds.
+        """
+        ids = list(self._ledgers)
+        replies = await self._exchange([self._call("tally", self._ledgers[room_id]) for room_id in ids])
+        return {room_id: _taken(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
 
     async def states(self) -> dict[str, dict[str, Any]]:
         """Room id -> every small number of the ledger of every open room."""
@@ -200,3 +214,12 @@ class RedisLedgerStore:
         task = asyncio.get_running_loop().create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _taken(reply: Sequence[bytes]) -> Taken:
+    """A stay of so many steps was up to one step shorter or longer."""
+    counts = {field: int(count) for field, count in zip(reply[::2], reply[1::2], strict=True)}
+    abandoned = counts.pop(b"abandoned", 0)
+    stays = sorted((int(cell), count) for cell, count in counts.items())
+    found = [cell * AGE_CELL_MS for cell, count in stays for _ in range(min(count, STAYS_MAX))]
+    return Taken(found[:STAYS_MAX], abandoned, max(0, len(found) - STAYS_MAX))

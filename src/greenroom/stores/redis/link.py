@@ -11,21 +11,13 @@
 """
 
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
-
-from redis.asyncio import Redis, RedisCluster, Sentinel
-from redis.asyncio.cluster import ClusterNode
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from greenroom.errors import InvalidConfig, Problem
 
-Client = Redis | RedisCluster
-
-CONNECTIONS_MAX = 16
-"""Of one process to one server: the ledger needs two, the leader lease and its calls a few."""
+if TYPE_CHECKING:
+    from greenroom.stores.redis.connect import Client
 
 PORT, SENTINEL_PORT = 6379, 26379
 OPTIONS = frozenset(
@@ -57,7 +49,7 @@ class Link:
             problems.append(f"has unknown options: {', '.join(sorted(options.keys() - OPTIONS))}")
         if "ssl_check_hostname" in options:
             options["ssl_check_hostname"] = options["ssl_check_hostname"].lower() in ("1", "true", "yes")
-        self._kind, self._hosts = kind, []
+        self._kind, self._hosts = kind, list[tuple[str, int]]()
         self._options: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) or None, "protocol": 2} | options
         if scheme == "rediss":
             self._options["ssl"] = True
@@ -93,40 +85,11 @@ class Link:
     def __str__(self) -> str:
         return self._shown
 
-    def client(self, timeout_s: float, connections: int = CONNECTIONS_MAX) -> Client:
+    def client(self, timeout_s: float) -> "Client":
         """A client that decodes nothing, never repeats a command, and gives up after `timeout_s`. Make it inside the event loop."""
-        options = self._options | {
-            "socket_timeout": timeout_s,
-            "socket_connect_timeout": timeout_s,
-            "socket_keepalive": True,
-            "retry": Retry(NoBackoff(), 0),
-        }
-        return _MAKERS[self._kind](self, options, connections)
+        from greenroom.stores.redis.connect import connect  # only where there is a Redis: the library is a fifth of a start
 
-    def _one(self, options: dict[str, Any], connections: int) -> Client:
-        place = {"host": self._hosts[0][0], "port": self._hosts[0][1]} if self._hosts else {}
-        settings: dict[str, Any] = place | options | {"max_connections": connections}
-        return Redis(**settings)
-
-    def _sentinel(self, options: dict[str, Any], connections: int) -> Client:
-        names = {"username": "sentinel_username", "password": "sentinel_password"}
-        own = {name: options.pop(theirs, None) or options[name] for name, theirs in names.items()}
-        sentinels = {key: value for key, value in options.items() if key not in ("db", "username", "password")} | own
-        make: Callable[..., Any] = Sentinel
-        master: Redis = make(self._hosts, sentinel_kwargs=sentinels).master_for(self._service, **options, max_connections=connections)
-        return master
-
-    def _cluster(self, options: dict[str, Any], connections: int) -> Client:
-        options.pop("db")
-        nodes = [ClusterNode(host, port) for host, port in self._hosts]
-        return RedisCluster(startup_nodes=nodes, **options, max_connections=connections, require_full_coverage=False)
-
-
-_MAKERS: dict[str, Callable[[Link, dict[str, Any], int], Client]] = {
-    "": Link._one,
-    "sentinel": Link._sentinel,
-    "cluster": Link._cluster,
-}
+        return connect(self._kind, self._hosts, self._service, self._options, timeout_s)
 
 
 def _address(text: str, port: int, problems: list[str]) -> tuple[str, int]:

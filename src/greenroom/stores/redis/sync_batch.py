@@ -16,8 +16,8 @@ _REPORTS = msgpack.Decoder(SyncUp)
 
 def report_of(reply: list[Any]) -> SyncUp:
     """The report that `report` answered."""
-    up = _REPORTS.decode(reply[0])
-    if len(reply) < 2 or reply[1] is None:
+    up = msgspec.structs.replace(_REPORTS.decode(reply[0]), fence_ms=int(reply[2]))
+    if reply[1] is None:
         return up
     given, gifts, arrived, claims, unknown = reply[1]
     return msgspec.structs.replace(up, moves=MovesUp(given, tuple(_triples(gifts)), arrived, tuple(_triples(claims)), tuple(unknown)))

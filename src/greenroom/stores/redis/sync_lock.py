@@ -8,8 +8,8 @@ from redis.exceptions import RedisError
 from greenroom.errors import StorageFailed
 from greenroom.ports.coordination import LOCK_MS, PERMIT_REQUESTS_MAX, PermitRequest
 from greenroom.stores.redis.call import call_function, pop
+from greenroom.stores.redis.connect import Client
 from greenroom.stores.redis.library import LEADER_LIBRARY
-from greenroom.stores.redis.link import Client
 
 ACKNOWLEDGEMENT_MS = 2_000
 """After this no process waits for an acknowledgement any more."""

@@ -17,8 +17,8 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import MovedError, ReadOnlyError, RedisError, ResponseError
 
+from greenroom.stores.redis.connect import Client
 from greenroom.stores.redis.library import Library
-from greenroom.stores.redis.link import Client
 
 Command = tuple[bytes | str | int, ...]
 """FCALL, function, 1, key, arguments: the key is the fourth."""

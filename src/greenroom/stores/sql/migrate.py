@@ -6,9 +6,10 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, insert, insp
 
 from greenroom.errors import TooNew
 from greenroom.stores.sql.notification_tables import sender
-from greenroom.stores.sql.tables import metadata, state
+from greenroom.stores.sql.session_tables import sessions
+from greenroom.stores.sql.tables import state
 
-VERSIONS = ("0001", "0002")
+VERSIONS = ("0001", "0002", "0003")
 """Every version of the tables, oldest first; each but the first is a step from the one before (migrations/versions)."""
 
 NEWEST = VERSIONS[-1]
@@ -58,7 +59,7 @@ def run_steps(connection: Connection, target: str) -> None:
 
 def _make_new(connection: Connection) -> None:
     """An empty database gets the newest tables at once; the tests see to it that the steps lead to the same ones."""
-    metadata.create_all(connection)
+    sessions.metadata.create_all(connection)
     connection.execute(insert(state).values(id=1, revision=0, forgotten=0))
     connection.execute(insert(sender).values(id=1, holder="", beat=0, active=False))
     version = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))

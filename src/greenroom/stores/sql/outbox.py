@@ -1,7 +1,6 @@
 """The outbox of notifications: an alert and everything that follows from it are one transaction, and one process at a time sends.
 
-`keep` turns alerts into messages on a connection that is open already, so a change of the configuration and the alert it causes are kept
-together or not at all. Of a destination only the oldest message is ever handed out (postponed ones apart), so its order holds over
+Of a destination only the oldest message is ever handed out (postponed ones apart), so its order holds over
 retries and crashes. A message leaves the outbox in the transaction that writes its row of the history: a sender that dies in between
 sends it again, with the same correlation id.
 
@@ -37,7 +36,9 @@ class SqlOutbox:
     def __init__(self, transaction: Transaction, read: Callable[[Connection], Configuration]) -> None:
         """`transaction(writes=…)` and `read` are those of the configuration store."""
         self._transaction = transaction
-        self._read = read
+        self._stored = read
+        self.layer: Callable[[Configuration], Configuration] = lambda stored: stored
+        """Adds the policies that are not in the store: those of the configuration file."""
         self._watchers: list[Callable[[], None]] = []
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -51,7 +52,7 @@ class SqlOutbox:
     def put(self, found: Sequence[Alert], now_ms: int) -> int:
         """Keeps these alerts and makes their messages; how many of the alerts were new."""
         with self._transaction(writes=True) as connection:
-            new = keep(connection, self._read(connection), found, now_ms)
+            new = keep(connection, self.layer(self._stored(connection)), found, now_ms)
         self.told()
         return new
 
@@ -95,8 +96,14 @@ class SqlOutbox:
 
     def waiting(self) -> int:
         """How many messages are not delivered yet."""
+        return self.backlog(0)[0]
+
+    def backlog(self, now_ms: int) -> tuple[int, int]:
+        """(messages that are not delivered yet, age of the oldest that is due in milliseconds or 0)."""
+        oldest = func.min(outbox.c.created_ms).filter(outbox.c.not_before_ms <= now_ms)
         with self._transaction() as connection:
-            return int(connection.execute(select(func.count()).select_from(outbox)).scalar_one())
+            count, since_ms = connection.execute(select(func.count(), oldest).select_from(outbox)).one()
+        return int(count), 0 if since_ms is None else max(0, now_ms - int(since_ms))
 
     def lease(self) -> tuple[str, int]:
         """(the sender, empty when there is none, and a number that grows while it is alive)."""

@@ -18,12 +18,12 @@ import msgspec
 from sqlalchemy import URL, Connection, delete, func, insert, select, tuple_, update
 
 from greenroom.errors import InvalidConfig, Problem, RevisionConflict
-from greenroom.model.alert import Alert
 from greenroom.model.change import AUTHOR_MAX, AuditEntry, Change, Step, applied, told
 from greenroom.model.configuration import KINDS, Configuration, Entry, tree_problems
 from greenroom.stores.sql.engine import connect, read_url, shown, transaction
 from greenroom.stores.sql.migrate import VERSIONS, bring_forward, version_of
-from greenroom.stores.sql.outbox import SqlOutbox, keep
+from greenroom.stores.sql.outbox import SqlOutbox
+from greenroom.stores.sql.sessions import SqlSessions
 from greenroom.stores.sql.tables import audit, entries, state
 
 AUDIT_KEPT = 1_000_000
@@ -55,6 +55,8 @@ class SqlStore:
         self._watchers: list[Callable[[], None]] = []
         self.outbox = SqlOutbox(self._transaction, self._read)
         """The notifications, in the same database."""
+        self.sessions = SqlSessions(self._transaction)
+        """The dashboard's sessions, in the same database."""
 
     def prepare(self) -> None:
         """Makes the tables or brings them forward, once; every other method does so first. Raises StorageFailed, or TooNew."""
@@ -80,7 +82,7 @@ class SqlStore:
                 self._known = self._read(connection)
             return self._known
 
-    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int, alerts: Sequence[Alert] = ()) -> Configuration:
+    def write(self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int) -> Configuration:
         """See `ports.ConfigStore`."""
         with self._guard:
             with self._transaction(writes=True) as connection:
@@ -93,10 +95,7 @@ class SqlStore:
                     _persist(connection, steps, after.revision, author, now_ms)
                 else:
                     connection.execute(update(state).values(revision=expected))
-                keep(connection, after, alerts, now_ms)
             self._known = after
-        if alerts:
-            self.outbox.told()
         if steps:
             for changed in self._watchers:
                 changed()

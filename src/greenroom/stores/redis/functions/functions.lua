@@ -32,9 +32,9 @@ local function configure(keys, argv)
   local room = keys[1]
   open_ledger(room, argv[1])
   sweep(SWEEP_SYNC) -- ghosts under the old settings do not come back
-  if argv[1] ~= state.settings then
+  if given ~= state.settings then
     local before = s
-    s, state.settings = read_settings(argv[1]), argv[1]
+    s, state.settings = read_settings(given), given
     if s.method ~= before.method then
       call('UNLINK', k.drawn)
       state.drawn, state.everybody = 0, false
@@ -87,20 +87,21 @@ local function report(keys, argv)
   })
   local moves = report_moves()
   close_ledger(room)
-  return {up, moves}
+  return {up, moves or false, state.fence_ms}
 end
 
 -- ARGV: settings of a new ledger, a SyncDown as a map, the forecast ('': none, or none that is new), and of its moves
--- arrivals (`c12 d`), wanted (`c12 B` and a name) and denied (`c12`), end to end.
+-- arrivals (`c12 d`), wanted (`c12 B` and a name) and denied (`c12`), end to end. Answers which time it is.
 local function apply(keys, argv)
   local room, down = keys[1], cmsgpack.unpack(argv[2])
   open_ledger(room, argv[1])
-  if down.epoch == state.epoch then
+  if down.epoch == state.epoch and down.number > state.applied then -- a lower number may be of a lost coordinator: refused
     if down.answers == state.reports then
+      put_time_right(down)
       call('UNLINK', k.told)
       state.whole = down.afresh
     end
-    if down.moves then apply_moves(down.moves, argv[4], argv[5], argv[6], down.number > state.applied, down.answers == state.reports) end
+    if down.moves then apply_moves(down.moves, argv[4], argv[5], argv[6], down.answers == state.reports) end
     apply_lease(down)
     if argv[3] ~= '' then
       state.forecast = down.number
@@ -108,12 +109,13 @@ local function apply(keys, argv)
     end
     if down.answers == state.borrowed and state.permits <= 0 then state.borrow_ms = now + 500 end
     dirty = true
-  elseif down.epoch > state.epoch and state.granted_seen == 0 then -- the clock was behind when this ledger was begun
-    state.epoch = down.epoch + 1
-    dirty = true
+  elseif down.epoch > state.epoch then -- given up behind the fence; or the clock was behind when this ledger was begun
+    trim_minute()
+    new_epoch()
+    state.epoch = max(now, down.epoch + 1)
   end
   close_ledger(room)
-  return 'OK'
+  return now
 end
 
 -- ARGV: settings of a new ledger. Its state and everything the laws of conservation are about, as a map.
@@ -125,8 +127,19 @@ local function inspect(keys, argv)
   for _, name in ipairs(FIELDS) do
     if name ~= 'settings' then found[name] = state[name] end
   end
+  found.kept = state.kept ~= 0 -- an id is no text
   close_ledger(room)
   return cmsgpack.pack(found)
+end
+
+-- ARGV: settings of a new ledger. What analytics count, {field, count, ...}, and takes it away: ages of ended sessions, and `abandoned`.
+local function tally(keys, argv)
+  open_ledger(keys[1], argv[1])
+  sweep_when_due()
+  local found = call('HGETALL', k.tally)
+  call('UNLINK', k.tally)
+  close_ledger(keys[1])
+  return found
 end
 
 -- ARGV: settings of a new ledger, a key, how many to pass over, how many at most. Ids of those in line before it.
@@ -160,5 +173,6 @@ redis.register_function(LIBRARY .. '_configure', configure)
 redis.register_function(LIBRARY .. '_report', report)
 redis.register_function(LIBRARY .. '_apply', apply)
 redis.register_function(LIBRARY .. '_inspect', inspect)
+redis.register_function(LIBRARY .. '_tally', tally)
 redis.register_function(LIBRARY .. '_before', before)
 redis.register_function(LIBRARY .. '_rekey', rekey)

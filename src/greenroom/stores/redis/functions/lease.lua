@@ -4,6 +4,9 @@ local SAVED_US = 1000000
 
 local function connected() return state.answered_ms and now - state.answered_ms < CUT_OFF_MS end
 
+-- Contact was so long ago that the coordinator may give the units of this ledger to others.
+local function fenced() return state.fence_ms > 0 and max(now, server_now) - state.contact_ms >= state.fence_ms end
+
 local function is_old(place) return now - tonumber(call('LINDEX', k.minute, place)) > WINDOW_MS end
 
 local function trim_minute()
@@ -19,6 +22,7 @@ end
 
 -- At most so many as may follow each other now (admission/pacing.py).
 local function paced(count)
+  if fenced() then return 0 end
   if count == 0 or state.gap_us == 0 then return count end
   if state.queueing and state.permits * state.gap_us <= max(SAVED_US, state.gap_us) then return count end
   local left_us = max(SAVED_US, state.gap_us) - max(0, state.spent_until_us - now * 1000)
@@ -87,11 +91,11 @@ local function apply_lease(down)
   state.granted_seen = max(down.granted, state.granted_seen)
   local paid = min(state.permits, state.over - state.settled)
   state.permits, state.used, state.settled = state.permits - paid, state.used + paid, state.settled + paid
-  if down.number <= state.applied then return end
   state.applied = down.number
   state.acknowledged = max(state.acknowledged, down.acknowledged)
   state.disconnected_rate, state.recall, state.queueing, state.horizon_ms = down.disconnected_rate, down.recall, down.queueing, down.horizon_ms or false
   state.pool, state.alone, state.gap_us = down.pool, down.alone, down.gap_us or 0
+  state.contact_ms, state.fence_ms = down.sent_ms, down.fence_ms or 0
   local round_trip_ms = now - down.sent_ms
   if not state.answered_ms or round_trip_ms <= state.round_trip_ms then
     state.round_trip_ms, state.line_ahead_ms = round_trip_ms, down.time_ms - floor((down.sent_ms + now) / 2)

@@ -37,6 +37,12 @@ local function lose_place(key, attempted_ms)
   if attempted_ms - arrival_ms(key) <= SOON_MS then state.strays = state.strays + 1 end
 end
 
+-- A visitor did not come back in time.
+local function abandon_place(key, attempted_ms)
+  call('HINCRBY', k.tally, 'abandoned', 1)
+  lose_place(key, attempted_ms)
+end
+
 -- How many have come here lately and have not been seen again, if newcomers keep coming as three to five seconds ago.
 local function newcomers_unseen()
   if state.waiting == 0 then return 0 end
@@ -51,8 +57,12 @@ local function sweep(limit)
   dirty = true
   local ended, more = end_sessions(floor(now / CELL_MS) * CELL_MS - s.life_ms - 1, limit)
   free(ended)
+  if state.inside == 0 and state.seen_rows > 0 then
+    call('UNLINK', k.seen)
+    state.seen_rows = 0
+  end
   forget_spent(limit)
-  local ghosts = sweep_line(floor(limit / 4), lose_place)
+  local ghosts = sweep_line(floor(limit / 4), abandon_place)
   trim_minute()
   mark_tempo()
   measure_tempo()
@@ -139,7 +149,7 @@ end
 -- Answers --------------------------------------------------------------------------------------------------------------------------
 
 local ADMITTED, ACTIVE, WAITING, GONE = 1, 2, 3, 4
-local IN_LINE, BORROWS, UNTOLD, CUT_OFF, NEWCOMER = 1, 2, 4, 8, 16 -- flags
+local IN_LINE, BORROWS, UNTOLD, CUT_OFF, NEWCOMER, CALLED = 1, 2, 4, 8, 16, 32 -- flags
 local UNKNOWN = -1
 
 local function answer(standing, flags, first, second, refresh_ms, ahead, waiting, wait_s)
@@ -169,9 +179,9 @@ local function outside(key, ahead, low, flags, unseen)
   return held(flags, now, key, refresh_ms, ahead, wait_of(ahead + unseen + 1))
 end
 
-local function refresh_of(id, rank, wait_s, low)
+local function refresh_of(called, rank, wait_s, low)
   if s.rejecting then return 0 end
-  if s.open and is_called(id, rank) then return spread(CALLED_REFRESH_MS, 25, low) end
+  if called then return spread(CALLED_REFRESH_MS, 25, low) end
   local wait_ms = s.refresh_max_ms
   if s.open and s.method == 'fifo' then
     wait_ms = min(wait_ms, CALLED_REFRESH_MS * (rank + 1))
@@ -182,9 +192,10 @@ end
 
 local function hold(id, key, rank, low)
   local wait_s = wait_of(rank + 1)
-  local refresh_ms = refresh_of(id, rank, wait_s, low)
+  local called = s.open and is_called(id, rank)
+  local refresh_ms = refresh_of(called, rank, wait_s, low)
   expect(id, refresh_ms)
-  return held(IN_LINE, now, key, refresh_ms, rank, wait_s)
+  return held(called and IN_LINE + CALLED or IN_LINE, now, key, refresh_ms, rank, wait_s)
 end
 
 -- Admits a visitor; `key` and `attempted_ms` of one in line.
@@ -264,7 +275,9 @@ local function view(id)
   local renewed_ms, age = session_of(id)
   if not renewed_ms or now >= renewed_ms + s.life_ms then return gone() end
   if now - renewed_ms > s.renewal_age_ms then
-    if s.renews then
+    if fenced() then
+      note_seen(id)
+    elseif s.renews then
       call('ZREM', k.provisional, id)
       renew_session(id, renewed_ms, age)
       renewed_ms = now
@@ -340,5 +353,16 @@ OPERATIONS[5] = function(id) -- leave
     return gone()
   end
   dirty = true
+  return gone()
+end
+
+local HELD_MS, GAP_MAX_MS = 18000, 180000
+
+OPERATIONS[8] = function(id, gap_ms) -- keep (admission/ledger/keeping.py)
+  if s.open and waiter(id) and state.pace * HELD_MS < 1000 and is_called(id, place_of(id)) then
+    if state.kept == id or state.kept == 0 or state.kept_ms < now then
+      state.kept, state.kept_ms, dirty = id, now + floor(min(gap_ms, GAP_MAX_MS) * 115 / 100) + GRACE_MS, true
+    end
+  end
   return gone()
 end

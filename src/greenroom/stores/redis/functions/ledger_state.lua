@@ -8,7 +8,7 @@
 --   for a key, and for two numbers about a waiter or a session at once.
 -- * The end of sessions is not written to each of them. Sessions are sorted by renewal, so all up to `ended_to` are over, and moving
 --   that border ends any number of them at once.
--- * Time is the server's, and never runs backwards in a ledger.
+-- * Time is the server's, unless other clocks say that it was stepped (admission/ledger_time.py), and never runs backwards in a ledger.
 --
 -- Which Redis is this? Permits must never be spent twice, and a Redis that has started again, or taken over for another one, may
 -- remember a state in which they were not spent yet. So the state carries the name of the process that wrote it last (`life`), and
@@ -38,12 +38,12 @@ local FIELDS = {
   'slot_admitted', 'slot_ms', 'tempo_ms', 'tempo_queueing', 'per_minute',
   'joined', 'lost', 'strays', 'front_s',
   'born_ms', 'moving', 'given', 'arrived', 'unconfirmed', 'unseen',
-  'gap_us', 'spent_until_us',
+  'gap_us', 'spent_until_us', 'contact_ms', 'fence_ms', 'shift_ms', 'seen_rows', 'kept', 'kept_ms',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
-  'claims', 'gifts', 'unknown', 'unknown_told', 'provisional', 'passed'}
+  'claims', 'gifts', 'unknown', 'unknown_told', 'provisional', 'passed', 'tally', 'seen'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
@@ -51,6 +51,12 @@ local life -- of this process; read once
 local written = {} -- room -> serial that this process wrote last
 local names = {} -- room -> its keys
 
+local STEP_MS = 2000
+local SETTINGS_BYTES = 25 -- behind them a process says what time it expects, and how far that may be off
+
+local given -- the settings of this call
+local expected_ms -- the ledger's time as the process that calls expects it; 0: it knows nothing
+local server_now -- the server's clock, shifted
 local state -- of the ledger at hand: field -> value
 local k -- its keys
 local s -- the settings in force
@@ -116,6 +122,7 @@ local function new_epoch()
     state.waiting, state.drawn = 0, 0
   end
   state.inside_rows, state.spent_rows, state.minute_rows = call('ZCARD', k.inside), call('ZCARD', k.spent), call('LLEN', k.minute)
+  state.seen_rows = call('HLEN', k.seen)
   state.inside = call('ZCOUNT', k.inside, (state.ended_to + 1) * 2048, '+inf')
   state.life, state.epoch = this_life(), max(now, state.epoch + 1)
   state.permits, state.freed, state.returned_permits, state.returned_freed, state.over, state.settled = 0, 0, 0, 0, 0, 0
@@ -125,7 +132,7 @@ local function new_epoch()
   state.applied, state.answered_ms, state.reports, state.borrowed, state.borrow_ms, state.forecast = 0, false, 0, 0, 0, 0
   state.joined, state.lost, state.strays = 0, 0, 0
   state.born_ms, state.moving, state.given, state.arrived, state.unconfirmed = now, false, 0, 0, 0
-  state.reported_ms = now
+  state.reported_ms, state.contact_ms = now, 0 -- the fence stays: without an answer in this epoch it is closed
   state.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
   call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told)
   state.whole = true
@@ -148,11 +155,38 @@ local function adopt_old_state(room)
   return raw
 end
 
+-- Which time it is: the server's, unless the process expects another one.
+local function read_time(slack_ms)
+  now = server_now
+  if expected_ms > 0 and math.abs(now - expected_ms) > slack_ms then now = expected_ms end
+  now = max(now, state.latest_ms)
+end
+
+-- The coordinator says which time it is, too: the middle one of three clocks is right.
+local function put_time_right(down)
+  local round_trip_ms = now - down.sent_ms
+  if expected_ms == 0 or not state.answered_ms or round_trip_ms > 2 * STEP_MS then return end
+  local line_ms = down.time_ms + floor(round_trip_ms / 2) - state.line_ahead_ms
+  local clocks = {server_now, expected_ms, line_ms}
+  table.sort(clocks)
+  if math.abs(server_now - clocks[2]) > STEP_MS then
+    state.shift_ms = state.shift_ms + clocks[2] - server_now
+    server_now = clocks[2]
+  end
+  now = max(now, clocks[2])
+end
+
 -- Opens the ledger of `room` now; when there is none, an empty one with these settings.
 local function open_ledger(room, settings)
   call, floor, ceil, min, max = redis.call, math.floor, math.ceil, math.min, math.max
   k, dirty = keys_of(room), false
-  now = server_ms(room)
+  local slack_ms = 0
+  given, expected_ms, server_now = settings, 0, server_ms(room)
+  if #settings > SETTINGS_BYTES then
+    given = string.sub(settings, 1, SETTINGS_BYTES)
+    expected_ms, slack_ms = struct.unpack('<dd', settings, SETTINGS_BYTES + 1)
+  end
+  now = server_now
   local raw = call('GET', k.state) or adopt_old_state(room)
   if raw then
     local values = cmsgpack.unpack(raw)
@@ -161,12 +195,13 @@ local function open_ledger(room, settings)
     for place, name in ipairs(FIELDS) do
       if values[place] == nil then state[name] = 0 else state[name] = values[place] end -- 0: of a greenroom that did not know it
     end
-    now = max(now, state.latest_ms)
+    server_now = server_now + state.shift_ms
+    read_time(slack_ms)
     s = read_settings(state.settings)
     if state.life ~= this_life() or state.serial < (written[room] or 0) then new_epoch() end
   else
-    s = read_settings(settings)
-    new_state(settings)
+    s = read_settings(given)
+    new_state(given)
     written[room] = 0
     dirty = true
   end

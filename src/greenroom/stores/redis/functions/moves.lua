@@ -11,7 +11,7 @@ local function claim_of(id)
 end
 
 local function admit_mover(id)
-  if s.open and state.permits > 0 then return admit(id, 1) end
+  if s.open and state.permits > 0 and not fenced() then return admit(id, 1) end
 end
 
 -- An accepted ticket of another data center, or of this one before it lost its state.
@@ -106,6 +106,7 @@ local function give(id, to)
   local renewed_ms = session_of(id)
   if renewed_ms and now < renewed_ms + s.life_ms then
     call('ZREM', k.inside, id)
+    forget_seen(id)
     state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)
     call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))
@@ -117,8 +118,8 @@ local function give(id, to)
   call('SADD', k.unknown, id)
 end
 
--- Takes in what the coordinator says. `in_order`: nothing later was heard before; `newest`: it answers the last report.
-local function apply_moves(down, arrivals, wanted, denied, in_order, newest)
+-- Takes in what the coordinator says. `newest`: it answers the last report.
+local function apply_moves(down, arrivals, wanted, denied, newest)
   state.moving = true
   local booked = call('LLEN', k.gifts) - (state.given - down.given)
   if booked > 0 then call('LTRIM', k.gifts, booked, -1) end
@@ -141,7 +142,7 @@ local function apply_moves(down, arrivals, wanted, denied, in_order, newest)
     take_over(id, now - age_ms)
   end
   local at = 1
-  while in_order and at <= #wanted do
+  while at <= #wanted do
     local id, length = struct.unpack('<c12B', wanted, at)
     at = at + 13 + length
     give(id, string.sub(wanted, at - length, at - 1))

@@ -15,9 +15,22 @@ local function count_second(key, change)
   call('SADD', k.fresh, second)
 end
 
-local function count_age(renewed_ms, age)
+-- A visitor came who gets no renewal behind the fence: analytics know of it, the end of the session does not move.
+local function note_seen(id)
+  state.seen_rows, dirty = state.seen_rows + call('HSET', k.seen, id, now), true
+end
+
+local function forget_seen(id)
+  if state.seen_rows > 0 then state.seen_rows, dirty = state.seen_rows - call('HDEL', k.seen, id), true end
+end
+
+local function count_age(id, renewed_ms, age)
+  local seen_ms = state.seen_rows > 0 and tonumber(call('HGET', k.seen, id) or renewed_ms) or renewed_ms
+  forget_seen(id)
   if age == AGE_UNKNOWN then return end
   local begun = floor(renewed_ms / AGE_CELL_MS) - age
+  -- for analytics: from the beginning to the last renewal, or to what was seen after it; in steps of AGE_CELL_MS
+  if s.renews then call('HINCRBY', k.tally, min(AGE_UNKNOWN - 1, floor(seen_ms / AGE_CELL_MS) - begun), 1) end
   local cell = min(max(0, floor(now / AGE_CELL_MS) - begun), AGE_CELLS - 1)
   call('HINCRBY', k.ages, cell, 1)
   call('SADD', k.fresh, -1 - cell)
@@ -40,6 +53,7 @@ local function session_of(id)
 end
 
 local function renew_session(id, renewed_ms, age)
+  forget_seen(id)
   if age ~= AGE_UNKNOWN then
     age = min(AGE_UNKNOWN - 1, floor(now / AGE_CELL_MS) - floor(renewed_ms / AGE_CELL_MS) + age)
   end
@@ -59,7 +73,7 @@ end
 local function end_session(id, renewed_ms, age)
   call('ZREM', k.inside, id)
   state.inside, state.inside_rows = state.inside - 1, state.inside_rows - 1
-  count_age(renewed_ms, age)
+  count_age(id, renewed_ms, age)
   spend_id(id, renewed_ms)
 end
 
@@ -75,7 +89,7 @@ local function end_sessions(border, limit)
   end
   for place = 2, #rows, 2 do
     local score = tonumber(rows[place])
-    if floor(score / 2048) <= border then count_age(floor(score / 2048), score % 2048) end
+    if floor(score / 2048) <= border then count_age(rows[place - 1], floor(score / 2048), score % 2048) end
   end
   local count = call('ZCOUNT', k.inside, low, string.format('(%.0f', (border + 1) * 2048))
   state.ended_to, state.inside = border, state.inside - count
@@ -123,6 +137,7 @@ local function leave_line(id, key)
   call('ZREM', k.line, id)
   call('ZREM', k.due, id)
   state.waiting = state.waiting - 1
+  if state.kept == id then state.kept = 0 end
   count_second(key, -1)
   if state.drawn > 0 then state.drawn = state.drawn - call('SREM', k.drawn, id) end
 end
@@ -135,10 +150,12 @@ local function sweep_line(limit, lost)
   local border = string.format('(%.0f', (edge_ms - ORIGIN_MS) * REFRESHES)
   local rows = call('ZRANGEBYSCORE', k.due, '-inf', border, 'WITHSCORES', 'LIMIT', 0, limit)
   for place = 1, #rows, 2 do
-    local score = tonumber(rows[place + 1])
-    local key = key_of(rows[place])
-    leave_line(rows[place], key)
-    lost(key, floor(score / REFRESHES) + ORIGIN_MS - score % REFRESHES - GRACE_MS)
+    if rows[place] ~= state.kept or floor(state.kept_ms / CELL_MS) < cell then
+      local score = tonumber(rows[place + 1])
+      local key = key_of(rows[place])
+      leave_line(rows[place], key)
+      lost(key, floor(score / REFRESHES) + ORIGIN_MS - score % REFRESHES - GRACE_MS)
+    end
   end
   return #rows == 2 * limit
 end

@@ -1,0 +1,189 @@
+"""CPU time of our own code for each kind of request, without a kernel: what is left to make faster.
+
+    python bench/hot_path.py [--rounds 9] [--requests 4000] [--profile ROW]
+
+The whole gateway with its observers runs in this process, between transports that only keep what is written. Kernel, event loop and cold
+caches add 9 to 10 us a request (`bench/updates.py` measures real processes). A round asks every kind of request in turn, so a slow moment
+of the machine touches all of them; the least and the median of the rounds are printed. `--profile` prints where one kind spends its time.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import os
+import pstats
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from browser_heads import HOST, LINE, browsers, cookie_line, navigating
+
+from greenroom.analytics.recorder import Recorder
+from greenroom.collector.decisions import recording
+from greenroom.decision.decision_counts import DecisionCounts
+from greenroom.decision.observer import observed_by
+from greenroom.decision.room_schedule import compile_room
+from greenroom.decision.room_table import RoomTable
+from greenroom.decision.service import DecisionService
+from greenroom.decision.tickets import Sealer
+from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.origin.connection import OriginConnection
+from greenroom.gateway.server import Gateway
+from greenroom.gateway.visitor.connection import VisitorConnection
+from greenroom.gateway.wire.limits import Limits
+from greenroom.model.room import Room
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.entropy import Entropy
+from greenroom.stores.draws import DrawFiles
+from greenroom.stores.keys import KeyRing
+from greenroom.stores.memory import MemoryLedger
+
+CONNECTIONS = 64
+WAITERS = 12_000
+DUE_S = 2.6
+"""After this every ticket of the line is due for a try."""
+
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: 1024\r\nConnection: keep-alive\r\n\r\n" + b"x" * 1024
+)
+
+
+class Kept:
+    """A transport that keeps what is written last."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def write(self, data: bytes) -> None:
+        self.written = data
+
+    def is_closing(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    abort = close
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        """Nothing to limit."""
+
+    def get_extra_info(self, name: str) -> object:
+        return {"peername": ("127.0.0.1", 40_000), "sockname": ("127.0.0.1", 80)}.get(name)
+
+
+def rooms(folder: Path, limit: int) -> tuple[DecisionService, Gateway]:
+    """A gateway in front of one room."""
+    clock, take = MonotonicClock(), Entropy()
+    room = Room(id="room", name="bench", host=HOST.decode(), total_active_users=limit, new_users_per_minute=limit, session_duration=30)
+    ledger = MemoryLedger(room, clock, take.bits, None)
+    compiled = compile_room(room, (), clock.now_ms(), ledger, always_use_https=False, draws=DrawFiles(folder), on_error=print)
+    observe = observed_by([recording(Recorder("bench", "here", clock.now_ms()), DecisionCounts())], print)
+    service = DecisionService(
+        RoomTable([compiled]), Sealer(KeyRing(folder / "keys.json", clock.now_ms()), take.take), clock, take.take, print, observe
+    )
+    origin = Origin.of("http://127.0.0.1:9")
+    limits = Limits(requests_per_connection=1_000_000_000, origin_idle_s=1_000_000, connections_per_address=0)
+    return service, Gateway(service, lambda _: origin, limits=limits, on_error=print)
+
+
+def asker(gateway: Gateway, connections: int = CONNECTIONS) -> Callable[[bytes], bytes]:
+    """Sends a request over the next of several connections and gives what was written; an origin answers at once where it is asked."""
+    pool = gateway.pool_for("x")
+    assert pool is not None
+    visitors: list[tuple[Callable[[bytes], None], Kept]] = []
+    for _ in range(connections):
+        kept, connection = Kept(), VisitorConnection(gateway)
+        connection.connection_made(kept)  # type: ignore[arg-type]
+        visitors.append((connection.data_received, kept))
+        origin = OriginConnection(pool)
+        wire = Kept()
+        wire.write = lambda data, origin=origin: origin.data_received(ANSWER)  # type: ignore[assignment]  # noqa: ARG005
+        origin.connection_made(wire)  # type: ignore[arg-type]
+        pool.give_back(origin, 0)
+    at = 0
+
+    def ask(head: bytes) -> bytes:
+        nonlocal at
+        at = (at + 1) % connections
+        receive, kept = visitors[at]
+        receive(head)
+        return kept.written
+
+    return ask
+
+
+def ticket(answer: bytes) -> bytes:
+    """The ticket of an answer."""
+    return answer.partition(b"__cfwaitingroom=")[2].partition(b";")[0]
+
+
+def heads(kinds: list[bytes], tickets: list[bytes]) -> list[bytes]:
+    """One request for each ticket (empty: none), each from a browser of some kind."""
+    chance = random.Random(1)
+    return [LINE + chance.choice(kinds) + (cookie_line(chance, one) if one else b"") + b"\r\n" for one in tickets]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--requests", type=int, default=4_000)
+    parser.add_argument("--profile", metavar="ROW")
+    options = parser.parse_args()
+    asyncio.run(measure(options.rounds, options.requests, options.profile))
+
+
+async def measure(rounds: int, requests: int, profiled: str | None) -> None:
+    """All kinds of request, round by round."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "full").mkdir()
+        _, inside = rooms(folder, 100_000)
+        _, full = rooms(folder / "full", 1)
+        ask_inside, ask_full = asker(inside), asker(full)
+        page = navigating()
+        admitted = [ticket(ask_inside(head)) for head in heads(page, [b""] * 2_000)]
+        ask_full(LINE + page[0] + b"\r\n")
+        waiting = [ticket(ask_full(head)) for head in heads(page, [b""] * WAITERS)]
+        time.sleep(DUE_S)  # the ledger's clock is the machine's: the tickets must be due, as real ones are
+        rows: dict[str, tuple[Callable[[bytes], bytes], list[bytes]]] = {
+            "let in": (ask_inside, heads(page, admitted)),
+            "let in, one visitor": (ask_inside, heads(page[:1], admitted[:1])),
+            "newcomer's page": (ask_full, heads(page, [b""] * requests)),
+            "page in line": (ask_full, heads(page, waiting)),
+            "page in line, one waiter": (ask_full, heads(page[:1], waiting[:1])),
+            "update": (ask_full, heads(browsers(), waiting)),
+            "update, one waiter": (ask_full, heads(browsers()[:1], waiting[:1])),
+        }
+        took: dict[str, list[float]] = {row: [] for row in rows}
+        places = dict.fromkeys(rows, 0)
+        profile = cProfile.Profile()
+        for number in range(rounds + 1):
+            for row, (ask, sent) in rows.items():
+                start = places[row]
+                batch = [sent[(start + at) % len(sent)] for at in range(requests)]
+                places[row] = start + requests
+                if row == profiled:
+                    profile.enable()
+                began = time.process_time_ns()
+                for head in batch:
+                    ask(head)
+                spent = time.process_time_ns() - began
+                profile.disable()
+                if number:
+                    took[row].append(spent / requests / 1_000)
+        print(f"{'us of CPU a request':28} {'least':>7} {'median':>7}")
+        for row, figures in took.items():
+            print(f"{row:28} {min(figures):7.2f} {statistics.median(figures):7.2f}")
+        if profiled:
+            pstats.Stats(profile).sort_stats("tottime").print_stats(45)
+        inside.close()
+        full.close()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    main()

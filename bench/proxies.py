@@ -1,0 +1,244 @@
+"""What the waiting room costs at each proxy, in one run: the same proxy without greenroom is 1.
+
+    python bench/proxies.py [--rounds 3] [--seconds 1]
+
+Each proxy runs with its configuration of examples/, and once more as a plain proxy. Proxy and greenroom share CPU 0 (one worker each), wrk
+and the origin (nginx, a page of 1 KB) share CPU 1, 64 connections with keep-alive. A visitor who is inside asks for the page; passes are
+made here with the secret of the example and last through the run. Rounds alternate between the contestants; medians are printed.
+CPU time per request, of the proxy and of greenroom, and the ratio of the proxies' own, bear a busy machine better than rates do.
+For ASGI, the difference in CPU time per request, uvicorn with httptools and uvloop.
+"""
+
+import argparse
+import base64
+import contextlib
+import hmac
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from hashlib import md5
+from pathlib import Path
+
+from gateway import ORIGIN_CONF, cpu_seconds, running, worker_of, wrk
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+BIN = Path(sys.executable).parent
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+def free_port() -> int:
+    """One that no other program uses at this moment."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+ORIGIN = free_port()
+FILES = {
+    "nginx": "nginx.conf", "nginx-native-pass": "nginx.conf", "haproxy-native-pass": "haproxy.cfg", "haproxy": "haproxy.cfg",
+    "haproxy-spoe": "haproxy.cfg", "caddy": "Caddyfile", "envoy": "envoy.yaml",
+}  # fmt: skip
+COMMANDS = {
+    "nginx": [shutil.which("nginx") or "nginx", "-p", "{folder}", "-c", "{file}", "-g", "daemon off;"],
+    "haproxy": [shutil.which("haproxy") or "haproxy", "-f", "{file}"],
+    "caddy": [str(BIN / "caddy"), "run", "--config", "{file}", "--adapter", "caddyfile"],
+    "envoy": [str(BIN / "envoy"), "-c", "{file}", "--concurrency", "1", "--log-level", "error", "--use-dynamic-base-id"],
+}
+PLAIN = {
+    "nginx": """worker_processes 1; pid {folder}/plain.pid; error_log stderr; events {{ worker_connections 1024; }}
+http {{ access_log off; upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; }}
+  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+    proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr; }} }} }}""",
+    "haproxy": """defaults
+  mode http
+  timeout connect 5s
+  timeout client 75s
+  timeout server 75s
+frontend visitors
+  bind 127.0.0.1:{port}
+  http-request set-header X-Forwarded-For %[src]
+  default_backend origin
+backend origin
+  server origin 127.0.0.1:{origin}
+""",
+    "caddy": """{{
+  admin off
+  auto_https off
+}}
+http://:{port} {{
+  reverse_proxy 127.0.0.1:{origin}
+}}
+""",
+}
+APP = """
+from greenroom.asgi import WaitingRoom
+BODY = b"x" * 1024
+async def plain(scope, receive, send):
+    if scope["type"] == "lifespan":
+        for phase in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{phase}.complete"})
+        return
+    headers = [(b"content-type", b"text/html"), (b"content-length", b"1024")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": BODY})
+room = WaitingRoom(plain, "greenroom.toml")
+"""
+ROOM = "total_active_users = {limit}\nnew_users_per_minute = 100000\nsession_duration = 30\npace_admissions = false\n"
+QUIET = '[log]\nlevel = "warning"\n[limits]\nconnections_per_address = 100000\n'
+
+
+def configure(name: str, folder: Path, proxy: int, greenroom: int, limit: int) -> None:
+    """The example's files with these ports and this limit."""
+    for file in ("greenroom.toml", FILES[name]):
+        text = (EXAMPLES / name / file).read_text()
+        for written, real in ((8000, proxy), (8082, greenroom), (8080, greenroom), (3000, ORIGIN)):
+            text = re.sub(rf"\b{written}\b", str(real), text)
+        text = re.sub(r"total_active_users = 5\nnew_users_per_minute = 10\n", ROOM.format(limit=limit), text)
+        (folder / file).write_text(text.replace("[[rooms]]", QUIET + "[[rooms]]") if file == "greenroom.toml" else text)
+    if name == "haproxy-spoe":
+        shutil.copy(EXAMPLES / name / "spoe.cfg", folder)
+        shutil.copy(EXAMPLES / name / "open-until.map", folder)
+        text = (folder / FILES[name]).read_text().replace("config spoe.cfg", f"config {folder}/spoe.cfg")
+        (folder / FILES[name]).write_text(text.replace("(open-until.map", f"({folder}/open-until.map"))
+    (folder / "secret").write_text(SECRET)
+    (folder / "pass-secret.conf").write_text(f'set $pass_secret "{SECRET}";')
+
+
+def own_pass(name: str, host: str) -> str:
+    """A pass that lasts through the run."""
+    until = int(time.time()) + 3_600
+    if name.startswith("nginx"):
+        digest = md5(f"{until} shop {host} / {SECRET}".encode(), usedforsecurity=False).digest()
+        return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}.{until}"
+    parts = [{"alg": "HS256", "typ": "JWT"}, {"aud": "shop", "host": host, "path": "/", "exp": until}]
+    signed = b".".join(base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=") for part in parts)
+    return (signed + b"." + base64.urlsafe_b64encode(hmac.digest(SECRET.encode(), signed, "sha256")).rstrip(b"=")).decode()
+
+
+def ticket(port: int) -> str:
+    """The Cookie header of a visitor after one visit."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/", headers={"Accept": "text/html"})
+    answer = connection.getresponse()
+    answer.read()
+    return "Cookie: " + (answer.getheader("Set-Cookie") or "").partition(";")[0]
+
+
+class Bench:
+    """Servers that end with the block, and the contestants: name -> (port, header, name of what it is compared with)."""
+
+    def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
+        self.folder, self.stack = folder, stack
+        self.contestants: dict[str, tuple[int, str, str]] = {}
+        self.uvicorns: dict[str, int] = {}
+        self.pids: dict[str, tuple[int, int]] = {}
+        """The processes whose CPU time counts: proxy (or uvicorn) and greenroom; 0 is none."""
+
+    def next_port(self) -> int:
+        return free_port()
+
+    def start(self, command: list[str], port: int) -> int:
+        process = self.stack.enter_context(running(command, port, 0))
+        time.sleep(0.2)  # for the worker of nginx
+        return worker_of(process)
+
+    def plain(self, kind: str) -> None:
+        port, path = self.next_port(), self.folder / f"plain-{kind}"
+        path.write_text(PLAIN[kind].format(port=port, origin=ORIGIN, folder=self.folder))
+        pid = self.start([part.format(folder=self.folder, file=path) for part in COMMANDS[kind]], port)
+        self.pids[f"{kind}, plain"] = (pid, 0)
+        self.contestants[f"{kind}, plain"] = (port, "", f"{kind}, plain")
+
+    def example(self, name: str, told: str, *, limit: int = 100_000) -> None:
+        kind = name.partition("-")[0]
+        proxy, greenroom = self.next_port(), self.next_port()
+        folder = self.folder / f"{name}-{limit}"
+        folder.mkdir()
+        configure(name, folder, proxy, greenroom, limit)
+        command = "serve" if name in ("haproxy", "haproxy-native-pass") else "decide"
+        options = ["--config", str(folder / "greenroom.toml"), "--control", f"127.0.0.1:{self.next_port()}", "--data", str(folder / "data")]
+        asked = self.start([str(BIN / "greenroom"), command, *options], greenroom)
+        asks = self.start([part.format(folder=folder, file=folder / FILES[name]) for part in COMMANDS[kind]], proxy)
+        self.pids[f"{kind}, {told}"] = (asks, asked)
+        header = ticket(proxy)
+        if "native" in name:
+            header = f"Cookie: __greenroom_pass={own_pass(name, '127.0.0.1')}"
+        self.contestants[f"{kind}, {told}"] = (proxy, header if limit > 1 else "Accept: text/html", f"{kind}, plain")
+
+    def asgi(self, what: str) -> None:
+        port = self.next_port()
+        options = ["--app-dir", str(self.folder), "--port", str(port), "--no-access-log", "--log-level", "warning", "--no-proxy-headers"]
+        pid = self.start([str(BIN / "uvicorn"), f"bench_app:{what}", *options], port)
+        told = "uvicorn, application" if what == "plain" else "uvicorn, application in a waiting room"
+        self.contestants[told] = (port, ticket(port) if what == "room" else "", "uvicorn, application")
+        self.uvicorns[told] = pid
+        self.pids[told] = (pid, 0)
+
+
+def main() -> None:
+    """Starts everything, lets wrk go round, prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        folder.chmod(0o755)
+        os.chdir(folder)
+        os.environ["GREENROOM_PASS_SECRET"] = SECRET
+        (folder / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body="x" * 1024))
+        (folder / "bench_app.py").write_text(APP)
+        room = '[[rooms]]\nname = "shop"\nhost = "*"\n' + ROOM.format(limit=100_000)
+        (folder / "greenroom.toml").write_text(f'data = "{folder}/asgi"\nanalytics = "off"\n{QUIET}{room}')
+        stack.enter_context(running(["nginx", "-c", str(folder / "origin.conf")], ORIGIN, 1))
+        bench = Bench(folder, stack)
+        for kind in PLAIN:
+            bench.plain(kind)
+        bench.example("nginx-native-pass", "native pass")
+        bench.example("nginx", "auth_request")
+        bench.example("nginx", "auth_request, waiting page", limit=1)
+        bench.example("haproxy-native-pass", "native pass")
+        bench.example("haproxy-spoe", "SPOE")
+        bench.example("haproxy-spoe", "SPOE, waiting page", limit=1)
+        bench.example("haproxy", "through greenroom")
+        bench.example("haproxy", "through greenroom, waiting page", limit=1)
+        bench.example("caddy", "forward-auth")
+        bench.example("caddy", "forward-auth, waiting page", limit=1)
+        bench.example("envoy", "ext_authz")
+        bench.contestants = {what: row for what, row in bench.contestants.items() if not what.startswith("envoy")} | {
+            "envoy, ext_authz": (*bench.contestants["envoy, ext_authz"][:2], "nginx, plain")
+        }
+        bench.asgi("plain")
+        bench.asgi("room")
+        rates: dict[str, list[float]] = {what: [] for what in bench.contestants}
+        cpu: dict[str, list[tuple[float, float]]] = {what: [] for what in bench.contestants}
+        for _ in range(options.rounds):
+            for what, (port, header, _) in bench.contestants.items():
+                before = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
+                rates[what].append(wrk(port, options.seconds, header=header)[0])
+                after = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
+                requests = max(1.0, rates[what][-1] * options.seconds)
+                cpu[what].append(((after[0] - before[0]) / requests * 1e6, (after[1] - before[1]) / requests * 1e6))
+        print(f"{'':42} {'req/s':>8} {'ratio':>6} {'proxy us':>9} {'ratio':>6} {'greenroom us':>13}  compared with")
+        used = {what: [statistics.median(column) for column in zip(*rows, strict=True)] for what, rows in cpu.items()}
+        for what, (_, _, other) in bench.contestants.items():
+            ratio = statistics.median([mine / theirs for mine, theirs in zip(rates[what], rates[other], strict=True)])
+            mine, asked = used[what]
+            if "native" in what and asked > mine / 4:
+                sys.exit(f"{what}: greenroom was asked, so this would not measure passes")
+            row = f"{statistics.median(rates[what]):8.0f} {ratio:6.2f} {mine:9.1f} {used[other][0] / mine:6.2f} {asked:13.1f}"
+            print(f"{what:42} {row}  {other}")
+        alone, ours = (used[what][0] for what in bench.uvicorns)
+        print(f"CPU of uvicorn for a request: {alone:.0f} us, in a waiting room {ours:.0f} us, so it adds {ours - alone:.0f} us")
+
+
+if __name__ == "__main__":
+    main()

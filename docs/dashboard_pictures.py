@@ -1,0 +1,114 @@
+"""Takes the pictures of the dashboard, in a real Chromium in front of a real greenroom: `python docs/dashboard_pictures.py`.
+
+Those of the tutorial by following it, and every page of the dashboard, light, dark and on a phone, into docs/pictures/dashboard.
+All are WebP, made by the browser, so that the repository stays small.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
+from dashboard_browser import DashboardBrowser, chromium, sign_in_link
+from playwright.sync_api import Page
+from tutorial import follow, steps_of
+
+from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
+
+DOCS = Path(__file__).parent
+PICTURES = DOCS / "pictures"
+GREENROOM = Path(sys.executable).with_name("greenroom")
+FORMS = {
+    "light": {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1180, "height": 760}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 780}, "color_scheme": "light"},
+}
+QUALITY = 0.6
+SETTLE_MS = 700
+"""Charts and previews need a moment."""
+
+LEFT_OUT = ("/explorer",)
+"""Not ours to show: GraphiQL."""
+
+TO_WEBP = """async ([png, quality]) => {
+  const picture = new Image();
+  picture.src = "data:image/png;base64," + png;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = picture.naturalWidth;
+  canvas.height = picture.naturalHeight;
+  canvas.getContext("2d").drawImage(picture, 0, 0);
+  return canvas.toDataURL("image/webp", quality).split(",")[1];
+}"""
+
+
+class Camera:
+    """Writes what a page shows as WebP; a second, empty page converts it."""
+
+    def __init__(self, workbench: Page) -> None:
+        self._workbench = workbench
+
+    def take(self, page: Page, path: Path) -> None:
+        """One picture of what is in the window."""
+        page.wait_for_timeout(SETTLE_MS)
+        png = b64encode(page.screenshot()).decode()
+        path.write_bytes(b64decode(self._workbench.evaluate(TO_WEBP, [png, QUALITY])))
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """What a greenroom without rooms of its own prints at its start."""
+    (folder / "greenroom.toml").write_text('origin = "http://127.0.0.1:9"\n')
+    command = [GREENROOM, "serve", "--config", folder / "greenroom.toml", "--data", folder / "data"]
+    with (folder / "output").open("w") as output:
+        process = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"], stdout=output, stderr=output)
+    try:
+        while "\nready" not in (folder / "output").read_text():
+            time.sleep(0.2)  # another process needs a moment
+        yield (folder / "output").read_text()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def tutorial(at: DashboardBrowser, link: str, camera: Camera) -> str:
+    """Follows the tutorial with its pictures; the path of its room."""
+    at.go(link)
+    text = (DOCS / "tutorial" / "first-sale.md").read_text()
+    follow(at.page, steps_of(text), lambda name: camera.take(at.page, PICTURES / name))
+    return re.sub(r".*(/zones/\w+/rooms/\w+).*", r"\1", at.page.url)
+
+
+def main() -> None:
+    """Takes them."""
+    (PICTURES / "dashboard").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary, running(Path(temporary)) as said, chromium() as browser:
+        link = sign_in_link(said)
+        base = link.partition("/sign-in")[0]
+        camera = Camera(browser.new_page())
+        first = DashboardBrowser(browser.new_context(**FORMS["light"]), base)
+        room = tutorial(first, link, camera)
+        state = first.context.storage_state()
+        paths = {item.path.strip("/"): item.path for item in NAVIGATION if item.path not in LEFT_OUT}
+        paths |= {f"room{tab.path.replace('/', '-')}": f"{room}{tab.path}" for tab in ROOM_TABS}
+        paths |= {
+            "room-new": f"{room.partition('/rooms/')[0]}/rooms/new",
+            "event-new": f"{room}/events/new",
+            "rule-new": f"{room}/rules/new",
+        }
+        for form, options in FORMS.items():
+            at = DashboardBrowser(browser.new_context(storage_state=state, **options), base)
+            for name, path in paths.items():
+                at.go(path)
+                camera.take(at.page, PICTURES / "dashboard" / f"{name}-{form}.webp")
+
+
+if __name__ == "__main__":
+    main()

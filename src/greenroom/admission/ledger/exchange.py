@@ -1,0 +1,84 @@
+"""What a ledger and the coordinator tell each other: the report, and how an answer is taken in.
+
+These are operations on a ledger, in a module of their own; `ExchangingLedger` is all that they need of one.
+"""
+
+from typing import Protocol
+
+from greenroom.admission.lease import Lease
+from greenroom.admission.ledger.reporting import Reporting
+from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.ledger.waits import Waits
+from greenroom.admission.messages.census import Ages, Census
+from greenroom.admission.messages.moves import Moves
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.queueing.line import GRACE_MS, Line
+from greenroom.admission.transfers.transfers import SessionLedger, hear
+
+
+class ExchangingLedger(SessionLedger, Protocol):
+    """What the exchange needs of a ledger. Implemented by `ledger.ledger.Ledger`."""
+
+    epoch: int
+    lease: Lease
+    line: Line
+    moves: Moves
+    waits: Waits
+    census: Census
+    reporting: Reporting
+
+    @property
+    def sessions(self) -> Sessions:
+        """Who is inside."""
+
+    @property
+    def life_ms(self) -> int:
+        """How long a session lasts after its last renewal."""
+
+    @property
+    def longest_refresh_ms(self) -> int:
+        """The longest interval that is ever assigned."""
+
+
+def report(ledger: ExchangingLedger, now_ms: int, want: int) -> SyncUp:
+    """The message for the coordinator; gives back what is to be given back."""
+    lease, line, reporting = ledger.lease, ledger.line, ledger.reporting
+    lease.give_back(now_ms)
+    reporting.begin(now_ms, want, line.changed)
+    whole, census = reporting.whole, ledger.census
+    return SyncUp(
+        ledger.data_center, ledger.epoch, reporting.number, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
+        lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms, whole), lease.applied, lease.permits, len(line),
+        reporting.seconds(line.seconds), reporting.arrivals_per_s, want,
+        ledger.sessions.ended.report(whole), census.joined, census.lost, census.strays, census.front_s,
+        whole, lease.disconnected_rate, ledger.moves.report(ledger.life_ms, now_ms), lease.fence_ms,
+    )  # fmt: skip
+
+
+def apply(ledger: ExchangingLedger, down: SyncDown, now_ms: int) -> None:
+    """Applies the coordinator's answers, in any order and any number of times."""
+    if down.epoch != ledger.epoch:
+        if down.epoch > ledger.epoch:
+            _begin_epoch(ledger, down.epoch + 1, now_ms)
+        return
+    if ledger.lease.is_late(down):
+        return
+    newest = ledger.reporting.answered(down.answers, down.afresh)
+    if newest:
+        ledger.sessions.ended.acknowledge()
+    if down.moves:
+        hear(ledger, down.moves, now_ms, newest)
+    ledger.lease.apply(down, now_ms)
+    if down.wait_table:
+        ledger.waits.outlook.take(down.wait_table, down.time_ms, now_ms)
+    ledger.reporting.borrowing.answered(down.answers, ledger.lease.permits, now_ms)
+
+
+def _begin_epoch(ledger: ExchangingLedger, epoch: int, now_ms: int) -> None:
+    """The coordinator has given up this epoch: people stay, units do not."""
+    ledger.epoch, ledger.born_ms = max(now_ms, epoch), now_ms
+    ledger.lease = ledger.lease.begin_epoch(len(ledger.sessions.inside), now_ms)
+    ledger.moves, ledger.sessions.ended = Moves(), Ages()
+    ledger.census.begin_epoch()
+    ledger.reporting.begin_epoch(now_ms)
+    ledger.line.pardon(now_ms + ledger.longest_refresh_ms + GRACE_MS)

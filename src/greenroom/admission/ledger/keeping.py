@@ -1,0 +1,30 @@
+"""For whom a ledger keeps a permit: a visitor in front who tries rarely, because the phone sleeps, and has just tried in vain.
+
+Where permits come often, the gateway holds the answer of such a visitor until one has come (`decision.late_try`). Where they come more
+rarely than that, other visitors would take every one of them between two tries, and the visitor in front would wait for hours. So the
+place is kept until the next try, which takes about as long as the one before, and with the place the permit that comes next: visitors
+behind it have no turn with that one. It costs one unused permit in a ledger at most.
+"""
+
+from greenroom.admission.queueing.line import GRACE_MS
+
+HELD_MS = 18_000
+"""So long an answer is held; pages give a request twenty seconds."""
+
+AGAIN_MS = 1_000
+"""How often a ledger is asked for a visitor whose answer is held."""
+
+GAP_MAX_MS = 180_000
+"""Visitors who try more rarely are not waited for: a permit that is kept is of no use to others."""
+
+_MORE_PERCENT = 115
+
+
+def kept_ms(gap_ms: int) -> int:
+    """How long a place is kept for a visitor who came so long after the try before."""
+    return min(gap_ms, GAP_MAX_MS) * _MORE_PERCENT // 100 + GRACE_MS
+
+
+def is_rare(entered_per_s: float) -> bool:
+    """Whether a visitor whose answer is held will probably see no permit: fewer than one of those in line enters meanwhile."""
+    return entered_per_s * HELD_MS < 1_000

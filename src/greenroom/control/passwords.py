@@ -1,0 +1,50 @@
+"""Passwords: what is allowed, and their argon2id hashes.
+
+A hash takes about 50 ms and 64 MB on purpose, so only a few are computed at once: a flood of guesses waits and costs no more memory.
+"""
+
+import threading
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from greenroom.model.account import PASSWORD_LEAST, PASSWORD_LONGEST
+
+AT_ONCE = 2
+"""Hashes computed at the same time: 128 MB."""
+
+_hasher = PasswordHasher()
+_slots = threading.BoundedSemaphore(AT_ONCE)
+
+
+def password_problem(password: str) -> str | None:
+    """What is wrong with a new password. Length is all that is asked for, as NIST SP 800-63B advises."""
+    if len(password) < PASSWORD_LEAST:
+        return f"must be at least {PASSWORD_LEAST} characters, not {len(password)}"
+    if len(password) > PASSWORD_LONGEST:
+        return f"must be at most {PASSWORD_LONGEST} characters, not {len(password)}"
+    return "must not be one character repeated" if len(set(password)) == 1 else None
+
+
+def hash_password(password: str) -> str:
+    """For the store, with a salt of its own."""
+    with _slots:
+        return _hasher.hash(password)
+
+
+def password_fits(password: str, hashed: str) -> bool:
+    """Whether the password belongs to the hash; takes as long when there is no hash. Longer ones than may be set never fit."""
+    if len(password) > PASSWORD_LONGEST:
+        return False
+    with _slots:
+        try:
+            return _hasher.verify(hashed or _nothing(), password) and bool(hashed)
+        except (VerificationError, InvalidHashError):
+            return False
+
+
+@cache
+def _nothing() -> str:
+    """The hash of something that cannot be typed."""
+    return _hasher.hash("\0")

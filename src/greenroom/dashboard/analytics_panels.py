@@ -1,0 +1,229 @@
+"""What the analytics page shows: its panels with their series, spans of time, and the questions to the store."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from greenroom.analytics.question import AnalyticsAnswer, Order, Question, Row, Wanted
+from greenroom.control.time_format import milliseconds
+from greenroom.ports import AnalyticsStore
+
+HOUR_S, DAY_S = 3_600, 86_400
+SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S
+PATIENCE_S = 10.0
+
+
+class PanelSeries(NamedTuple):
+    """One line or bar. `kind`: bar, line, area or limit; `stack`: bars on one another."""
+
+    label: str
+    wanted: Wanted
+    kind: str
+    tone: str
+    stack: bool = False
+
+
+class ChartPanel(NamedTuple):
+    """One chart with the explanation beside it. `unit`: users, seconds, requests or sessions."""
+
+    name: str
+    title: str
+    told: str
+    unit: str
+    series: tuple[PanelSeries, ...]
+
+
+def _percentiles(stem: str) -> tuple[PanelSeries, ...]:
+    rows = (("50", "Half of them at most", "accent"), ("75", "3 of 4 at most", "blue"), ("95", "19 of 20 at most", "red"))
+    return tuple(PanelSeries(label, Wanted("percentile", f"{stem}P{percent}"), "line", tone) for percent, label, tone in rows)
+
+
+PANELS = (
+    ChartPanel(
+        "users",
+        "Visitors",
+        "The most that were active and the most that waited at one moment of each step, with the limit of active visitors.",
+        "users",
+        (
+            PanelSeries("Active", Wanted("max", "totalActiveUsers"), "bar", "accent", stack=True),
+            PanelSeries("Waiting", Wanted("max", "totalQueuedUsers"), "bar", "yellow", stack=True),
+            PanelSeries("Limit of active visitors", Wanted("max", "totalActiveUsersConfig"), "limit", "red"),
+        ),
+    ),
+    ChartPanel(
+        "new",
+        "New visitors per minute",
+        "The busiest minute of each step, with the limit. Visitors who were inside already do not count.",
+        "users",
+        (
+            PanelSeries("Let in per minute", Wanted("max", "newUsersPerMinute"), "bar", "blue"),
+            PanelSeries("Limit per minute", Wanted("max", "newUsersPerMinuteConfig"), "limit", "red"),
+        ),
+    ),
+    ChartPanel(
+        "waited",
+        "Time in line",
+        "How long visitors had waited when they were let in, from the first time they were seen. Visitors who gave up are not in it.",
+        "seconds",
+        _percentiles("totalTimeWaited"),
+    ),
+    ChartPanel(
+        "origin",
+        "Time in your application",
+        "From being let in to the last click, for visitors whose session ended in this step.",
+        "seconds",
+        _percentiles("timeOnOrigin"),
+    ),
+    ChartPanel(
+        "gone",
+        "Gave up",
+        "Visitors who left the line: by the button on the waiting page, or because they stayed away for too long.",
+        "users",
+        (
+            PanelSeries("Stayed away", Wanted("sum", "usersAbandoned"), "bar", "yellow", stack=True),
+            PanelSeries("Left by themselves", Wanted("sum", "usersLeft"), "bar", "blue", stack=True),
+        ),
+    ),
+    ChartPanel(
+        "outcomes",
+        "Requests",
+        "What became of requests: held with the waiting page, or passed because the visitor was inside.",
+        "requests",
+        (
+            PanelSeries("Passed", Wanted("sum", "requestsPassed"), "bar", "accent", stack=True),
+            PanelSeries("Held", Wanted("sum", "requestsHeld"), "bar", "yellow", stack=True),
+        ),
+    ),
+    ChartPanel(
+        "sessions",
+        "Sessions that ended",
+        "All sessions that ended, for any reason, and those that your application ended itself.",
+        "sessions",
+        (
+            PanelSeries("Ended", Wanted("sum", "sessionsEnded"), "bar", "blue"),
+            PanelSeries("Ended by your application", Wanted("sum", "sessionsRevoked"), "bar", "red"),
+        ),
+    ),
+)
+"""In order of the page."""
+
+GLANCE = (
+    ("Most active visitors", Wanted("max", "totalActiveUsers"), "users"),
+    ("Longest line", Wanted("max", "totalQueuedUsers"), "users"),
+    ("Busiest minute", Wanted("max", "newUsersPerMinute"), "users"),
+    ("Let in", Wanted("sum", "newUsersPerMinute"), "users"),
+    ("Let in from the line", Wanted("sum", "usersWaited"), "users"),
+    ("Stayed away", Wanted("sum", "usersAbandoned"), "users"),
+    ("Time in line, half at most", Wanted("percentile", "totalTimeWaitedP50"), "seconds"),
+    ("Time in line, 19 of 20 at most", Wanted("percentile", "totalTimeWaitedP95"), "seconds"),
+    ("Time in your application, half at most", Wanted("percentile", "timeOnOriginP50"), "seconds"),
+)
+"""Figures over the whole span."""
+
+STEPS = (
+    (4 * HOUR_S, "datetimeMinute", 60),
+    (DAY_S, "datetimeFiveMinutes", 300),
+    (3 * DAY_S, "datetimeFifteenMinutes", 900),
+    (31 * DAY_S, "datetimeHour", HOUR_S),
+    (SPAN_MOST_S, "date", DAY_S),
+)
+"""(up to this span, dimension, its width in seconds): a chart has at most some hundred steps."""
+
+SPANS = (("1h", "1 hour", HOUR_S), ("6h", "6 hours", 6 * HOUR_S), ("24h", "24 hours", DAY_S), ("7d", "7 days", 7 * DAY_S))
+MORE_SPANS = (("30d", "30 days", 30 * DAY_S),)
+
+COMPARISONS = {
+    "": ("No comparison", 0),
+    "before": ("The time just before", -1),
+    "day": ("A day earlier", DAY_S),
+    "week": ("A week earlier", 7 * DAY_S),
+}
+"""Name -> (label, seconds earlier; -1: as long as the span)."""
+
+
+class ChartSpan(NamedTuple):
+    """From `start_s` (inclusive) to `end_s` (exclusive), in steps of `step_s`; Unix seconds, both on a step."""
+
+    start_s: int
+    end_s: int
+    dimension: str
+    step_s: int
+
+    @property
+    def seconds(self) -> int:
+        """Its length."""
+        return self.end_s - self.start_s
+
+
+def span_of(start_s: int, end_s: int) -> ChartSpan:
+    """The span with its steps: widened to whole steps, and to what can be asked."""
+    start_s = max(0, min(start_s, 1 << 32))
+    end_s = min(max(end_s, start_s + SPAN_LEAST_S), start_s + SPAN_MOST_S)
+    _, dimension, step_s = next(row for row in STEPS if end_s - start_s <= row[0])
+    return ChartSpan(start_s // step_s * step_s, -(-end_s // step_s) * step_s, dimension, step_s)
+
+
+def earlier(span: ChartSpan, comparison: str) -> ChartSpan | None:
+    """The span to compare with; None: none is wanted, or it would be before 1970."""
+    shift_s = COMPARISONS.get(comparison, ("", 0))[1]
+    shift_s = span.seconds if shift_s < 0 else shift_s
+    if not shift_s or span.start_s < shift_s:
+        return None
+    return span._replace(start_s=span.start_s - shift_s, end_s=span.end_s - shift_s)
+
+
+def all_wanted() -> tuple[Wanted, ...]:
+    """Every metric of every panel, each once."""
+    return tuple(dict.fromkeys(series.wanted for panel in PANELS for series in panel.series))
+
+
+class SpanAnswer(NamedTuple):
+    """What the store knows of a span: values by step and metric, and figures of the whole."""
+
+    span: ChartSpan
+    rows: Mapping[int, Row]
+    whole: Row
+    generated: int
+    incomplete: int
+
+    def value(self, at_s: int, wanted: Wanted) -> float | None:
+        """One value; None where nothing was recorded."""
+        row = self.rows.get(at_s)
+        found = row.get((wanted.aggregate, wanted.metric)) if row is not None else None
+        return None if found is None or isinstance(found, str) else found
+
+    def total(self, wanted: Wanted) -> float | None:
+        """The value of the whole span."""
+        found = self.whole.get((wanted.aggregate, wanted.metric))
+        return None if found is None or isinstance(found, str) else found
+
+    def steps(self) -> range:
+        """Where each step begins."""
+        return range(self.span.start_s, self.span.end_s, self.span.step_s)
+
+
+def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
+    """Two questions to the store. Raises QuestionRefused, SlowAnswer, StorageFailed."""
+    rooms = frozenset({room_id})
+    order = (Order("", span.dimension),)
+    steps = store.answer(Question(span.start_s, span.end_s, rooms, (span.dimension,), all_wanted(), order=order), PATIENCE_S)
+    whole: AnalyticsAnswer = store.answer(
+        Question(span.start_s, span.end_s, rooms, (), tuple(wanted for _, wanted, _ in GLANCE)), PATIENCE_S
+    )
+    rows = {_second(row["", span.dimension]): row for row in steps.rows}
+    return SpanAnswer(span, rows, whole.rows[0] if whole.rows else {}, steps.generated, steps.incomplete)
+
+
+def _second(text: object) -> int:
+    """Unix seconds of a dimension: a time, or a day in UTC."""
+    day = isinstance(text, str) and "T" not in text
+    return (milliseconds(f"{text}T00:00:00Z" if day else text) or 0) // 1000
+
+
+def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
+    """The values of all panels, one line for each step; `times` are its moments as text."""
+    names = [f"{panel.title}: {series.label} ({panel.unit})" for panel in PANELS for series in panel.series]
+    yield ",".join(["time", *(f'"{name}"' for name in names)])
+    series = [one.wanted for panel in PANELS for one in panel.series]
+    for at_s, text in zip(answer.steps(), times, strict=True):
+        values = [answer.value(at_s, wanted) for wanted in series]
+        yield ",".join([text, *("" if value is None else f"{value:g}" if value % 1 else f"{value:.0f}" for value in values)])

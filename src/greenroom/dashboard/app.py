@@ -1,0 +1,254 @@
+"""The dashboard as one application: for every row of ROUTES the same checks in the same order, then the page.
+
+Order: transport, sign-in, role, zone, origin and CSRF token of a write, the form, the page. Every answer gets the security headers.
+"""
+
+import hmac
+import inspect
+import ipaddress
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+import structlog
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from greenroom.control.refusals import Refused
+from greenroom.dashboard.assets import Asset, installed_assets
+from greenroom.dashboard.live_feed import LiveFeed
+from greenroom.dashboard.request import SESSION_COOKIE, Form, PageRequest
+from greenroom.dashboard.routes import ROUTES
+from greenroom.dashboard.routing import PageRoute, RouteReach
+from greenroom.dashboard.services import LiveState, Services
+from greenroom.dashboard.sign_in import DashboardSession, SignIn
+from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.model.configuration import Configuration
+
+PREFIX = "greenroom.prefix"
+"""Where in the scope a trusted proxy's path stands, such as `/greenroom`; empty when there is none."""
+
+FORM_MAX = 8 << 20
+"""Bytes of a form: a template of one megabyte in which every character is escaped still fits."""
+
+FIELDS_MAX = 5_000
+
+CSP = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "frame-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types default",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # no-referrer would make browsers send `Origin: null` with our own forms
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+FOREVER = "public, max-age=31536000, immutable"
+
+log = structlog.get_logger("greenroom.dashboard")
+
+
+class Dashboard:
+    """The application, with the headers that every answer has."""
+
+    def __init__(self, services: Services, routes: Sequence[PageRoute] = ROUTES) -> None:
+        self.services = services
+        self.sign_in = SignIn(services.sessions, services.config.clock)
+        self.live = LiveState(services.observed, services.config.clock.now_ms)
+        self.feed = LiveFeed(services, self.live, self.sign_in)
+        handlers: dict[Any, Callable[[Request, Any], Any]] = {HTTPException: self._no_route, Refused: self._refused}
+        self._app: ASGIApp = Starlette(
+            routes=[Route("/static/{name}", _static), *(Route(row.path, self._answer(row), methods=[row.method]) for row in routes)],
+            exception_handlers={**handlers, StorageFailed: self._unavailable, InvalidConfig: self._unavailable, Exception: self._broken},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-store")
+                message["headers"] = headers.raw
+            await send(message)
+
+        try:
+            await self._app(scope, receive, marked)
+        except Exception as error:  # answered already; here it is only told
+            log.exception("dashboard_request_failed", path=scope.get("path"), reason=str(error))
+
+    def _answer(self, row: PageRoute) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            if not _protected(request):
+                return await self._told(request, 403, "This connection is not encrypted", _NO_TLS)
+            known, session = await run_in_threadpool(self._who, request)
+            refusal = await self._turned_back(row, request, known, session)
+            if refusal is not None:
+                return refusal
+            form = await _form(request) if row.method == "POST" else {}
+            if row.method == "POST" and not _meant(request, None if row.role is None else session, form):
+                return await self._told(request, 403, "This form is not valid any more", _NOT_MEANT, session, known)
+            page = self._page(request, known, session, form)
+            if inspect.iscoroutinefunction(row.function):
+                done: Response = await row.function(page)
+            else:
+                done = await run_in_threadpool(row.function, page)
+            return done
+
+        return answer
+
+    def _who(self, request: Request) -> tuple[Configuration, DashboardSession | None]:
+        known = self.services.config.store.read()
+        return known, self.sign_in.find(known, request.cookies.get(SESSION_COOKIE, ""))
+
+    async def _turned_back(
+        self, row: PageRoute, request: Request, known: Configuration, session: DashboardSession | None
+    ) -> Response | None:
+        """The answer to a person who may not see this; None when they may."""
+        if row.role is None:
+            return None
+        if session is None:
+            return _to_sign_in(request)
+        person = session.person
+        if not person.may(row.role) or (row.reach is RouteReach.WHOLE and person.zone_ids):
+            needed = f"It needs the role {row.role.word}." if not person.may(row.role) else "It concerns all zones, and you have some."
+            return await self._told(request, 403, "You may not do this", needed, session, known)
+        if row.reach is RouteReach.ZONE and not person.sees(request.path_params["zone_id"]):
+            return await self._told(request, 404, "There is no such page", "", session, known)
+        return None
+
+    def _page(self, request: Request, known: Configuration, session: DashboardSession | None, form: Form | None = None) -> PageRequest:
+        prefix = request.scope.get(PREFIX, "")
+        return PageRequest(
+            request, self.services, self.live, self.sign_in, self.feed, known=known, session=session, form=form or {}, prefix=prefix
+        )
+
+    async def _told(
+        self,
+        request: Request,
+        status: int,
+        title: str,
+        text: str,
+        session: DashboardSession | None = None,
+        known: Configuration | None = None,
+    ) -> Response:
+        page = self._page(request, known or Configuration(), session)
+        return await run_in_threadpool(page.render, "message.html", status, title=title, texts=[text] if text else [])
+
+    async def _no_route(self, request: Request, error: HTTPException) -> Response:
+        title = "There is no such page" if error.status_code == 404 else "This cannot be done here"
+        return await self._told(request, error.status_code, title, "")
+
+    async def _refused(self, request: Request, error: Refused) -> Response:
+        known, session = await run_in_threadpool(self._who, request)
+        page = self._page(request, known, session)
+        texts = [fault.message for fault in error.faults]
+        return await run_in_threadpool(page.render, "message.html", error.status, title="This was not done", texts=texts)
+
+    async def _unavailable(self, request: Request, error: Exception) -> Response:
+        return await self._told(request, 503, "The configuration store cannot be used at the moment", str(error))
+
+    async def _broken(self, request: Request, _error: Exception) -> Response:
+        return await self._told(request, 500, "Something went wrong", "The log of greenroom says what.")
+
+
+_NO_TLS = (
+    "Passwords and sessions would cross the network in plain text. Open the dashboard on the machine itself (for example through "
+    "`ssh -L 8081:127.0.0.1:8081`), or put a proxy with HTTPS in front of it, list its address in trusted_proxies, and let it set "
+    "X-Forwarded-Proto."
+)
+_NOT_MEANT = "It came from another site, or your session has changed since the page was loaded. Go back, reload the page and try again."
+
+
+_OF_PROXIES = frozenset({"x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "via"})
+
+
+def _protected(request: Request) -> bool:
+    """Whether the way to the browser is encrypted, or does not leave the machine. A proxy that is not trusted may be anywhere."""
+    if request.url.scheme == "https":
+        return True
+    if not _OF_PROXIES.isdisjoint(request.headers.keys()):
+        return False
+    try:
+        return bool(request.client) and ipaddress.ip_address(request.client.host if request.client else "").is_loopback
+    except ValueError:
+        return False
+
+
+def _to_sign_in(request: Request) -> Response:
+    prefix = request.scope.get(PREFIX, "")
+    if request.headers.get("hx-request") == "true":
+        return Response(status_code=401, headers={"HX-Redirect": f"{prefix}/sign-in"})
+    if request.method != "GET":
+        return RedirectResponse(f"{prefix}/sign-in", 303)
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"{prefix}/sign-in?next={quote(request.url.path + query, safe='')}", 303)
+
+
+async def _form(request: Request) -> Form:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > FORM_MAX:
+            raise HTTPException(413)
+        parts.append(part)
+    found: dict[str, list[str]] = {}
+    try:
+        pairs = parse_qsl(b"".join(parts).decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
+    except ValueError:
+        raise HTTPException(400) from None
+    for name, value in pairs:
+        if "\0" in value:
+            raise HTTPException(400)
+        found.setdefault(name, []).append(value.replace("\r\n", "\n"))
+    return found
+
+
+def _meant(request: Request, session: DashboardSession | None, form: Form) -> bool:
+    """Whether a write comes from a page of the dashboard: the browser says so, and the form has the session's token."""
+    scheme, _, authority = request.headers.get("origin", "").partition("://")
+    if scheme not in ("http", "https") or not authority or authority != request.headers.get("host"):
+        return False
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return False
+    if session is None:
+        return True  # nothing of a session can be changed
+    sent = request.headers.get("x-csrf-token") or (form.get("_csrf") or [""])[-1]
+    return hmac.compare_digest(sent.encode("utf-8", "replace"), session.csrf.encode())
+
+
+async def _static(request: Request) -> Response:
+    asset = installed_assets().get(request.path_params["name"])
+    if asset is None:
+        raise HTTPException(404)
+    coding, body = _packed(asset, request.headers.get("accept-encoding", ""))
+    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding", "Content-Type": asset.kind}
+    return Response(body, headers=headers | ({"Content-Encoding": coding} if coding else {}))
+
+
+def _packed(asset: Asset, accepted: str) -> tuple[str, bytes]:
+    wanted = {part.partition(";")[0].strip().lower() for part in accepted.split(",") if "q=0" not in part.replace(" ", "")}
+    return next(((coding, body) for coding, body in asset.encodings if coding in wanted), ("", asset.body))

@@ -1,0 +1,80 @@
+"""Static files: our own style sheets and scripts, and what `scripts/build_dashboard.py` fetched from npm.
+
+Every file is served under the hash of its content, so browsers may keep it for ever. Without the libraries of npm the dashboard
+works with its own small style sheet, and without live updates of tables, charts and coloured editors.
+"""
+
+import gzip
+import hashlib
+import json
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
+HASH_CHARACTERS = 16
+GZIP_LEAST = 500
+"""Bytes below which compression saves no packet."""
+
+
+class Asset(NamedTuple):
+    """One static file; `encodings` are its compressed forms by content coding, best first."""
+
+    kind: str
+    body: bytes
+    encodings: tuple[tuple[str, bytes], ...] = ()
+
+
+class Assets:
+    """All static files by their names with hash."""
+
+    def __init__(self, folders: tuple[Traversable, ...]) -> None:
+        """Later folders fill in what earlier ones do not have."""
+        self._files: dict[str, Asset] = {}
+        self._names: dict[str, str] = {}
+        for folder in folders:
+            if folder.is_dir():
+                for file in folder.iterdir():
+                    self._add(folder, file)
+
+    def _add(self, folder: Traversable, file: Traversable) -> None:
+        suffix = f".{file.name.rpartition('.')[2]}"
+        if suffix not in KINDS or file.name in self._names:
+            return
+        body = file.read_bytes()
+        packed = [(coding, folder / f"{file.name}.{ending}") for coding, ending in (("br", "br"), ("gzip", "gz"))]
+        found = tuple((coding, packed_file.read_bytes()) for coding, packed_file in packed if packed_file.is_file())
+        if not found and len(body) >= GZIP_LEAST and suffix != ".woff2":
+            found = (("gzip", gzip.compress(body, 9, mtime=0)),)
+        stem = file.name.removesuffix(suffix)
+        hashed = f"{stem}.{hashlib.sha256(body).hexdigest()[:HASH_CHARACTERS]}{suffix}"
+        self._names[file.name] = hashed
+        self._files[hashed] = Asset(KINDS[suffix], body, found)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return name in self._names
+
+    def name(self, name: str) -> str:
+        """The name with hash. Raises KeyError for a file that is not there."""
+        return self._names[name]
+
+    def get(self, hashed: str) -> Asset | None:
+        """The file of this name with hash."""
+        return self._files.get(hashed)
+
+    def versions(self) -> dict[str, str]:
+        """Libraries and their versions, as they were fetched."""
+        file = _package() / "static" / "versions.json"
+        return dict(json.loads(file.read_text())) if file.is_file() else {}
+
+
+def _package() -> Traversable:
+    return resources.files("greenroom.dashboard")
+
+
+@cache
+def installed_assets() -> Assets:
+    """Those of this installation, read once."""
+    return Assets((_package() / "assets", _package() / "static"))

@@ -1,0 +1,97 @@
+// The charts of the analytics page. Dragging over one opens its span for all: the address changes, so the back button steps out.
+const { chart, colour, duration, numbers, plain } = window.greenroomCharts;
+
+const root = document.getElementById("analytics");
+const { zone, language, address, compare } = root?.dataset ?? {};
+const number = numbers(language);
+const FORMATS = { seconds: (value) => (value === null || value === undefined ? "–" : duration(value)) };
+const format = (unit) => FORMATS[unit] ?? ((value) => (value === null || value === undefined ? "–" : number.format(value)));
+const LEAST = 600000;
+
+function seriesOf(data, panel) {
+  const at = (index) => data.from + index * data.step;
+  const made = panel.series.map((one) => {
+    const bars = one.kind === "bar";
+    return {
+      name: one.label,
+      type: bars ? "bar" : "line",
+      stack: one.stack ? "all" : undefined,
+      barCategoryGap: "12%",
+      large: false,
+      showSymbol: false,
+      step: one.kind === "limit" ? "middle" : undefined,
+      connectNulls: false,
+      itemStyle: { color: colour(one.tone) },
+      lineStyle: { color: colour(one.tone), width: one.kind === "limit" ? 1.5 : 2, type: one.kind === "limit" ? "dashed" : "solid" },
+      data: one.values.map((value, index) => [at(index) + data.step / 2, value]),
+    };
+  });
+  const first = panel.series[0];
+  if (first.before) {
+    made.push({
+      name: `${first.label}, earlier`,
+      type: "line",
+      showSymbol: false,
+      itemStyle: { color: colour("ink-2") },
+      lineStyle: { color: colour("ink-2"), width: 1.5, type: "dotted" },
+      data: first.before.map((value, index) => [at(index) + data.step / 2, value]),
+    });
+  }
+  made[0].markArea = {
+    silent: true,
+    itemStyle: { color: colour("blue"), opacity: 0.08 },
+    label: { color: colour("ink-2"), position: "insideTop" },
+    data: data.marks.map(([name, opens, , end]) => [{ name, xAxis: Math.max(opens, data.from) }, { xAxis: Math.min(end, data.to) }]),
+  };
+  made[0].markLine = {
+    silent: true,
+    symbol: "none",
+    label: { show: false },
+    lineStyle: { color: colour("blue"), type: "solid", width: 1 },
+    data: data.marks.filter(([, , start]) => start > data.from && start < data.to).map(([, , start]) => ({ xAxis: start })),
+  };
+  return made;
+}
+
+function zoom(from, to) {
+  const half = Math.max(0, (LEAST - (to - from)) / 2);
+  const query = new URLSearchParams({ from: String(Math.floor((from - half) / 1000)), to: String(Math.ceil((to + half) / 1000)) });
+  if (compare) query.set("compare", compare);
+  location.assign(`${address}?${query}`);
+}
+
+if (root && window.echarts) {
+  const data = JSON.parse(root.dataset.charts);
+  const made = [];
+  document.querySelector(".only-charts").hidden = false;
+  for (const element of root.querySelectorAll("[data-panel]")) {
+    element.hidden = false;
+    const panel = data.panels[element.dataset.panel];
+    const one = chart(element, () => {
+      const base = plain(zone, format(panel.unit));
+      return {
+        ...base,
+        xAxis: { ...base.xAxis, min: data.from, max: data.to },
+        brush: {
+          toolbox: [],
+          xAxisIndex: 0,
+          brushType: "lineX",
+          brushMode: "single",
+          transformable: false,
+          brushStyle: { color: colour("accent"), borderColor: colour("accent"), borderWidth: 1, opacity: 0.18 },
+        },
+        series: seriesOf(data, panel),
+      };
+    });
+    const select = () => one.made.dispatchAction({ type: "takeGlobalCursor", key: "brush", brushOption: { brushType: "lineX", brushMode: "single" } });
+    select();
+    new MutationObserver(select).observe(document.documentElement, { attributes: true, attributeFilter: ["data-bs-theme"] });
+    one.made.on("brushEnd", (event) => {
+      const range = event.areas[0]?.coordRange;
+      if (range && range[1] - range[0] > data.step / 2) zoom(range[0], range[1]);
+    });
+    made.push(one.made);
+  }
+  made.forEach((one) => (one.group = "analytics"));
+  window.echarts.connect("analytics");
+}

@@ -1,0 +1,170 @@
+// The live page: figures fresh every second over server-sent events, charts of the last hour, keys, and the large view.
+const { area, chart, clock, duration, limit, numbers, plain } = window.greenroomCharts;
+
+const root = document.getElementById("live");
+const { zone, language } = root.dataset;
+const number = numbers(language);
+const written = (value) => (value === null || value === undefined ? "unknown" : number.format(value));
+const measured = (value) => (value === null || value === undefined ? "measuring" : number.format(value));
+const parts = new Map([...root.querySelectorAll("[data-live]")].map((element) => [element.dataset.live, element]));
+const shares = [...root.querySelectorAll("[data-live-share]")];
+const verdict = root.querySelector("[data-live-tone]");
+const sign = document.getElementById("live-sign");
+const spoken = document.getElementById("live-spoken");
+
+const FORMATS = {
+  active: (it) => written(it.active),
+  active_limit: (it) => written(it.active_limit),
+  minute: (it) => written(it.minute),
+  minute_limit: (it) => written(it.minute_limit),
+  waiting: (it) => written(it.waiting),
+  wait: (it) => (it.waiting ? duration(it.wait_s) : "none"),
+  wait_most: (it) => (it.wait_most_s ? `19 of 20 wait at most ${duration(it.wait_most_s)}` : ""),
+  arrivals: (it) => measured(it.arrivals),
+  abandoned: (it) => measured(it.abandoned),
+  waited_p50: (it) => (it.waited_p50_s === null ? "no one waited" : duration(it.waited_p50_s)),
+  waited_p95: (it) => (it.waited_p95_s === null ? "no one waited" : duration(it.waited_p95_s)),
+  origin: (it) => it.origin || "no checks",
+  origin_errors: (it) => measured(it.origin_errors),
+  title: (it) => it.title,
+  text: (it) => it.text,
+  event: (it) => (it.event ? `Event ${it.event}${it.event_until_ms ? `, until ${clock(zone).format(it.event_until_ms)}` : ""}` : ""),
+};
+
+let shown = JSON.parse(root.dataset.frame);
+
+function show(frame) {
+  for (const [name, element] of parts) {
+    const text = FORMATS[name](frame);
+    if (element.textContent !== text) element.textContent = text;
+  }
+  for (const element of shares) {
+    const name = element.dataset.liveShare;
+    element.value = frame[`${name}_limit`] ? Math.min(100, Math.round((100 * frame[name]) / frame[`${name}_limit`])) : 0;
+  }
+  if (frame.label !== shown.label || frame.tone !== shown.tone) {
+    const badge = verdict.querySelector(".state");
+    badge.className = `state state-${frame.tone}`;
+    badge.lastChild.textContent = frame.label;
+    verdict.className = `card live-verdict tone-${frame.tone}`;
+  }
+  if (frame.title !== shown.title) spoken.textContent = `${frame.label}. ${frame.title}`;
+  document.title = `${frame.waiting ? `${written(frame.waiting)} waiting` : frame.label} – ${document.querySelector("h1").textContent} live – greenroom`;
+  shown = frame;
+}
+
+// -- charts -------------------------------------------------------------------------------------------------------------------
+
+const HOUR = 3600000;
+const EVERY = 5000;
+let points = [];
+
+function add(frame) {
+  const last = points.at(-1);
+  const point = [frame.at_ms, frame.active, frame.active_limit, frame.minute, frame.minute_limit, frame.waiting];
+  if (points.length > 1 && last[0] - points.at(-2)[0] < EVERY) points[points.length - 1] = point;
+  else points.push(point);
+  while (points.length && points[0][0] < frame.at_ms - HOUR) points.shift();
+}
+
+const column = (index) => points.map((point) => [point[0], point[index]]);
+const LEAST = 300000;
+const span = () => ({ min: Math.min(shown.at_ms - LEAST, points.length ? points[0][0] : shown.at_ms), max: shown.at_ms });
+const CHARTS = {
+  active: () => [area("Active visitors", "accent", column(1)), limit("Limit", column(2))],
+  minute: () => [area("Let in per minute", "blue", column(3)), limit("Limit", column(4))],
+  waiting: () => [area("Waiting", "yellow", column(5))],
+};
+
+const charts = [];
+if (window.echarts) {
+  document.getElementById("live-charts").hidden = false;
+  for (const element of root.querySelectorAll("[data-chart]")) {
+    charts.push(
+      chart(element, () => {
+        const base = plain(zone, written);
+        return { ...base, xAxis: { ...base.xAxis, ...span() }, series: CHARTS[element.dataset.chart]() };
+      }),
+    );
+  }
+}
+const draw = () => document.visibilityState === "visible" && charts.forEach((one) => one.draw());
+
+// -- the stream ---------------------------------------------------------------------------------------------------------------
+
+let source;
+let heard = Date.now();
+
+function say(text, tone) {
+  if (sign.textContent !== text) sign.textContent = text;
+  sign.dataset.tone = tone;
+}
+
+function open() {
+  source = new EventSource(root.dataset.stream);
+  source.addEventListener("history", (event) => {
+    points = JSON.parse(event.data);
+    draw();
+  });
+  source.addEventListener("message", (event) => {
+    heard = Date.now();
+    const frame = JSON.parse(event.data);
+    show(frame);
+    add(frame);
+    draw();
+    say("Live", "green");
+  });
+  source.addEventListener("over", () => {
+    source.close();
+    say("Connecting again", "yellow");
+    window.setTimeout(again, 1500);
+  });
+  source.addEventListener("error", () => {
+    say("Connecting again", "yellow");
+    if (source.readyState === EventSource.CLOSED) window.setTimeout(again, 2000);
+  });
+}
+
+// The stream ended for good: greenroom stops, or the session ended. Looks whether the page is there, and where it leads.
+async function again() {
+  try {
+    const answer = await fetch(location.href, { redirect: "manual", cache: "no-store" });
+    if (answer.ok) open();
+    else if (answer.type === "opaqueredirect" || answer.status < 500) location.reload();
+    else window.setTimeout(again, 3000);
+  } catch {
+    window.setTimeout(again, 3000);
+  }
+}
+
+window.setInterval(() => {
+  if (Date.now() - heard > 5000) say(`No figures for ${Math.round((Date.now() - heard) / 1000)} seconds`, "red");
+}, 1000);
+window.addEventListener("pagehide", () => source.close());
+window.addEventListener("pageshow", (event) => event.persisted && open());
+open();
+
+// -- keys and the large view ----------------------------------------------------------------------------------------------------
+
+const large = document.getElementById("live-large");
+const hint = document.querySelector(".live-keys");
+large.hidden = false;
+if (hint) hint.hidden = false;
+
+function enlarge() {
+  const on = document.body.classList.toggle("live-is-large");
+  large.setAttribute("aria-pressed", String(on));
+  large.textContent = on ? "Normal view" : "Large view";
+  if (on) document.documentElement.requestFullscreen?.().catch(() => {});
+  else if (document.fullscreenElement) document.exitFullscreen();
+}
+
+large.addEventListener("click", enlarge);
+document.addEventListener("fullscreenchange", () => {
+  if (!document.fullscreenElement && document.body.classList.contains("live-is-large")) enlarge();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  if (event.key === "f") enlarge();
+  else root.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click();
+});

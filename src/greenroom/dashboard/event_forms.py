@@ -1,0 +1,144 @@
+"""The form of an event: times in the viewer's zone, overrides that are empty when the room's value counts, and the review."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from greenroom.control import events, rooms
+from greenroom.control.api_schema import Json
+from greenroom.control.time_format import milliseconds, plain_moment
+from greenroom.dashboard.forms import Faults, FieldView, flat, read_value
+from greenroom.dashboard.local_times import from_input, local_input
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.event import Event
+from greenroom.model.room import Room
+
+TIMES = {
+    "prequeue_start_time": (
+        "Pre-queue opens",
+        "From then on new visitors are collected and no visitor is let in. At least five minutes before the start.",
+    ),
+    "event_start_time": ("Start", "From then on the settings below count, and visitors are let in."),
+    "event_end_time": ("End", "The room goes back to its own settings."),
+}
+OVERRIDES = {
+    "total_active_users": ("Active visitors at once", int),
+    "new_users_per_minute": ("New visitors per minute", int),
+    "session_duration": ("Session length", int),
+    "disable_session_renewal": ("Fixed session length", bool),
+    "queueing_method": ("Queueing method", str),
+}
+"""Settings that people override here: (label, kind). Empty: as in the room."""
+
+METHODS = (
+    ("fifo", "First come, first served"),
+    ("random", "By lot"),
+    ("passthrough", "Let everyone pass"),
+    ("reject", "Reject new visitors"),
+)
+YES_NO = (("true", "Yes"), ("false", "No"))
+
+
+def document_of_event(form: Mapping[str, Sequence[str]], zone: str) -> Json:
+    """What the form says, as the API wants it. Text that is no moment stays text: the schema says what is wrong."""
+
+    def sent(name: str) -> str:
+        return (form.get(name) or [""])[-1].strip()
+
+    document: Json = {"name": sent("name"), "description": (form.get("description") or [""])[-1]}
+    for name in TIMES:
+        at_ms = from_input(sent(name), zone)
+        document[name] = plain_moment(at_ms) if at_ms is not None else sent(name) or None
+    for name in ("shuffle_at_event_start", "suspended"):
+        document[name] = name in form
+    for name, (_, kind) in OVERRIDES.items():
+        document[name] = _override(kind, sent(name))
+    return document
+
+
+def _override(kind: type, text: str) -> Any:
+    if not text:
+        return None
+    return text == "true" if kind is bool else read_value(kind, text, present=True)
+
+
+def values_of(entry: Entry[Event], zone: str) -> dict[str, Any]:
+    """What the form shows of an event."""
+    return shown_values(flat(events.show(entry)), zone)
+
+
+def shown_values(document: Mapping[str, Any], zone: str) -> dict[str, Any]:
+    """A document as the fields of the form show it."""
+    values = dict(document)
+    for name in TIMES:
+        at_ms = milliseconds(values.get(name))
+        values[name] = local_input(at_ms, zone) if at_ms is not None else values.get(name) or ""
+    for name, (_, kind) in OVERRIDES.items():
+        value = values.get(name)
+        values[name] = "" if value is None else str(value).lower() if kind is bool else value
+    return values
+
+
+class EventFields(NamedTuple):
+    """The fields of the form in their groups."""
+
+    about: list[FieldView]
+    times: list[FieldView]
+    overrides: list[FieldView]
+
+
+def fields_of(room: Room, values: Mapping[str, Any], faults: Faults) -> EventFields:
+    """Every field with its value and its faults; overrides show the room's value where they are empty."""
+
+    def told(name: str) -> str:
+        rule = next(one.rule for one in events.EVENT.fields if one.name == name)
+        return rule.help[:1].upper() + rule.help[1:] + "."
+
+    about = [
+        _field("name", "Name", values, faults, help=told("name"), placeholder="friday-sale"),
+        _field("description", "Note", values, faults, kind="textarea", help=told("description")),
+        _field("suspended", "Suspend the event", values, faults, kind="checkbox", help=told("suspended")),
+    ]
+    times = [_field(name, label, values, faults, kind="datetime-local", help=text) for name, (label, text) in TIMES.items()]
+    draw = "Everyone who came before the start has the same chance. Visitors who come later stand behind them."
+    times.append(
+        _field("shuffle_at_event_start", "Draw the places of the pre-queue by lot at the start", values, faults, kind="checkbox", help=draw)
+    )
+    return EventFields(about, times, [_override_field(name, room, values, faults) for name in OVERRIDES])
+
+
+def _override_field(name: str, room: Room, values: Mapping[str, Any], faults: Faults) -> FieldView:
+    label, kind = OVERRIDES[name]
+    inherited = getattr(room, name)
+    unit = "minutes" if name == "session_duration" else ""
+    if kind is int:
+        return _field(name, label, values, faults, kind="number", unit=unit, help=f"Empty: as in the room, {inherited:,}.")
+    words = dict(METHODS if name == "queueing_method" else YES_NO)
+    now = words[str(inherited).lower()]
+    return _field(name, label, values, faults, kind="select", choices=(("", f"As in the room ({now.lower()})"), *words.items()))
+
+
+def _field(name: str, label: str, values: Mapping[str, Any], faults: Faults, **more: Any) -> FieldView:
+    return FieldView(**{"name": name, "label": label, "kind": "text", "value": values.get(name, ""), "problems": faults.take(name), **more})
+
+
+class OverrideLine(NamedTuple):
+    """One line of the review: the room's value, and the one during the event; `own` when the event has one of its own."""
+
+    label: str
+    room: Any
+    event: Any
+    own: bool
+
+
+def review_lines(known: Configuration, room: Entry[Room], document: Mapping[str, Any], now_ms: int) -> list[OverrideLine]:
+    """What counts outside of the event and during it, side by side."""
+    outside = flat(rooms.show(known, room, now_ms))
+    lines = []
+    for name, (label, _) in OVERRIDES.items():
+        own = document.get(name)
+        lines.append(OverrideLine(label, _word(outside[name]), _word(outside[name] if own is None else own), own is not None))
+    return lines
+
+
+def _word(value: Any) -> Any:
+    return dict(METHODS).get(value, value) if isinstance(value, str) else value

@@ -1,0 +1,152 @@
+"""Forms from the model's own metadata: fields with their help and bounds, documents from what was sent, faults beside their fields."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from greenroom.control.api_schema import EXTENSION, ApiField, ApiSchema, Json, Plain
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.model.configuration import Configuration
+
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldView:
+    """One field as a template shows it (macro `field`). `kind`: text, number, checkbox, select, textarea."""
+
+    name: str
+    label: str
+    kind: str
+    value: Any
+    help: str = ""
+    unit: str = ""
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[tuple[str, str], ...] = ()
+    required: bool = False
+    placeholder: str = ""
+    problems: tuple[str, ...] = ()
+
+
+class Faults:
+    """Faults of a refused change by field; what belongs to no shown field is `general`."""
+
+    def __init__(self, faults: Iterable[ApiFault] = ()) -> None:
+        self.of: dict[str, list[str]] = {}
+        for fault in faults:
+            name = field_of(fault.pointer)
+            self.of.setdefault(name, []).append(fault.message.removeprefix(f"{name}: "))
+
+    def take(self, name: str) -> tuple[str, ...]:
+        """Those of a field; they are not general any more."""
+        return tuple(self.of.pop(name, ()))
+
+    @property
+    def general(self) -> list[str]:
+        """All that no field has taken: ask when every field has been made."""
+        return [f"{name}: {text}" if name else text for name, texts in self.of.items() for text in texts]
+
+
+def field_of(pointer: str) -> str:
+    """The name of the field that a JSON pointer leads to: `/greenroom/limit_floor` is limit_floor, `/host/2` host."""
+    parts = [part for part in pointer.split("/") if part]
+    return parts[1] if len(parts) > 1 and parts[0] == EXTENSION else parts[0] if parts else ""
+
+
+def field_view(
+    schema: ApiSchema, name: str, value: Any, faults: Faults, *, label: str = "", words: Mapping[str, str] | None = None
+) -> FieldView:
+    """A field of an API schema. `words` are what people read for its choices."""
+    api_field = schema_field(schema, name)
+    rule = api_field.rule
+    shown = [(str(choice), (words or {}).get(str(choice), str(choice))) for choice in rule.choices]
+    return FieldView(
+        name=name,
+        label=label or name.replace("_", " ").capitalize(),
+        kind=_kind(api_field),
+        value=value,
+        help=f"{rule.help[:1].upper()}{rule.help[1:]}.".replace("`", ""),
+        unit=rule.unit,
+        low=rule.low if _plain(api_field) is int else None,
+        high=rule.high,
+        choices=tuple(shown),
+        required=api_field.required,
+        placeholder=str(rule.example or ""),
+        problems=faults.take(name),
+    )
+
+
+def schema_field(schema: ApiSchema, name: str) -> ApiField:
+    """The field of this name. Raises KeyError."""
+    found = next((one for one in schema.fields if one.name == name), None)
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
+def _plain(api_field: ApiField) -> type | None:
+    return api_field.shape.kind if isinstance(api_field.shape, Plain) else None
+
+
+def _kind(api_field: ApiField) -> str:
+    if api_field.rule.choices:
+        return "select"
+    return {bool: "checkbox", int: "number"}.get(_plain(api_field) or str, "text")
+
+
+def document_of(schema: ApiSchema, names: Iterable[str], form: Mapping[str, Any]) -> Json:
+    """What a form says about these fields, as the API wants it. Text that is no number stays text: the schema says what is wrong."""
+    document: Json = {}
+    for name in names:
+        api_field = schema_field(schema, name)
+        sent = form.get(name) or [""]
+        where = document.setdefault(EXTENSION, {}) if api_field.rule.extension else document
+        where[name] = read_value(_plain(api_field), sent[-1], present=name in form)
+    return document
+
+
+def read_value(kind: type | None, text: str, *, present: bool) -> Any:
+    """One value as JSON: a checkbox that was not sent is false."""
+    if kind is bool:
+        return present and text not in ("", "false", "off")
+    text = text.strip() if kind is not str or "\n" not in text else text
+    return int(text) if kind is int and _WHOLE.fullmatch(text) else text
+
+
+def flat(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of the API with its extensions beside the other fields."""
+    return {**{key: value for key, value in document.items() if key != EXTENSION}, **document.get(EXTENSION, {})}
+
+
+def unchanged_since(kind: str, id: str, revision: str, plan: ConfigChange) -> ConfigChange:
+    """The plan, refused when another person has changed the record since `revision`, which the form carries."""
+
+    def careful(known: Configuration, at: ChangeContext) -> PlannedChange:
+        entry = known.index_of(kind).get(id)
+        if entry is not None and str(entry.revision) != revision:
+            raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "it was changed by another person while you were editing"))
+        return plan(known, at)
+
+    return careful
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field before and after; `changed` when they differ."""
+
+    label: str
+    before: Any
+    after: Any
+
+    @property
+    def changed(self) -> bool:
+        """Whether it makes a difference."""
+        return bool(self.before != self.after)
+
+
+def differences(labels: Mapping[str, str], before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[Difference]:
+    """Field by field, in the order of `labels`; `before` is None for something new."""
+    return [Difference(label, (before or {}).get(name), after.get(name)) for name, label in labels.items() if name in after]

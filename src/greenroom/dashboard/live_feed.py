@@ -1,0 +1,299 @@
+"""The feed of the live pages: one poller for the whole process, regardless of how many people watch.
+
+Theory. Once a second the poller takes the state of the process (which the pages share, see LiveState), makes one message for each room
+that is watched, and wakes the watchers; each sends the newest message to its browser. A watcher that cannot keep up misses messages and
+delays no other. Every five seconds the poller asks whether the sessions of all watchers are still alive, in one thread call.
+
+The feed remembers what it has seen for an hour, so a browser that reconnects gets the hour again; before that, analytics fill in whole
+minutes. The poller ends itself when it has had no watchers for a while.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from greenroom.control.state import ProcessState, RoomState
+from greenroom.dashboard.live_words import limit_words
+from greenroom.dashboard.room_live import RoomLive, room_live
+from greenroom.dashboard.room_minutes import LiveMinute, last_hour
+from greenroom.dashboard.services import LiveState, Services
+from greenroom.dashboard.sign_in import SignIn
+from greenroom.errors import StorageFailed
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.room import Room
+
+TICK_S = 1.0
+KEPT_EVERY_MS = 5_000
+KEPT = 720
+"""Samples kept of one room: an hour."""
+
+ROOMS_KEPT = 500
+"""Rooms whose hour is remembered; the one that was watched longest ago is forgotten first."""
+
+WATCHERS_MAX = 2_000
+"""Open streams of one process. Another one is told to try later."""
+
+SESSIONS_EVERY = 5
+"""Ticks between two looks at the watchers' sessions."""
+
+MINUTES_EVERY_MS = 30_000
+IDLE_TICKS = 30
+RECENT_MS = 60_000
+
+log = structlog.get_logger("greenroom.dashboard")
+
+
+class LiveFrame(msgspec.Struct, frozen=True):
+    """What the live page shows of a room at one moment. Times are Unix milliseconds, lengths seconds; None: not known."""
+
+    at_ms: int
+    word: str
+    label: str
+    tone: str
+    active: int
+    active_limit: int
+    minute: int
+    minute_limit: int
+    waiting: int
+    wait_s: float | None
+    wait_most_s: float | None
+    binds: str
+    title: str
+    text: str
+    arrivals: int | None = None
+    abandoned: int | None = None
+    waited_p50_s: float | None = None
+    waited_p95_s: float | None = None
+    origin: str = ""
+    origin_errors: int | None = None
+    event: str = ""
+    event_phase: str = ""
+    event_until_ms: int | None = None
+
+
+ERRORS = ("origin_5xx", "origin_connect_failures")
+"""Counts of the gateway that together are the origin's errors."""
+
+
+class RoomTrail:
+    """What was seen of one room: samples of the last hour, the last minute in seconds, and the minutes of analytics."""
+
+    def __init__(self) -> None:
+        self.samples: deque[tuple[int, ...]] = deque(maxlen=KEPT)
+        self.minutes: list[LiveMinute] = []
+        self.minutes_ms = -MINUTES_EVERY_MS
+        self._waiting: deque[tuple[int, int]] = deque()
+
+    def add(self, frame: LiveFrame) -> None:
+        """A moment later than the one before."""
+        self._waiting.append((frame.at_ms, frame.waiting))
+        while self._waiting[0][0] < frame.at_ms - RECENT_MS:
+            self._waiting.popleft()
+        if not self.samples or frame.at_ms - self.samples[-1][0] >= KEPT_EVERY_MS:
+            wait = -1 if frame.wait_s is None else round(frame.wait_s)
+            self.samples.append((frame.at_ms, frame.active, frame.active_limit, frame.minute, frame.minute_limit, frame.waiting, wait))
+
+    def arrivals(self, minute: int, waiting: int, now_ms: int) -> int | None:
+        """About how many came within the last minute: let in, given up, and what the line has grown; None before a minute was seen."""
+        if not self._waiting or now_ms - self._waiting[0][0] < RECENT_MS - 5_000:
+            return self.minutes[-1].arrivals if self.minutes else None
+        gone = self.minutes[-1].abandoned if self.minutes else 0
+        return max(0, minute + gone + waiting - self._waiting[0][1])
+
+    def history(self) -> list[tuple[int, ...]]:
+        """As `samples`, with the minutes of analytics before the first one."""
+        first_ms = self.samples[0][0] if self.samples else None
+        older = [
+            (one.start_s * 1000 + 30_000, one.active, one.active_limit, one.admitted, one.admitted_limit, one.waiting, -1)
+            for one in self.minutes
+            if first_ms is None or one.start_s * 1000 + 60_000 <= first_ms
+        ]
+        return [*older, *self.samples]
+
+
+def live_frame(live: RoomLive, state: RoomState | None, now_ms: int, trail: RoomTrail, errors: int | None = None) -> LiveFrame:
+    """One room at this moment."""
+    figures, room, event = live.figures, live.now.room, live.now.event
+    said, last = limit_words(live), trail.minutes[-1] if trail.minutes else None
+    waited = next((one for one in reversed(trail.minutes[-5:]) if one.waited_p50_s is not None), None)
+    estimate = figures.estimate if figures.waiting else None
+    return LiveFrame(
+        at_ms=now_ms,
+        word=live.word,
+        label=live.label,
+        tone=live.tone,
+        active=figures.active,
+        active_limit=room.total_active_users,
+        minute=figures.last_minute,
+        minute_limit=room.new_users_per_minute,
+        waiting=figures.waiting,
+        wait_s=_finite(estimate.p50_s) if estimate else None,
+        wait_most_s=_finite(estimate.most_s) if estimate and estimate.most_s else None,
+        binds=said.binds,
+        title=said.title,
+        text=said.text,
+        arrivals=trail.arrivals(figures.last_minute, figures.waiting, now_ms),
+        abandoned=last.abandoned if last else None,
+        waited_p50_s=waited.waited_p50_s if waited else None,
+        waited_p95_s=waited.waited_p95_s if waited else None,
+        origin=state.origin if state else "",
+        origin_errors=errors,
+        event=event.name if event else "",
+        event_phase=live.now.phase.name.lower() if event else "",
+        event_until_ms=live.now.until_ms if event else None,
+    )
+
+
+def _finite(seconds: float) -> float | None:
+    return round(seconds, 1) if 0 <= seconds < 1e9 else None
+
+
+class LiveWatcher:
+    """One open stream."""
+
+    def __init__(self, room_id: str, zone_id: str, secret: str) -> None:
+        self.room_id = room_id
+        self.zone_id = zone_id
+        self.secret = secret
+        self.over = False
+
+
+class LiveFeed:
+    """All watchers of this process. Belongs to the event loop."""
+
+    def __init__(self, services: Services, live: LiveState, sign_in: SignIn) -> None:
+        self._services = services
+        self._live = live
+        self._sign_in = sign_in
+        self._watchers: set[LiveWatcher] = set()
+        self._trails: dict[str, RoomTrail] = {}
+        self._messages: dict[str, bytes] = {}
+        self._histories: dict[str, bytes] = {}
+        self._errors: deque[tuple[int, int]] = deque()
+        self._ticked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def watchers(self) -> int:
+        """Open streams."""
+        return len(self._watchers)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are too many streams for another one."""
+        return len(self._watchers) >= WATCHERS_MAX
+
+    def trail(self, room_id: str) -> RoomTrail:
+        """What is remembered of a room."""
+        trail = self._trails.pop(room_id, None) or RoomTrail()
+        self._trails[room_id] = trail
+        while len(self._trails) > ROOMS_KEPT:
+            del self._trails[next(iter(self._trails))]
+        return trail
+
+    def trail_of(self, room_id: str) -> RoomTrail:
+        """As `trail`, and nothing is remembered because of it: may be called in a thread."""
+        return self._trails.get(room_id) or RoomTrail()
+
+    def errors(self) -> int | None:
+        """Errors of the origins within the last minute, in all rooms of this process; None before half a minute was seen."""
+        if not self._errors or self._errors[-1][0] - self._errors[0][0] < RECENT_MS // 2:
+            return None
+        return self._errors[-1][1] - self._errors[0][1]
+
+    async def watch(self, watcher: LiveWatcher) -> AsyncIterator[bytes]:
+        """The stream of one browser, until it goes away, its session ends or greenroom stops."""
+        trail = self.trail(watcher.room_id)
+        self._watchers.add(watcher)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            yield b"retry: 2000\n\n"
+            await self._read_minutes(watcher.room_id, trail)
+            yield self._history(watcher.room_id, trail)
+            while not watcher.over:
+                await self._ticked.wait()
+                message = self._messages.get(watcher.room_id)
+                if message is not None:
+                    yield message
+            yield b"event: over\ndata: {}\n\n"
+        finally:
+            self._watchers.discard(watcher)
+
+    def _history(self, room_id: str, trail: RoomTrail) -> bytes:
+        made = self._histories.get(room_id)
+        if made is None:
+            made = self._histories[room_id] = b"event: history\ndata: " + msgspec.json.encode(trail.history()) + b"\n\n"
+        return made
+
+    async def _run(self) -> None:
+        idle, ticks, known = 0, 0, Configuration()
+        while idle < IDLE_TICKS:
+            begun = asyncio.get_running_loop().time()
+            try:
+                known = await asyncio.to_thread(self._services.config.store.read)
+            except StorageFailed as error:
+                log.warning("live_feed_configuration_unreadable", reason=str(error))
+            if ticks % SESSIONS_EVERY == 0:
+                await self._end_sessions(known)
+            await self._tick(known)
+            ticks, idle = ticks + 1, 0 if self._watchers else idle + 1
+            await asyncio.sleep(max(TICK_S / 5, begun + TICK_S - asyncio.get_running_loop().time()))
+
+    async def _tick(self, known: Configuration) -> None:
+        state, rooms = self._live.look()
+        self._count_errors(state)
+        watched = {watcher.room_id for watcher in self._watchers}
+        self._messages, self._histories = {}, {}
+        for room_id in watched:
+            entry = known.rooms.get(room_id)
+            if entry is not None:
+                self._messages[room_id] = self._message(known, entry, rooms, state.now_ms)
+        for watcher in self._watchers:
+            watcher.over = watcher.over or state.phase == "draining" or watcher.room_id not in self._messages
+        ticked, self._ticked = self._ticked, asyncio.Event()
+        ticked.set()
+        for room_id in watched:
+            await self._read_minutes(room_id, self.trail(room_id))
+
+    def _message(self, known: Configuration, entry: Entry[Room], rooms: Mapping[str, RoomState], now_ms: int) -> bytes:
+        trail, state = self.trail(entry.id), rooms.get(entry.id)
+        frame = live_frame(room_live(known, entry, state, now_ms), state, now_ms, trail, self.errors())
+        trail.add(frame)
+        return b"data: " + msgspec.json.encode(frame) + b"\n\n"
+
+    def _count_errors(self, state: ProcessState) -> None:
+        counts: Mapping[str, Any] = dict(state.gateway)
+        self._errors.append((state.now_ms, sum(counts.get(name, 0) for name in ERRORS)))
+        while self._errors[0][0] < state.now_ms - RECENT_MS:
+            self._errors.popleft()
+
+    async def _read_minutes(self, room_id: str, trail: RoomTrail) -> None:
+        now_ms = self._services.config.clock.now_ms()
+        if now_ms - trail.minutes_ms < MINUTES_EVERY_MS:
+            return
+        trail.minutes_ms = now_ms
+        trail.minutes = await asyncio.to_thread(last_hour, self._services.analytics, room_id, now_ms)
+        self._histories.pop(room_id, None)
+
+    async def _end_sessions(self, known: Configuration) -> None:
+        watchers = list(self._watchers)
+        if watchers:
+            try:
+                ended = await asyncio.to_thread(self._ended, known, watchers)
+            except StorageFailed:  # who may still watch cannot be told
+                ended = watchers
+            for watcher in ended:
+                watcher.over = True
+
+    def _ended(self, known: Configuration, watchers: Iterable[LiveWatcher]) -> list[LiveWatcher]:
+        found = []
+        for watcher in watchers:
+            session = self._sign_in.find(known, watcher.secret)
+            if session is None or not session.person.sees(watcher.zone_id):
+                found.append(watcher)
+        return found

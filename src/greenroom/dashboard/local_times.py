@@ -1,0 +1,25 @@
+"""Moments in the viewer's time zone, as forms of browsers write them: `2030-11-29T18:00`."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def local_input(unix_ms: int | None, zone: str) -> str:
+    """What a field for a moment shows; empty for None."""
+    return "" if unix_ms is None else f"{datetime.fromtimestamp(unix_ms / 1000, ZoneInfo(zone)):%Y-%m-%dT%H:%M}"
+
+
+def from_input(text: str, zone: str) -> int | None:
+    """Unix milliseconds of what a field for a moment sends, None when it is no moment.
+
+    An hour that the clock shows twice is the first of the two; one that it skips is as long after the jump.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+        since = (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(zone))).astimezone(UTC) - EPOCH
+    except (ValueError, OverflowError):
+        return None
+    found = (since.days * 86_400 + since.seconds) * 1000
+    return found if found >= 0 else None

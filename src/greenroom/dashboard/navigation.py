@@ -1,0 +1,93 @@
+"""The navigation, and the lines that a page shows after something was done."""
+
+import re
+from collections.abc import Mapping
+from itertools import groupby
+from typing import NamedTuple
+
+from greenroom.dashboard.person import Person
+from greenroom.model.account import Role
+
+
+class NavigationItem(NamedTuple):
+    """One place in the navigation. `whole`: only for people who see all zones."""
+
+    group: str
+    label: str
+    path: str
+    icon: str
+    role: Role = Role.VIEWER
+    whole: bool = False
+
+
+NAVIGATION = (
+    NavigationItem("Waiting rooms", "Rooms", "/rooms", "rooms"),
+    NavigationItem("Waiting rooms", "Events", "/events", "events"),
+    NavigationItem("Waiting rooms", "Lists", "/lists", "rules", whole=True),
+    NavigationItem("Origins", "Health checks", "/health", "health"),
+    NavigationItem("Origins", "Notifications", "/notifications", "bell", whole=True),
+    NavigationItem("Installation", "Zones", "/zones", "zones"),
+    NavigationItem("Installation", "Route tester", "/explain", "explain", whole=True),
+    NavigationItem("Installation", "Configuration problems", "/problems", "problems", whole=True),
+    NavigationItem("Installation", "Processes", "/processes", "processes", whole=True),
+    NavigationItem("Installation", "Audit log", "/audit", "audit", whole=True),
+    NavigationItem("Installation", "API tokens", "/tokens", "token", Role.ADMIN, whole=True),
+    NavigationItem("Installation", "Accounts", "/accounts", "accounts", Role.ADMIN, whole=True),
+    NavigationItem("Installation", "Export and import", "/transfer", "transfer", Role.ADMIN, whole=True),
+    NavigationItem("Installation", "GraphQL explorer", "/explorer", "analytics"),
+    NavigationItem("Installation", "About", "/about", "about"),
+)
+"""In order. A page that is not in it is reached from another page."""
+
+
+class RoomTab(NamedTuple):
+    """One of the tabs of a room; `path` is what follows the address of the room."""
+
+    label: str
+    path: str
+    role: Role = Role.VIEWER
+
+
+ROOM_TABS = (
+    RoomTab("Overview", ""),
+    RoomTab("Live", "/live"),
+    RoomTab("Analytics", "/analytics"),
+    RoomTab("Events", "/events"),
+    RoomTab("Dry run", "/dry-run", Role.OPERATOR),
+    RoomTab("Settings", "/edit", Role.OPERATOR),
+    RoomTab("Waiting page", "/page"),
+    RoomTab("Rules", "/rules"),
+)
+"""In order."""
+
+
+def visible(person: Person) -> list[tuple[str, list[NavigationItem]]]:
+    """The groups of the navigation with what this person may see."""
+    shown = [item for item in NAVIGATION if person.may(item.role) and not (item.whole and person.zone_ids)]
+    return [(group, list(items)) for group, items in groupby(shown, key=lambda item: item.group)]
+
+
+NOTICES: Mapping[str, str] = {
+    "created": "Created.",
+    "saved": "Saved.",
+    "removed": "Removed.",
+    "revoked": "Revoked.",
+    "tested": "The test is on its way. See what was sent.",
+    "untested": "Created, but its test failed: see the log.",
+    "silent": "Silenced.",
+    "signed-out": "You are signed out.",
+    "welcome": "Welcome. Start with a zone: the domain that your visitors see.",
+    "done": "Done. Every gateway follows within a second.",
+    "undone": "Your last change was undone.",
+    "unchanged": "Nothing was changed.",
+}
+"""What `?notice=` may say."""
+
+
+def current(path: str) -> str:
+    """The path of the item that a page belongs to: the pages of a room are below its zone, and belong to the rooms."""
+    if re.match(r"/zones/[^/]+/rooms(/|$)", path):
+        return "/rooms"
+    if re.match(r"/zones/[^/]+/health(/|$)", path):
+        return "/health"
+    return max((item.path for item in NAVIGATION if f"{path}/".startswith(f"{item.path}/")), key=len, default="")

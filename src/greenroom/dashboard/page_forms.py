@@ -1,0 +1,176 @@
+"""The form of a room's waiting page: what was sent as a document of the API, and what the form shows."""
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from greenroom.control.api_schema import EXTENSION, Json
+from greenroom.dashboard.forms import Faults, FieldView
+from greenroom.model.branding import Branding
+from greenroom.model.fields import specs
+from greenroom.model.room import Room
+from greenroom.pages.brand import GROUNDS, contrast, readable
+
+BRANDING_LABELS: Mapping[str, str] = {
+    "site_name": "Name of your site",
+    "accent_color": "Colour",
+    "message": "Message to waiting visitors",
+    "help_url": "Help",
+}
+PLACEHOLDERS = {"accent_color": "#0b6e4f", "help_url": "https://help.example.com/"}
+MORE_MESSAGES = 2
+"""Empty rows for messages in further languages: one saved, the next form has two more."""
+
+STARTERS = {
+    "plain": "Plain, without a script",
+    "storefront": "A shop, in two panels",
+    "multi-language": "In several languages",
+    "countdown": "Countdown to a sale",
+}
+"""Example pages to start from: file -> label."""
+
+
+LANGUAGE_NAMES: Mapping[str, str] = {
+    "ar-EG": "Arabic – العربية",
+    "bg-BG": "Bulgarian – Български",
+    "zh-CN": "Chinese (simplified) – 简体中文",
+    "zh-TW": "Chinese (traditional) – 繁體中文",
+    "hr-HR": "Croatian – Hrvatski",
+    "cs-CZ": "Czech – Čeština",
+    "da-DK": "Danish – Dansk",
+    "nl-NL": "Dutch – Nederlands",
+    "en-US": "English",
+    "tl-PH": "Filipino – Tagalog",
+    "fi-FI": "Finnish – Suomi",
+    "fr-FR": "French – Français",
+    "de-DE": "German – Deutsch",
+    "el-GR": "Greek – Ελληνικά",
+    "he-IL": "Hebrew – עברית",
+    "hi-IN": "Hindi – हिन्दी",
+    "hu-HU": "Hungarian – Magyar",
+    "id-ID": "Indonesian – Bahasa Indonesia",
+    "it-IT": "Italian – Italiano",
+    "ja-JP": "Japanese – 日本語",
+    "ko-KR": "Korean – 한국어",
+    "lv-LV": "Latvian – Latviešu",
+    "lt-LT": "Lithuanian – Lietuvių",
+    "ms-MY": "Malay – Bahasa Melayu",
+    "nb-NO": "Norwegian – Norsk bokmål",
+    "fa-IR": "Persian – فارسی",
+    "pl-PL": "Polish – Polski",
+    "pt-BR": "Portuguese (Brazil) – Português",
+    "ro-RO": "Romanian – Română",
+    "ru-RU": "Russian – Русский",
+    "sr-BA": "Serbian – Srpski",
+    "sk-SK": "Slovak – Slovenčina",
+    "sl-SI": "Slovenian – Slovenščina",
+    "es-ES": "Spanish – Español",
+    "sv-SE": "Swedish – Svenska",
+    "th-TH": "Thai – ไทย",
+    "tr-TR": "Turkish – Türkçe",
+    "uk-UA": "Ukrainian – Українська",
+    "vi-VN": "Vietnamese – Tiếng Việt",
+}
+"""The languages of the built-in page, by the name that operators look for, and by their own."""
+
+
+class Shade(NamedTuple):
+    """The accent on one ground. `ratio`: contrast as WCAG counts it; `changed`: the chosen colour could not be read there."""
+
+    theme: str
+    ground: str
+    color: str
+    ratio: str
+    changed: bool
+
+
+def shades(color: str) -> list[Shade]:
+    """How this colour is shown on both grounds; empty for what is no colour."""
+    if len(color) != 7 or color[0] != "#" or not all(digit in "0123456789abcdefABCDEF" for digit in color[1:]):
+        return []
+    found = []
+    for theme, ground in GROUNDS.items():
+        shown = readable(color, ground)
+        found.append(Shade(theme, ground, shown, f"{contrast(shown, ground):.1f}", shown.lower() != color.lower()))
+    return found
+
+
+def starter(name: str) -> str | None:
+    """The text of an example page; None when there is no such page."""
+    if name not in STARTERS:
+        return None
+    packed = resources.files("greenroom.dashboard") / "starters" / f"{name}.html"
+    checkout = Path(__file__).resolve().parents[3] / "examples" / "templates" / f"{name}.html"
+    return next((file.read_text("utf-8") for file in (packed, checkout) if file.is_file()), None)
+
+
+def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
+    """What the form says, as the API wants it; `logo` is the room's own, which stays unless the form carries another one."""
+
+    def sent(name: str) -> str:
+        return (form.get(name) or [""])[-1]
+
+    languages, texts = form.get("message_language") or [], form.get("message_text") or []
+    messages = [{"language": tag, "text": text.strip()} for tag, text in zip(languages, texts, strict=False) if text.strip()]
+    branding = {name: sent(name).strip() for name in BRANDING_LABELS} | {"logo": sent("logo") or ("" if sent("drop_logo") else logo)}
+    return {
+        "custom_page_html": sent("custom_page_html") if sent("own") == "true" else "",
+        "default_template_language": sent("default_template_language"),
+        EXTENSION: {
+            "follow_accept_language": sent("follow_accept_language") == "true",
+            "branding": branding,
+            "branding_messages": messages,
+        },
+    }
+
+
+def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldView]:
+    """The fields of the theme; faults of the whole branding are told by the name of the field in them."""
+    rules, wrong = specs(Branding), faults.take("branding")
+    return [
+        FieldView(
+            name=name,
+            label=label,
+            kind="text",
+            value=branding.get(name, ""),
+            help=f"{rules[name].help[:1].upper()}{rules[name].help[1:]}.".replace("`", ""),
+            placeholder=PLACEHOLDERS.get(name, ""),
+            problems=tuple(text.partition(f"{name}: ")[2] or text for text in wrong if f".{name}" in text),
+        )
+        for name, label in BRANDING_LABELS.items()
+    ]
+
+
+def logo_faults(faults: Faults) -> tuple[str, ...]:
+    """What is wrong with the logo. Ask before `branding_fields`, which takes the faults of the whole branding."""
+    return tuple(text.partition("logo: ")[2] for text in faults.of.get("branding", ()) if ".logo: " in text)
+
+
+def language_field(value: str, faults: Faults) -> FieldView:
+    """The language of the built-in page."""
+    return FieldView(
+        name="default_template_language",
+        label="Language",
+        kind="select",
+        value=value,
+        help="Of the built-in page, and for templates that ask for it.",
+        choices=tuple(LANGUAGE_NAMES.items()),
+        problems=faults.take("default_template_language"),
+    )
+
+
+def message_rows(messages: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Messages in further languages, and empty rows for more."""
+    return [*messages, *({"language": "", "text": ""} for _ in range(MORE_MESSAGES))]
+
+
+def shown_page(room: Room) -> Json:
+    """What the form shows of a saved room."""
+    return {
+        "custom_page_html": room.custom_page_html,
+        "default_template_language": room.default_template_language,
+        "follow_accept_language": room.follow_accept_language,
+        "branding": {name: getattr(room.branding, name) for name in specs(Branding)},
+        "branding_messages": [{"language": one.language, "text": one.text} for one in room.branding_messages],
+    }

@@ -1,0 +1,20 @@
+"""Versions, and where things are."""
+
+from importlib.metadata import version
+
+from starlette.responses import Response
+
+from greenroom.dashboard.assets import installed_assets
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import view
+
+PACKAGES = ("greenroom", "starlette", "uvicorn", "sqlalchemy", "duckdb", "cryptography")
+
+
+def show(page: PageRequest) -> Response:
+    """For people who report a problem."""
+    packages = {name: version(name) for name in PACKAGES}
+    return page.render("about.html", state=page.state, packages=packages, libraries=installed_assets().versions())
+
+
+PAGES = (view("/about", show, filtered=True),)

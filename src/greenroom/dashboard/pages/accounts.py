@@ -1,0 +1,173 @@
+"""Local accounts and their sessions; and, for everyone, their own password and sessions."""
+
+from starlette.responses import Response
+
+from greenroom.control import accounts
+from greenroom.control.config_service import not_found
+from greenroom.control.passwords import password_fits
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.forms import Faults
+from greenroom.dashboard.pages.session import signed_in
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import PASSWORD_LEAST, ROLES, Account, Role
+from greenroom.model.configuration import Entry
+from greenroom.model.session import SESSION
+
+ROLE_WORDS = {
+    "viewer": "Viewer: looks at everything in the zones",
+    "operator": "Operator: also changes rooms, events, rules and pages",
+    "admin": "Admin: also manages accounts, tokens and keys",
+}
+
+
+def table(page: PageRequest) -> Response:
+    """All accounts and everyone's sessions."""
+    return page.render(
+        "accounts.html",
+        accounts=accounts.every(page.known),
+        names=_zone_names(page),
+        sessions=page.services.sessions.rows(SESSION),
+        owners=_owner_names(page),
+        here=page.session.row.id if page.session else "",
+    )
+
+
+def new(page: PageRequest) -> Response:
+    """The empty form."""
+    return _form(page, None, Faults())
+
+
+def create(page: PageRequest) -> Response:
+    """Makes an account."""
+    zones = list(page.form.get("zone", ()))
+    name = page.field("name").strip().lower()
+    try:
+        page.change(accounts.add(name, _role(page), zones, page.field("password")))
+    except Refused as refused:
+        return _form(page, None, Faults(refused.faults), refused.status)
+    return page.redirect("/accounts", notice="created")
+
+
+def edit(page: PageRequest) -> Response:
+    """The form of an account."""
+    return _form(page, _entry(page), Faults())
+
+
+def save(page: PageRequest) -> Response:
+    """Changes role, zones, and the password when one was typed; a new password ends the account's sessions."""
+    entry = _entry(page)
+    password = page.field("password") or None
+    try:
+        page.change(accounts.edit(entry.id, role=_role(page), zones=list(page.form.get("zone", ())), password=password))
+    except Refused as refused:
+        return _form(page, entry, Faults(refused.faults), refused.status)
+    return page.redirect("/accounts", notice="saved")
+
+
+def remove(page: PageRequest) -> Response:
+    """Removes an account; its sessions end with it."""
+    page.change(accounts.remove(page.path("account_id")))
+    return page.redirect("/accounts", notice="removed")
+
+
+def end_session(page: PageRequest) -> Response:
+    """Signs a browser out."""
+    page.services.sessions.remove(SESSION, id=page.path("session_id"))
+    return page.redirect("/accounts", notice="revoked")
+
+
+def own(page: PageRequest) -> Response:
+    """The person's own account: password and sessions."""
+    return _own(page, Faults())
+
+
+def change_own_password(page: PageRequest) -> Response:
+    """Needs the old password. Ends the other sessions of the account, and this browser gets a new one."""
+    account = _own_account(page)
+    if account is None:
+        return page.redirect("/account")
+    try:
+        if not password_fits(page.field("old"), account.password_hash):
+            raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
+        account = page.change(accounts.edit(account.id, password=page.field("password")))
+    except Refused as refused:
+        return _own(page, Faults(refused.faults), refused.status)
+    return signed_in(page, page.sign_in.as_account(account, page.browser), "/account?notice=saved")
+
+
+def end_own(page: PageRequest) -> Response:
+    """Ends all sessions of this person but this one."""
+    for row in page.services.sessions.rows(SESSION):
+        if page.session and row.owner == page.person.owner and row.id != page.session.row.id:
+            page.services.sessions.remove(SESSION, id=row.id)
+    return page.redirect("/account", notice="revoked")
+
+
+def _own(page: PageRequest, faults: Faults, status: int = 200) -> Response:
+    rows = [row for row in page.services.sessions.rows(SESSION) if row.owner == page.person.owner]
+    account = _own_account(page)
+    old, fresh = faults.take("old"), faults.take("password")
+    here = page.session.row.id if page.session else ""
+    return page.render(
+        "account.html", status, account=account, rows=rows, here=here, old=old, fresh=fresh, problems=faults.general, least=PASSWORD_LEAST
+    )
+
+
+def _own_account(page: PageRequest) -> Account | None:
+    kind, _, rest = page.person.owner.partition(":")
+    entry = page.known.accounts.get(rest.partition(":")[0]) if kind == "account" else None
+    return entry.record if entry else None
+
+
+def _role(page: PageRequest) -> str:
+    return page.field("role") if page.field("role") in ROLES else "viewer"
+
+
+def _entry(page: PageRequest) -> Entry[Account]:
+    account = accounts.find(page.known, page.path("account_id"))
+    if account is None:
+        raise not_found("account", page.path("account_id"))
+    return page.known.accounts[account.id]
+
+
+def _zone_names(page: PageRequest) -> dict[str, str]:
+    return {entry.id: entry.record.name for entry in page.known.zones.values()}
+
+
+def _owner_names(page: PageRequest) -> dict[str, str]:
+    named = {f"account:{entry.id}": entry.record.name for entry in page.known.accounts.values()}
+    return named | {f"token:{entry.id}": f"token {entry.record.name}" for entry in page.known.tokens.values()}
+
+
+def _form(page: PageRequest, entry: Entry[Account] | None, faults: Faults, status: int = 200) -> Response:
+    record = entry.record if entry else None
+    sent = bool(page.form)
+    problems = {name: faults.take(name) for name in ("name", "password", "role", "zone_ids")}
+    return page.render(
+        "account_form.html",
+        status,
+        entry=entry,
+        name=page.field("name") if sent or record is None else record.name,
+        role=page.field("role") if sent or record is None else record.role,
+        chosen=set(page.form.get("zone", ())) if sent or record is None else set(record.zone_ids),
+        zones=page.person.zones(page.known),
+        roles=ROLE_WORDS,
+        problems=problems,
+        general=faults.general,
+        least=PASSWORD_LEAST,
+    )
+
+
+PAGES = (
+    view("/accounts", table, Role.ADMIN),
+    view("/accounts/new", new, Role.ADMIN),
+    action("/accounts/new", create, Role.ADMIN),
+    view("/accounts/{account_id}/edit", edit, Role.ADMIN),
+    action("/accounts/{account_id}/edit", save, Role.ADMIN),
+    action("/accounts/{account_id}/remove", remove, Role.ADMIN),
+    action("/sessions/{session_id}/end", end_session, Role.ADMIN),
+    view("/account", own, filtered=True),
+    action("/account/password", change_own_password, Role.VIEWER, filtered=True),
+    action("/account/sessions", end_own, Role.VIEWER, filtered=True),
+)

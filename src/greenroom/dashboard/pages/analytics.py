@@ -1,0 +1,204 @@
+"""What happened in a room: charts over one span of time, which stands in the address, so that the back button steps out of a zoom."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from greenroom.analytics.question import QuestionRefused
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.control.time_format import plain_moment
+from greenroom.dashboard.analytics_panels import (
+    COMPARISONS,
+    GLANCE,
+    MORE_SPANS,
+    PANELS,
+    SPAN_MOST_S,
+    SPANS,
+    ChartSpan,
+    SpanAnswer,
+    ask,
+    csv_lines,
+    earlier,
+    span_of,
+)
+from greenroom.dashboard.local_times import from_input, local_input
+from greenroom.dashboard.rendering import Viewer
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import view
+from greenroom.errors import StorageFailed
+from greenroom.ports import SlowAnswer
+
+ANALYTICS = "/zones/{zone_id}/rooms/{room_id}/analytics"
+DEFAULT = "24h"
+AUDIT_PAGES, AUDIT_PAGE = 10, 500
+"""Pages of the audit log in which removed events are looked for."""
+
+EVENTS_MAX = 50
+LENGTHS = {name: seconds for name, _, seconds in (*SPANS, *MORE_SPANS)}
+
+
+class EventMark(NamedTuple):
+    """An event on the charts. Unix milliseconds; `removed`: it is only in the audit log."""
+
+    name: str
+    opens_ms: int
+    start_ms: int
+    end_ms: int
+    removed: bool
+
+
+def show(page: PageRequest) -> Response:
+    """The charts, their explanations and tables."""
+    span, named = _asked_span(page)
+    compare = page.query("compare") if page.query("compare") in COMPARISONS else ""
+    answer, before, problem = _answers(page, span, compare)
+    zone = _zone(page)
+    marks = list(_marks(page))
+    shown = [mark for mark in marks if mark.end_ms > span.start_s * 1000 and mark.opens_ms < span.end_s * 1000]
+    return page.render(
+        "analytics.html",
+        entry=page.room,
+        zone=page.zone,
+        span=span,
+        named=named,
+        spans=(*SPANS, *MORE_SPANS),
+        compare=compare,
+        comparisons=COMPARISONS,
+        panels=PANELS,
+        answer=answer,
+        before=before,
+        problem=problem,
+        glance=_glance(answer, before),
+        chart_json=json.dumps(_chart_data(answer, before, shown)) if answer else "",
+        marks=marks,
+        inputs=(local_input(span.start_s * 1000, zone), local_input(span.end_s * 1000, zone)),
+        steps=[(name, _moved(span, share)) for name, share in _MOVES],
+        recording=page.services.analytics is not None,
+    )
+
+
+def download(page: PageRequest) -> Response:
+    """What the charts show, as CSV."""
+    span, name = _asked_span(page)[0], page.room.record.name
+    if page.services.analytics is None:
+        raise Refused(ApiFault(Code.NO_OBJECT, "analytics are switched off, or another process keeps them"))
+    answer, _, problem = _answers(page, span, "")
+    if answer is None:
+        return Response(f"{problem}\n", 503, media_type="text/plain")
+    lines = csv_lines(answer, [plain_moment(at_s * 1000) for at_s in answer.steps()])
+    file = f"{name}-{plain_moment(span.start_s * 1000)}.csv".replace(":", "")
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    return Response("\r\n".join(lines) + "\r\n", media_type="text/csv", headers=headers)
+
+
+def _zone(page: PageRequest) -> str:
+    return Viewer.of(page.request.headers, page.request.cookies).zone
+
+
+def _asked_span(page: PageRequest) -> tuple[ChartSpan, str]:
+    """The span of the address, and its name when it is one of the usual ones that end now."""
+    start_s, end_s = _second(page, "from"), _second(page, "to")
+    if start_s is not None and end_s is not None and start_s < end_s:
+        return span_of(start_s, end_s), ""
+    named = page.query("span") if page.query("span") in LENGTHS else DEFAULT
+    now_s = page.now_ms // 1000
+    return span_of(now_s - LENGTHS[named], now_s), named
+
+
+def _second(page: PageRequest, name: str) -> int | None:
+    text = page.query(name)
+    if text.isascii() and text.isdigit() and len(text) < 12:
+        return int(text)
+    at_ms = from_input(text, _zone(page)) if text else None
+    return None if at_ms is None else at_ms // 1000
+
+
+def _answers(page: PageRequest, span: ChartSpan, compare: str) -> tuple[SpanAnswer | None, SpanAnswer | None, str]:
+    store, other = page.services.analytics, earlier(span, compare)
+    if store is None:
+        return None, None, "Analytics are switched off, or another process keeps them."
+    try:
+        return ask(store, page.room.id, span), ask(store, page.room.id, other) if other else None, ""
+    except QuestionRefused as refused:
+        return None, None, f"This cannot be answered: {refused}."
+    except SlowAnswer:
+        return None, None, "The answer took too long. Choose a shorter span."
+    except StorageFailed as failed:
+        return None, None, f"Analytics cannot be read at the moment: {failed}."
+
+
+class GlanceFigure(NamedTuple):
+    """A figure of the whole span, and of the one it is compared with."""
+
+    label: str
+    unit: str
+    value: float | None
+    before: float | None
+
+
+def _glance(answer: SpanAnswer | None, before: SpanAnswer | None) -> list[GlanceFigure]:
+    if answer is None:
+        return []
+    return [GlanceFigure(label, unit, answer.total(wanted), before.total(wanted) if before else None) for label, wanted, unit in GLANCE]
+
+
+def _chart_data(answer: SpanAnswer, before: SpanAnswer | None, marks: Iterable[EventMark]) -> dict[str, Any]:
+    """For the script: times and columns of numbers, by panel."""
+    return {
+        "step": answer.span.step_s * 1000,
+        "from": answer.span.start_s * 1000,
+        "to": answer.span.end_s * 1000,
+        "marks": [[mark.name, mark.opens_ms, mark.start_ms, mark.end_ms] for mark in marks],
+        "panels": {
+            panel.name: {
+                "unit": panel.unit,
+                "series": [
+                    {
+                        "label": series.label,
+                        "kind": series.kind,
+                        "tone": series.tone,
+                        "stack": series.stack,
+                        "values": [answer.value(at_s, series.wanted) for at_s in answer.steps()],
+                        "before": [before.value(at_s, series.wanted) for at_s in before.steps()] if before and not index else None,
+                    }
+                    for index, series in enumerate(panel.series)
+                ],
+            }
+            for panel in PANELS
+        },
+    }
+
+
+_MOVES = (("Earlier", -0.5), ("Later", 0.5))
+
+
+def _moved(span: ChartSpan, share: float) -> tuple[int, int]:
+    shift = int(span.seconds * share)
+    return max(0, span.start_s + shift), max(1, span.end_s + shift)
+
+
+def _marks(page: PageRequest) -> Iterable[EventMark]:
+    """Events of the room, the newest first, also removed ones: the audit log keeps their times."""
+    found = {}
+    for entry in page.known.events.of(page.room.id):
+        event = entry.record
+        if not event.suspended:
+            found[event.id] = EventMark(event.name, event.opens_ms, event.event_start_ms, event.event_end_ms, removed=False)
+    before: int | None = None
+    for _ in range(AUDIT_PAGES):
+        log = page.services.config.store.audit(AUDIT_PAGE, before)
+        for one in log:
+            if one.kind == "event" and one.action == "removed" and one.parent == page.room.id and one.before and one.id not in found:
+                start_ms, end_ms = one.before.get("event_start_ms"), one.before.get("event_end_ms")
+                if isinstance(start_ms, int) and isinstance(end_ms, int) and start_ms < one.at_ms:
+                    opens_ms = one.before.get("prequeue_start_ms") or start_ms
+                    found[one.id] = EventMark(one.name, opens_ms, start_ms, min(end_ms, one.at_ms), removed=True)
+        if len(log) < AUDIT_PAGE or log[-1].at_ms < page.now_ms - SPAN_MOST_S * 1000:
+            break
+        before = log[-1].number
+    return sorted(found.values(), key=lambda mark: -mark.start_ms)[:EVENTS_MAX]
+
+
+PAGES = (view(ANALYTICS, show), view(f"{ANALYTICS}/csv", download))

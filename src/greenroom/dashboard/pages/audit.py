@@ -1,0 +1,49 @@
+"""The audit log: who changed what and when, newest first, each change with the values before and after."""
+
+import json
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import view
+from greenroom.model.change import AuditEntry
+
+PER_PAGE = 50
+VALUE_SHOWN = 2_000
+"""Characters of one value that are shown."""
+
+
+class AuditLine(NamedTuple):
+    """One entry with what differs: (field, before, after), each as text or None."""
+
+    entry: AuditEntry
+    differing: list[tuple[str, str | None, str | None]]
+
+
+def table(page: PageRequest) -> Response:
+    """A page of the log; `before` is the number of the last entry of the page before."""
+    asked = page.query("before")
+    before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 16 else None
+    found = page.services.config.store.audit(PER_PAGE + 1, before)
+    lines = [AuditLine(entry, _differing(entry)) for entry in found[:PER_PAGE]]
+    return page.render(
+        "audit.html", lines=lines, older=found[PER_PAGE - 1].number if len(found) > PER_PAGE else None, newest=before is None
+    )
+
+
+def _differing(entry: AuditEntry) -> list[tuple[str, str | None, str | None]]:
+    before, after = entry.before or {}, entry.after or {}
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name) or entry.action != "changed"]
+    return [(name, _shown(entry.before, name), _shown(entry.after, name)) for name in names]
+
+
+def _shown(values: Any, name: str) -> str | None:
+    if values is None or name not in values:
+        return None
+    value = values[name]
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE_SHOWN else f"{text[:VALUE_SHOWN]}…"
+
+
+PAGES = (view("/audit", table),)

@@ -1,0 +1,195 @@
+"""Dry run: what this room would do with an expected crowd, under its own limits and under others."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.core.schedule import effective
+from greenroom.dashboard.forms import Faults, FieldView
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.services import DryRunState
+from greenroom.errors import InvalidConfig
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.event import Event
+from greenroom.model.room import Room
+
+DRY_RUN = "/zones/{zone_id}/rooms/{room_id}/dry-run"
+LIMITS = ("total_active_users", "new_users_per_minute")
+SIMULATED = (*LIMITS, "session_duration", "disable_session_renewal", "queueing_method")
+"""Settings of a room that a simulated crowd meets."""
+
+CURVES = (("rush", "Most at the beginning, as when a sale opens"), ("flat", "Evenly"), ("bell", "Rising, then falling"))
+
+
+class NumberField(NamedTuple):
+    """A number that the form asks for."""
+
+    label: str
+    default: str
+    low: int
+    high: int
+    help: str
+
+
+NUMBERS: Mapping[str, NumberField] = {
+    "visitors": NumberField("Visitors", "10000", 1, 2_000_000, "How many you expect."),
+    "minutes": NumberField("Minutes", "10", 1, 10_080, "Within which they arrive."),
+    "visit_minutes": NumberField("Length of a visit", "2", 1, 1_440, "Minutes from being let in to the last click, on average."),
+    "patience_minutes": NumberField("Patience", "0", 0, 10_000, "Minutes until a waiting visitor gives up, on average. 0: no one does."),
+    "total_active_users": NumberField("Other limit: active visitors at once", "", 1, 2_147_483_647, "Empty: no comparison."),
+    "new_users_per_minute": NumberField("Other limit: new visitors per minute", "", 1, 2_147_483_647, "Empty: no comparison."),
+}
+"""The two limits are those to compare with, and may be empty."""
+
+ROWS_MAX = 100_000
+"""Characters of a table of arrivals: a row for each second of a day is longer than the simulated crowd is large."""
+
+LINE_HIGH, LINE_WIDE = 160, 600
+
+
+def show(page: PageRequest) -> Response:
+    """The form."""
+    return _form(page, Faults())
+
+
+def start(page: PageRequest) -> Response:
+    """Begins a dry run and shows how far it is."""
+    runs, room = page.services.dry_runs, page.room
+    if runs is None:
+        raise HTTPException(404)
+    try:
+        wanted = _wanted(page)
+        run_id = runs.start(room.id, wanted)
+        if run_id is None:
+            raise Refused(ApiFault(Code.TOO_MANY, "several dry runs are waiting already; try again in a minute"), status=429)
+    except Refused as refused:
+        return _form(page, Faults(refused.faults), refused.status)
+    except InvalidConfig as error:
+        faults = [
+            ApiFault(Code.INVALID, f"{problem.pointer.removeprefix('rows: ')}: {problem.reason}", "/rows") for problem in error.problems
+        ]
+        return _form(page, Faults(faults), 400)
+    return page.redirect(f"/zones/{page.zone.id}/rooms/{room.id}/dry-run/{run_id}")
+
+
+def result(page: PageRequest) -> Response:
+    """How far it is, or what came of it."""
+    run = page.services.dry_runs.find(page.path("run_id")) if page.services.dry_runs else None
+    if run is None or run.room_id != page.room.id:
+        raise HTTPException(404)
+    return page.render(
+        "dry_run_state.html" if page.is_fragment else "dry_run_result.html",
+        entry=page.room,
+        zone=page.zone,
+        run=run,
+        run_id=page.path("run_id"),
+        lines=_lines(run),
+        high=LINE_HIGH,
+        wide=LINE_WIDE,
+    )
+
+
+def _wanted(page: PageRequest) -> dict[str, Any]:
+    """The form as a DryRunRequest. Raises Refused with every fault."""
+    faults: list[ApiFault] = []
+    numbers = {name: _number(page, name, faults) for name in NUMBERS}
+    rows, curve = page.field("rows").strip(), page.field("curve") or CURVES[0][0]
+    if len(rows) > ROWS_MAX:
+        faults.append(ApiFault(Code.INVALID, f"rows: must have at most {ROWS_MAX} characters", "/rows"))
+    if curve not in dict(CURVES):
+        faults.append(ApiFault(Code.INVALID, "curve: is not one of those offered", "/curve"))
+    room = _room(page)
+    own = {name: getattr(room, name) for name in SIMULATED}
+    own["queueing_method"] = room.queueing_method if room.queueing_method == "random" else "fifo"
+    other = own | {name: numbers[name] for name in LIMITS if numbers[name] is not None}
+    if other["new_users_per_minute"] > other["total_active_users"]:
+        reason = f"new_users_per_minute: must be at most the active visitors at once, {other['total_active_users']}"
+        faults.append(ApiFault(Code.INVALID, reason, "/new_users_per_minute"))
+    if faults:
+        raise Refused(*faults)
+    crowd = {"rows": rows} if rows else {"visitors": numbers["visitors"], "minutes": numbers["minutes"], "curve": curve}
+    habits = {"visit_s": 60.0 * (numbers["visit_minutes"] or 0), "patience_s": 60.0 * (numbers["patience_minutes"] or 0)}
+    return {"settings": [own, other] if other != own else [own], **crowd, **habits}
+
+
+def _number(page: PageRequest, name: str, faults: list[ApiFault]) -> int | None:
+    asked, text = NUMBERS[name], page.field(name).strip() or NUMBERS[name].default
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) < 11 and asked.low <= int(text) <= asked.high:
+        return int(text)
+    faults.append(ApiFault(Code.INVALID, f"{name}: must be a whole number from {asked.low} to {asked.high}, not {text[:30]!r}", f"/{name}"))
+    return None
+
+
+def _event(page: PageRequest) -> Entry[Event] | None:
+    """The event whose settings are tried; None: those of the room."""
+    event = page.known.events.get(page.query("event") or page.field("event"))
+    return event if event is not None and event.parent == page.room.id else None
+
+
+def _room(page: PageRequest) -> Room:
+    event = _event(page)
+    return effective(page.room.record, [event.record], event.record.event_start_ms).room if event else page.room.record
+
+
+def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
+    event, room = _event(page), _room(page)
+    fields = {name: _field(page, name, asked, faults) for name, asked in NUMBERS.items()}
+    return page.render(
+        "dry_run.html",
+        status,
+        entry=page.room,
+        zone=page.zone,
+        event=event,
+        room=room,
+        crowd=[fields[name] for name in ("visitors", "minutes", "visit_minutes", "patience_minutes")],
+        others=[fields[name] for name in LIMITS],
+        curves=CURVES,
+        curve=page.field("curve") or CURVES[0][0],
+        rows=page.field("rows"),
+        row_faults=faults.take("rows") + faults.take("curve"),
+        problems=faults.general,
+        available=page.services.dry_runs is not None,
+    )
+
+
+def _field(page: PageRequest, name: str, asked: NumberField, faults: Faults) -> FieldView:
+    value = page.field(name) or page.query(name) or asked.default
+    return FieldView(name=name, label=asked.label, kind="number", value=value, help=asked.help, problems=faults.take(name))
+
+
+class DrawnLine(NamedTuple):
+    """One curve of the chart: points of an SVG polyline."""
+
+    label: str
+    tone: str
+    points: str
+
+
+def _lines(run: DryRunState) -> list[DrawnLine]:
+    """The lines of waiting visitors, drawn over each other in the same scale."""
+    results = run.results or []
+    longest = max((row[0] for one in results for row in one["series"]), default=0) or 1
+    highest = max((row[2] for one in results for row in one["series"]), default=0) or 1
+    labels = ("As configured", "With the other limits")
+    return [
+        DrawnLine(
+            labels[number],
+            ("a", "b")[number],
+            " ".join(f"{LINE_WIDE * row[0] / longest:.0f},{LINE_HIGH - (LINE_HIGH - 4) * row[2] / highest:.0f}" for row in one["series"]),
+        )
+        for number, one in enumerate(results[:2])
+    ]
+
+
+PAGES = (
+    view(DRY_RUN, show, Role.OPERATOR),
+    action(DRY_RUN, start),
+    view(f"{DRY_RUN}/{{run_id}}", result, Role.OPERATOR),
+)

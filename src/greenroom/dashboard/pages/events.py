@@ -1,0 +1,230 @@
+"""Events: the list and timeline of all rooms, and making, changing and removing one."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from greenroom.control import events
+from greenroom.control.refusals import Refused
+from greenroom.control.state import DrawState
+from greenroom.control.time_format import milliseconds
+from greenroom.dashboard.event_forms import TIMES, document_of_event, fields_of, review_lines, shown_values, values_of
+from greenroom.dashboard.forms import Faults, flat, unchanged_since
+from greenroom.dashboard.rendering import Viewer
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.event import Event
+from greenroom.model.room import Room
+
+EVENTS = "/zones/{zone_id}/rooms/{room_id}/events"
+ONE = f"{EVENTS}/{{event_id}}"
+DAY_MS = 86_400_000
+LINE_DAYS_BEFORE, LINE_DAYS = 7, 35
+"""The timeline begins so many days ago, and is so long."""
+
+ROWS_MAX = 500
+LINES_MAX = 30
+"""Events in the list, rooms in the timeline: the next ones first."""
+
+
+class EventRow(NamedTuple):
+    """One event in the list."""
+
+    entry: Entry[Event]
+    room: Entry[Room]
+    state: str
+    tone: str
+    draw: DrawState | None
+
+
+class TimelineBar(NamedTuple):
+    """One event on the timeline, in per mille of its width."""
+
+    name: str
+    left: int
+    start: int
+    right: int
+    tone: str
+
+
+def index(page: PageRequest) -> Response:
+    """The events of all rooms that the person sees."""
+    return _list(page, list(page.person.rooms(page.known)), None)
+
+
+def of_room(page: PageRequest) -> Response:
+    """The events of one room."""
+    return _list(page, [page.room], page.room)
+
+
+def _list(page: PageRequest, rooms: list[Entry[Room]], only: Entry[Room] | None) -> Response:
+    rows = [_row(page, entry, room) for room in rooms for entry in page.known.events.of(room.id)]
+    rows.sort(key=lambda row: _order(row, page.now_ms))
+    return page.render(
+        "events.html",
+        entry=only,
+        rows=rows[:ROWS_MAX],
+        total=len(rows),
+        lines=_timeline(rows, page.now_ms)[:LINES_MAX],
+        ticks=_ticks(page.now_ms),
+        now_at=_place(page.now_ms, page.now_ms),
+        rooms=sorted(rooms, key=lambda room: room.record.name)[:LINES_MAX],
+    )
+
+
+def _row(page: PageRequest, entry: Entry[Event], room: Entry[Room]) -> EventRow:
+    event, now_ms = entry.record, page.now_ms
+    state = page.room_state(room.id)
+    draw = next((one for one in (state.draws if state else ()) if one.event_id == event.id), None)
+    if event.suspended:
+        return EventRow(entry, room, "Suspended", "gray", draw)
+    if event.event_end_ms <= now_ms:
+        return EventRow(entry, room, "Over", "gray", draw)
+    if event.event_start_ms <= now_ms:
+        return EventRow(entry, room, "Running", "green", draw)
+    return (
+        EventRow(entry, room, "Pre-queue", "blue", draw) if event.opens_ms <= now_ms else EventRow(entry, room, "Planned", "yellow", draw)
+    )
+
+
+def _order(row: EventRow, now_ms: int) -> tuple[int, int]:
+    """What is on comes first, then what comes next, then what is over, the newest first."""
+    event = row.entry.record
+    over = event.event_end_ms <= now_ms
+    return (2, -event.event_end_ms) if over else (0 if event.opens_ms <= now_ms else 1, event.opens_ms)
+
+
+def _place(at_ms: int, now_ms: int) -> int:
+    begin = now_ms - LINE_DAYS_BEFORE * DAY_MS
+    return round(1000 * (at_ms - begin) / (LINE_DAYS * DAY_MS))
+
+
+def _timeline(rows: list[EventRow], now_ms: int) -> list[tuple[Entry[Room], list[TimelineBar]]]:
+    found: dict[str, tuple[Entry[Room], list[TimelineBar]]] = {}
+    for row in rows:
+        event = row.entry.record
+        left, right = max(0, _place(event.opens_ms, now_ms)), min(1000, _place(event.event_end_ms, now_ms))
+        if right <= 0 or left >= 1000:
+            continue
+        start = min(max(left, _place(event.event_start_ms, now_ms)), 1000)
+        bar = TimelineBar(event.name, left, start, max(right, left + 4), row.tone)
+        found.setdefault(row.room.id, (row.room, []))[1].append(bar)
+    return list(found.values())
+
+
+def _ticks(now_ms: int) -> list[tuple[int, int]]:
+    """(place, Unix ms) of every seventh day."""
+    return [(_place(at, now_ms), at) for at in (now_ms + (day - LINE_DAYS_BEFORE) * DAY_MS for day in range(0, LINE_DAYS, 7))]
+
+
+def _zone(page: PageRequest) -> str:
+    return Viewer.of(page.request.headers, page.request.cookies).zone
+
+
+def _entry(page: PageRequest) -> Entry[Event]:
+    return events.event_of(page.known, page.zone.id, page.room.id, page.path("event_id"))
+
+
+def new(page: PageRequest) -> Response:
+    """The empty form."""
+    return _form(page, {}, Faults(), None)
+
+
+def edit(page: PageRequest) -> Response:
+    """The form with the event."""
+    entry = _entry(page)
+    return _form(page, values_of(entry, _zone(page)), Faults(), entry)
+
+
+def create(page: PageRequest) -> Response:
+    """Checks what was sent and shows it for review; creates the event when it was reviewed."""
+    document = document_of_event(page.form, _zone(page))
+    return _checked(page, document, events.create(page.zone.id, page.room.id, document), None)
+
+
+def save(page: PageRequest) -> Response:
+    """As `create`, for an event that is there."""
+    entry = _entry(page)
+    document = document_of_event(page.form, _zone(page))
+    plan = events.change(page.zone.id, page.room.id, entry.id, document, whole=False)
+    return _checked(page, document, unchanged_since("event", entry.id, page.field("revision"), plan), entry)
+
+
+def _checked(page: PageRequest, document: Mapping[str, Any], plan: Any, entry: Entry[Event] | None) -> Response:
+    try:
+        if page.field("step") == "save":
+            page.change(plan)
+            return page.redirect(f"/zones/{page.zone.id}/rooms/{page.room.id}/events", notice="saved" if entry else "created")
+        page.services.config.trial(_unanswered(plan))
+    except Refused as refused:
+        return _form(page, shown_values(document, _zone(page)), Faults(refused.faults), entry, refused.status)
+    if page.field("step") == "again":
+        return _form(page, shown_values(document, _zone(page)), Faults(), entry)
+    return _review(page, document, entry)
+
+
+def _unanswered(plan: Any) -> Any:
+    """The plan without its answer, which would look for an event that is not written."""
+
+    def planned(known: Any, at: Any) -> Any:
+        return plan(known, at)._replace(answer=lambda _known: None)
+
+    return planned
+
+
+def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[Event] | None, status: int = 200) -> Response:
+    fields = fields_of(page.room.record, values, faults)
+    return page.render(
+        "event_form.html",
+        status,
+        entry=page.room,
+        zone=page.zone,
+        event=entry,
+        fields=fields,
+        problems=faults.general,
+        revision=page.field("revision") or (str(entry.revision) if entry else ""),
+    )
+
+
+def _review(page: PageRequest, document: Mapping[str, Any], entry: Entry[Event] | None) -> Response:
+    sent = [(name, value) for name, values in page.form.items() for value in values if name not in ("_csrf", "step")]
+    before = flat(events.show(entry)) if entry else {}
+    times = [(TIMES[name][0], milliseconds(before.get(name)), milliseconds(document[name])) for name in TIMES]
+    others = [one.record for one in page.known.events.of(page.room.id) if entry is None or one.id != entry.id]
+    return page.render(
+        "event_review.html",
+        entry=page.room,
+        zone=page.zone,
+        event=entry,
+        document=document,
+        times=times,
+        lines=review_lines(page.known, page.room, document, page.now_ms),
+        others=sorted(others, key=lambda one: one.opens_ms),
+        sent=sent,
+    )
+
+
+def ask_removal(page: PageRequest) -> Response:
+    """What goes with it."""
+    return page.render("event_remove.html", entry=page.room, zone=page.zone, event=_entry(page), now_ms=page.now_ms)
+
+
+def remove(page: PageRequest) -> Response:
+    """Removes the event."""
+    page.change(events.delete(page.zone.id, page.room.id, _entry(page).id))
+    return page.redirect(f"/zones/{page.zone.id}/rooms/{page.room.id}/events", notice="removed")
+
+
+PAGES = (
+    view("/events", index, filtered=True),
+    view(EVENTS, of_room),
+    view(f"{EVENTS}/new", new, Role.OPERATOR),
+    action(f"{EVENTS}/new", create),
+    view(ONE, edit, Role.OPERATOR),
+    action(ONE, save),
+    view(f"{ONE}/remove", ask_removal, Role.OPERATOR),
+    action(f"{ONE}/remove", remove),
+)

@@ -1,0 +1,41 @@
+"""The explorer: GraphQL queries about rooms and health checks, written in the browser and asked in the name of the person."""
+
+from starlette.responses import Response
+
+from greenroom.dashboard.assets import installed_assets
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+
+FIRST_QUERY = """# Queries see the zones that you may see. Press Ctrl-Enter to run one, Ctrl-Space for what may stand here.
+{
+  viewer {
+    zones {
+      zoneTag
+      perHour: waitingRoomAnalyticsAdaptiveGroups(limit: 24, orderBy: [datetimeHour_DESC]) {
+        max { totalActiveUsers totalQueuedUsers }
+        percentile { totalTimeWaitedP95 }
+        dimensions { datetimeHour waitingRoomId }
+      }
+    }
+  }
+}
+"""
+
+
+def show(page: PageRequest) -> Response:
+    """The editor, or a plain form where its library was not fetched."""
+    there = page.services.queries is not None
+    return page.render("explorer.html", there=there, library=installed_assets().has("explorer.js"), first=FIRST_QUERY)
+
+
+def ask(page: PageRequest) -> Response:
+    """A query, its variables and the name of the operation as a form; JSON comes back."""
+    queries = page.services.queries
+    if queries is None:
+        return Response(b'{"data":null,"errors":[{"message":"this process keeps no analytics"}]}', media_type="application/json")
+    status, body = queries.ask(page.person, page.field("query"), page.field("variables"), page.field("operationName"))
+    return Response(body, status, media_type="application/json")
+
+
+PAGES = (view("/explorer", show, filtered=True), action("/explorer", ask, Role.VIEWER, filtered=True))

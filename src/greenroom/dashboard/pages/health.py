@@ -1,0 +1,223 @@
+"""Health checks: which origins are well, what each check has seen, and making and changing one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from greenroom.control import health_checks, health_history
+from greenroom.control.api_schema import Json
+from greenroom.control.config_service import ConfigChange
+from greenroom.control.health_view import HealthView, NoStates
+from greenroom.control.refusals import ApiFault, Refused
+from greenroom.dashboard.forms import Faults, FieldView, field_view, read_value, schema_field, unchanged_since
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.fields import specs
+from greenroom.model.health_check import CONFIGS, HealthCheck, HttpCheck
+from greenroom.model.zone import Zone
+
+CHECK_PATH = "/zones/{zone_id}/health/{check_id}"
+DAY_MS = 24 * 3_600_000
+EVENTS_SHOWN = 100
+
+TONES = {"healthy": "green", "unhealthy": "red", "unknown": "yellow", "suspended": "gray"}
+WORDS = {"healthy": "Healthy", "unhealthy": "Unhealthy", "unknown": "Not known", "suspended": "Suspended"}
+TIMES = {"tcp_ms": "Connect", "tls_ms": "TLS", "ttfb_ms": "First byte", "rtt_ms": "Whole answer"}
+
+LABELS: Mapping[str, str] = {
+    "name": "Name",
+    "type": "Protocol",
+    "address": "Server",
+    "interval": "Probe every",
+    "timeout": "Give up after",
+    "retries": "Tries after a timeout",
+    "consecutive_fails": "Failures until unhealthy",
+    "consecutive_successes": "Successes until healthy",
+    "suspended": "Suspend the check",
+    "description": "Note",
+}
+PART_LABELS: Mapping[str, str] = {
+    "path": "Path",
+    "port": "Port",
+    "expected_codes": "Expected status codes",
+    "expected_body": "Text in the answer",
+    "method": "Method",
+    "follow_redirects": "Follow redirects",
+    "allow_insecure": "Accept any certificate",
+}
+"""Of `http_config`; a TCP check has the port alone."""
+
+PART_KINDS = {"port": int, "follow_redirects": bool, "allow_insecure": bool}
+
+
+class CheckRow(NamedTuple):
+    """One line of the table."""
+
+    entry: Entry[HealthCheck]
+    zone: Zone
+    shown: Json
+
+
+def table(page: PageRequest) -> Response:
+    """All checks of the person's zones with their state, those that need attention first."""
+    states = page.services.health or NoStates()
+    entries = [entry for entry in page.known.health_checks.values() if page.person.sees(entry.parent)]
+    rows = [CheckRow(entry, page.known.zones[entry.parent].record, health_checks.show(entry, states)) for entry in entries]
+    urgent = {"unhealthy": 0, "unknown": 1}
+    rows.sort(key=lambda row: (urgent.get(row.shown["status"], 2), row.entry.record.name))
+    return page.render(
+        "health.html", rows=rows, zones=page.person.zones(page.known), tones=TONES, words=WORDS, running=_view(page) is not None
+    )
+
+
+def show(page: PageRequest) -> Response:
+    """One check: its regions, how long answers took, what failed, and the last changes."""
+    entry, states = _check(page), _view(page)
+    figures, events = None, list[Json]()
+    if states is not None:
+        begin, end = page.now_ms - DAY_MS, page.now_ms + 1
+        figures = health_history.figures(states, entry.record, begin, end)
+        events = health_history.events(states, entry.record, begin, end, "", False, EVENTS_SHOWN)
+    shown = health_checks.show(entry, states or NoStates())
+    return page.render(
+        "health_check.html", entry=entry, zone=page.zone, shown=shown, figures=figures, events=events, tones=TONES, words=WORDS, times=TIMES
+    )
+
+
+def new(page: PageRequest) -> Response:
+    """The empty form."""
+    return _form(page, {"type": "HTTPS", "address": page.zone.record.name, "name": "origin"}, Faults())
+
+
+def create(page: PageRequest) -> Response:
+    """Makes a check."""
+    return _saved(page, health_checks.create(page.zone.id, _document(page), _view(page)))
+
+
+def edit(page: PageRequest) -> Response:
+    """The form with the check's settings."""
+    entry = _check(page)
+    return _form(page, _values(health_checks.show(entry, NoStates())), Faults(), entry)
+
+
+def save(page: PageRequest) -> Response:
+    """Changes a check."""
+    entry = _check(page)
+    plan = health_checks.change(page.zone.id, entry.id, _document(page), False, _view(page))
+    return _saved(page, unchanged_since("health_check", entry.id, page.field("revision"), plan), entry)
+
+
+def remove(page: PageRequest) -> Response:
+    """Removes a check."""
+    page.change(health_checks.delete(page.zone.id, _check(page).id))
+    return page.redirect("/health", notice="removed")
+
+
+def _view(page: PageRequest) -> HealthView | None:
+    return page.services.health
+
+
+def _check(page: PageRequest) -> Entry[HealthCheck]:
+    return health_checks.check_of(page.known, page.zone.id, page.path("check_id"))
+
+
+def _values(shown: Json) -> Json:
+    part = shown.get(CONFIGS[shown["type"]][0]) or {}
+    codes = part.get("expected_codes")
+    return {**shown, **part, **({"expected_codes": ", ".join(codes)} if codes else {})}
+
+
+def _document(page: PageRequest) -> Json:
+    """What the form says, as the API wants it."""
+    schema = health_checks.HEALTH_CHECK
+    document: Json = {}
+    for name in LABELS:
+        value = read_value(_plain(schema_field(schema, name).default), page.field(name), present=name in page.form)
+        document[name] = value
+    part_name, record = CONFIGS.get(str(document["type"]).upper(), CONFIGS["HTTP"])
+    names = [name for name in PART_LABELS if name in specs(record) and (record is HttpCheck or name == "port")]
+    part = {name: read_value(PART_KINDS.get(name, str), page.field(name), present=name in page.form) for name in names}
+    if "expected_codes" in part:
+        part["expected_codes"] = [code.strip() for code in part["expected_codes"].split(",") if code.strip()]
+    document[part_name] = {name: value for name, value in part.items() if value != "" or name == "expected_body"}
+    return document
+
+
+def _plain(default: object) -> type:
+    return type(default) if type(default) in (bool, int) else str
+
+
+def _saved(page: PageRequest, plan: ConfigChange, entry: Entry[HealthCheck] | None = None) -> Response:
+    try:
+        made = page.change(plan)
+    except Refused as refused:
+        document = _document(page)
+        part = document.get("http_config") or document.get("tcp_config") or {}
+        sent = {**document, **part, "expected_codes": page.field("expected_codes")}
+        return _form(page, sent, Faults(map(_beside, refused.faults)), entry, refused.status)
+    return page.redirect(f"/zones/{page.zone.id}/health/{made['id']}", notice="saved" if entry else "created")
+
+
+def _beside(fault: ApiFault) -> ApiFault:
+    """A fault inside a part belongs to the field of the form that has its name."""
+    part, _, name = fault.pointer.strip("/").partition("/")
+    if part not in ("http_config", "tcp_config") or not name:
+        return fault
+    name = name.partition("/")[0].partition("[")[0]
+    return ApiFault(fault.code, fault.message.removeprefix(f"{part}."), f"/{name}")
+
+
+def _form(
+    page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[HealthCheck] | None = None, status: int = 200
+) -> Response:
+    fields = [_field(name, values, faults) for name in LABELS]
+    part = [_part_field(name, values, faults) for name in PART_LABELS]
+    return page.render(
+        "health_form.html",
+        status,
+        zone=page.zone,
+        entry=entry,
+        what=fields[:3],
+        part=part,
+        how=fields[3:],
+        problems=faults.general,
+        revision=page.field("revision") or (str(entry.revision) if entry else ""),
+    )
+
+
+def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
+    default = schema_field(health_checks.HEALTH_CHECK, name).default
+    value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
+    made = field_view(health_checks.HEALTH_CHECK, name, value, faults, label=LABELS[name])
+    kind = {bool: "checkbox", int: "number"}.get(_plain(default), made.kind)
+    return replace(made, kind=kind)
+
+
+def _part_field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
+    rule, default = specs(HttpCheck)[name], getattr(HttpCheck(), name)
+    shown = ", ".join(default) if isinstance(default, tuple) else default
+    kind = "select" if rule.choices else {bool: "checkbox", int: "number"}.get(type(default), "text")
+    return FieldView(
+        name=name,
+        label=PART_LABELS[name],
+        kind=kind,
+        value=values.get(name, shown),
+        help=rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
+        choices=tuple((str(choice), str(choice)) for choice in rule.choices),
+        problems=faults.take(name),
+    )
+
+
+PAGES = (
+    view("/health", table, filtered=True),
+    view("/zones/{zone_id}/health/new", new, Role.OPERATOR),
+    action("/zones/{zone_id}/health/new", create),
+    view(CHECK_PATH, show),
+    view(f"{CHECK_PATH}/edit", edit, Role.OPERATOR),
+    action(f"{CHECK_PATH}/edit", save),
+    action(f"{CHECK_PATH}/remove", remove),
+)

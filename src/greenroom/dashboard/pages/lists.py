@@ -1,0 +1,122 @@
+"""Named lists that rules use as `$name`: making one, and putting its items in, a line each."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from greenroom.control import list_items, lists
+from greenroom.control.list_items import Catalogue, Operations
+from greenroom.control.refusals import Refused
+from greenroom.dashboard.forms import Faults, field_view, unchanged_since
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+
+LABELS = {"name": "Name", "kind": "Holds", "description": "Note"}
+KINDS = {"ip": "Addresses and networks", "hostname": "Host names", "asn": "Autonomous systems"}
+EXAMPLES = {
+    "ip": "192.0.2.17 # monitor\n198.51.100.0/24 # headquarters",
+    "hostname": "partner.example.com\n*.example.org",
+    "asn": "64500 # our own network",
+}
+PER_PAGE = 100
+
+_done = Operations()
+"""What the API remembers of changes; no page asks for it."""
+
+_catalogue = Catalogue()
+
+
+def table(page: PageRequest) -> Response:
+    """All lists, with what uses them."""
+    found = [(entry, lists.show(page.known, entry)) for entry in sorted(page.known.lists.values(), key=lambda entry: entry.record.name)]
+    return page.render("lists.html", lists=found, kinds=KINDS)
+
+
+def new(page: PageRequest) -> Response:
+    """The form of a new list."""
+    return _form(page, {"name": "", "kind": "ip", "description": ""}, Faults())
+
+
+def create(page: PageRequest) -> Response:
+    """Makes the list and goes to its items."""
+    document = {name: page.field(name).strip() for name in LABELS}
+    try:
+        made = page.change(lists.create(document))
+    except Refused as refused:
+        return _form(page, document, Faults(refused.faults), refused.status)
+    return page.redirect(f"/lists/{made['id']}", notice="created")
+
+
+def show(page: PageRequest) -> Response:
+    """The items, and the form that puts more in."""
+    return _items(page, "", [])
+
+
+def put(page: PageRequest) -> Response:
+    """Adds the pasted items, or puts them in place of those that are there; or removes one: what the button says."""
+    entry = lists.list_of(page.known, page.path("list_id"))
+    item_id, text = page.field("remove"), page.field("items")
+    try:
+        if item_id:
+            page.change(list_items.remove(entry.id, {"items": [{"id": item_id}]}, _done))
+            return page.redirect(f"/lists/{entry.id}", notice="removed")
+        documents = [_item(entry.record.kind, line) for line in text.splitlines() if line.strip()]
+        page.change(list_items.add(entry.id, documents, _done, whole=page.field("step") == "replace"))
+    except Refused as refused:
+        return _items(page, text, [_told(fault.message) for fault in refused.faults], refused.status)
+    return page.redirect(f"/lists/{entry.id}", notice="saved")
+
+
+def remove(page: PageRequest) -> Response:
+    """Removes the list, unless a rule refers to it."""
+    entry = lists.list_of(page.known, page.path("list_id"))
+    page.change(unchanged_since("list", entry.id, page.field("revision"), lists.delete(entry.id)))
+    return page.redirect("/lists", notice="removed")
+
+
+def _item(kind: str, line: str) -> Any:
+    """One line, `value # comment`, as the API wants it. What is no number stays text: the schema says what is wrong."""
+    value, _, comment = (part.strip() for part in line.partition("#"))
+    shown: Any = {"url_hostname": value} if kind == "hostname" else value
+    if kind == "asn" and value.isascii() and value.isdigit() and len(value) < 11:
+        shown = int(value)
+    return {kind: shown, "comment": comment}
+
+
+def _told(message: str) -> str:
+    """Faults name the place in the array, counted from 0; people count lines from 1."""
+    number, slash, rest = message.partition(": ")
+    return f"Item {int(number) + 1}: {rest}" if slash and number.isdigit() else message
+
+
+def _items(page: PageRequest, text: str, problems: list[str], status: int = 200) -> Response:
+    entry = lists.list_of(page.known, page.path("list_id"))
+    found = _catalogue.slice(page.known, entry.id, page.query("at"), PER_PAGE, page.query("q").strip())
+    return page.render(
+        "list.html",
+        status,
+        entry=entry,
+        shown=lists.show(page.known, entry),
+        kinds=KINDS,
+        found=found,
+        text=text,
+        sought=page.query("q"),
+        example=EXAMPLES[entry.record.kind],
+        problems=problems,
+    )
+
+
+def _form(page: PageRequest, values: Any, faults: Faults, status: int = 200) -> Response:
+    fields = [field_view(lists.LIST, name, values.get(name, ""), faults, label=label, words=KINDS) for name, label in LABELS.items()]
+    return page.render("list_form.html", status, fields=fields, problems=faults.general)
+
+
+PAGES = (
+    view("/lists", table),
+    view("/lists/new", new, Role.OPERATOR),
+    action("/lists/new", create),
+    view("/lists/{list_id}", show),
+    action("/lists/{list_id}", put),
+    action("/lists/{list_id}/remove", remove),
+)

@@ -1,0 +1,85 @@
+"""The live page: one room in the hour of its sale, fresh every second."""
+
+from collections.abc import Sequence
+
+import msgspec
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from greenroom.dashboard.live_feed import LiveWatcher, live_frame
+from greenroom.dashboard.pages.live_actions import ACTIONS, UNDO_LABELS, LiveAction, configured_live, fits, undo_of
+from greenroom.dashboard.request import SESSION_COOKIE, PageRequest
+from greenroom.dashboard.room_live import room_live
+from greenroom.dashboard.room_minutes import MINUTE_S, LiveMinute, last_hour
+from greenroom.dashboard.routing import view
+
+LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
+TABLE_MINUTES = 5
+"""Minutes in one row of the table of the last hour."""
+
+
+def show(page: PageRequest) -> Response:
+    """The page as it is at this moment; a script keeps it fresh, and without it the browser reloads."""
+    entry, now_ms = page.room, page.now_ms
+    state = page.room_state(entry.id)
+    live = room_live(page.known, entry, state, now_ms)
+    trail = page.feed.trail_of(entry.id)
+    if not trail.minutes:
+        trail.minutes = last_hour(page.services.analytics, entry.id, now_ms)
+    frame = live_frame(live, state, now_ms, trail, page.feed.errors())
+    return page.render(
+        "live.html",
+        entry=entry,
+        zone=page.zone,
+        live=live,
+        frame=frame,
+        frame_json=msgspec.json.encode(frame).decode(),
+        offered=_offered(page),
+        undo_labels=UNDO_LABELS,
+        undo=undo_of(page) if page.person.may(ACTIONS["limits"].role) else None,
+        rows=table_rows(trail.minutes),
+        recording=page.services.analytics is not None,
+    )
+
+
+def _offered(page: PageRequest) -> list[LiveAction]:
+    live = configured_live(page)
+    return [one for one in ACTIONS.values() if page.person.may(one.role) and fits(one, live, page.room)]
+
+
+def table_rows(minutes: Sequence[LiveMinute]) -> list[LiveMinute]:
+    """The last hour in steps of five minutes, newest first: the highest values, and sums of what is counted."""
+    found: dict[int, list[LiveMinute]] = {}
+    for one in minutes:
+        found.setdefault(one.start_s // (TABLE_MINUTES * MINUTE_S), []).append(one)
+    return [_together(start * TABLE_MINUTES * MINUTE_S, group) for start, group in sorted(found.items(), reverse=True)]
+
+
+def _together(start_s: int, group: Sequence[LiveMinute]) -> LiveMinute:
+    arrivals = [one.arrivals for one in group if one.arrivals is not None]
+    return LiveMinute(
+        start_s,
+        max(one.active for one in group),
+        max(one.active_limit for one in group),
+        max(one.admitted for one in group),
+        max(one.admitted_limit for one in group),
+        max(one.waiting for one in group),
+        sum(one.abandoned for one in group),
+        sum(arrivals) if arrivals else None,
+        max((one.waited_p50_s for one in group if one.waited_p50_s is not None), default=None),
+        max((one.waited_p95_s for one in group if one.waited_p95_s is not None), default=None),
+        any(one.generated for one in group),
+    )
+
+
+async def stream(page: PageRequest) -> Response:
+    """Server-sent events: the last hour, then one message each second."""
+    room = page.room
+    if "text/event-stream" not in page.request.headers.get("accept", ""):
+        return PlainTextResponse("this address is for the EventSource of the live page\n", 406)
+    if page.feed.is_full:
+        return PlainTextResponse("too many live pages are open", 503, {"Retry-After": "10"})
+    watcher = LiveWatcher(room.id, room.parent, page.request.cookies.get(SESSION_COOKIE, ""))
+    return StreamingResponse(page.feed.watch(watcher), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+PAGES = (view(LIVE, show), view(f"{LIVE}/stream", stream))

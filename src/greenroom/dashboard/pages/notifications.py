@@ -1,0 +1,250 @@
+"""Notifications: who is told of what, by which way, what was sent, and times in which nothing is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from greenroom.alerting.alert_types import ALERTS
+from greenroom.alerting.channels.table import CHANNELS
+from greenroom.alerting.outbox import HISTORY_KEPT_MS
+from greenroom.control import alert_destinations, alert_history, alert_policies, silences
+from greenroom.control.api_schema import Json
+from greenroom.control.config_service import ChangeContext, ConfigChange, opaque_id
+from greenroom.control.notification_view import NoNotifications, NotificationView
+from greenroom.control.refusals import Refused
+from greenroom.control.time_format import milliseconds, plain_moment
+from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.notification import AlertPolicy
+
+POLICY_PATH = "/notifications/policies/{policy_id}"
+PER_PAGE = 100
+SILENCE_HOURS = (1, 4, 12, 24, 72)
+POLICY_LABELS: Mapping[str, str] = {
+    "name": "Name",
+    "alert_type": "When",
+    "alert_interval": "At most once in",
+    "description": "Note",
+    "enabled": "Switched on",
+}
+
+
+def table(page: PageRequest) -> Response:
+    """Policies, destinations and silences."""
+    return _shown(page)
+
+
+def history(page: PageRequest) -> Response:
+    """What was sent, newest first."""
+    number = page.query("page", "1")
+    at = int(number) if number.isascii() and number.isdigit() and 0 < len(number) < 6 else 1
+    sent, total = _view(page).history(page.now_ms - HISTORY_KEPT_MS, None, (max(1, at) - 1) * PER_PAGE, PER_PAGE)
+    rows = [alert_history.show(entry) for entry in sent]
+    names = _names(page)
+    return page.render(
+        "notification_history.html", rows=rows, names=names, alerts=ALERTS, at=max(1, at), pages=max(1, -(-total // PER_PAGE))
+    )
+
+
+def new_policy(page: PageRequest) -> Response:
+    """The empty form."""
+    return _policy_form(page, {"enabled": True, "alert_type": page.query("type") or next(iter(ALERTS))}, Faults())
+
+
+def create_policy(page: PageRequest) -> Response:
+    """Makes a policy."""
+    return _saved(page, alert_policies.create(_policy(page)))
+
+
+def edit_policy(page: PageRequest) -> Response:
+    """The form with one policy."""
+    entry = alert_policies.policy_of(page.known, page.path("policy_id"))
+    return _policy_form(page, alert_policies.show(entry), Faults(), entry)
+
+
+def save_policy(page: PageRequest) -> Response:
+    """Changes a policy."""
+    entry = alert_policies.policy_of(page.known, page.path("policy_id"))
+    plan = alert_policies.change(entry.id, _policy(page))
+    return _saved(page, unchanged_since("alert_policy", entry.id, page.field("revision"), plan), entry)
+
+
+def policy_step(page: PageRequest) -> Response:
+    """Sends a test, or removes the policy."""
+    policy_id = alert_policies.policy_of(page.known, page.path("policy_id")).id
+    if page.field("step") == "test":
+        at = ChangeContext(page.now_ms, opaque_id)
+        alert_policies.send_test(page.known, policy_id, _view(page), at)
+        return page.redirect("/notifications", notice="tested")
+    page.change(alert_policies.delete(policy_id))
+    return page.redirect("/notifications", notice="removed")
+
+
+def add_webhook(page: PageRequest) -> Response:
+    """Makes a webhook, after it has taken a test message."""
+    document: Json = {"name": page.field("name"), "url": page.field("url").strip()}
+    if page.field("secret"):
+        document["secret"] = page.field("secret")
+    if page.field("channel"):
+        document["greenroom"] = {"channel": page.field("channel")}
+    try:
+        _, problem = alert_destinations.keep(page.services.config, page.person.author, _view(page), None, document)
+    except Refused as refused:
+        return _shown(page, [fault.message for fault in refused.faults], refused.status)
+    return page.redirect("/notifications", notice="untested" if problem else "created")
+
+
+def add_pagerduty(page: PageRequest) -> Response:
+    """Makes a PagerDuty service."""
+    document = {"name": page.field("name"), "routing_key": page.field("routing_key").strip()}
+    return _done(page, alert_destinations.create_service(document), "created")
+
+
+def remove_webhook(page: PageRequest) -> Response:
+    """Removes a webhook."""
+    return _done(page, alert_destinations.delete(page.path("webhook_id")), "removed")
+
+
+def remove_pagerduty(page: PageRequest) -> Response:
+    """Removes a PagerDuty service."""
+    return _done(page, alert_destinations.delete_services(page.path("service_id")), "removed")
+
+
+def add_silence(page: PageRequest) -> Response:
+    """From now on nothing is sent for some hours, by one policy or by all."""
+    hours = page.field("hours")
+    lasts = int(hours) if hours in map(str, SILENCE_HOURS) else SILENCE_HOURS[0]
+    document = {"policy_id": page.field("policy"), "end_time": plain_moment(page.now_ms + lasts * 3_600_000)}
+    return _done(page, silences.put_all([document], change=False), "silent")
+
+
+def remove_silence(page: PageRequest) -> Response:
+    """Ends a silence at once."""
+    return _done(page, silences.delete(page.path("silence_id")), "removed")
+
+
+def _view(page: PageRequest) -> NotificationView:
+    return page.services.notifications or NoNotifications()
+
+
+def _names(page: PageRequest) -> dict[str, str]:
+    """Destinations by id, as people call them."""
+    return {entry.id: entry.record.name for index in (page.known.webhooks, page.known.pagerduty_services) for entry in index.values()}
+
+
+def _done(page: PageRequest, plan: ConfigChange, notice: str) -> Response:
+    try:
+        page.change(plan)
+    except Refused as refused:
+        return _shown(page, [fault.message for fault in refused.faults], refused.status)
+    return page.redirect("/notifications", notice=notice)
+
+
+def _shown(page: PageRequest, problems: Sequence[str] = (), status: int = 200) -> Response:
+    running, now_ms = _view(page), page.now_ms
+    states = running.states()
+    quiet = [silences.show(entry) for entry in page.known.silences.values()]
+    return page.render(
+        "notifications.html",
+        status,
+        policies=[(entry, alert_policies.show(entry)) for entry in page.known.alert_policies.values()],
+        alerts=ALERTS,
+        webhooks=[alert_destinations.show(entry, states) for entry in page.known.webhooks.values()],
+        services=alert_destinations.services(page.known),
+        silences=[one for one in quiet if (milliseconds(one["end_time"]) or 0) > now_ms],
+        waiting=running.waiting(),
+        mail_ready=running.mail_ready,
+        running=page.services.notifications is not None,
+        names=_names(page),
+        channels=[(name, row.published) for name, row in CHANNELS.items()],
+        hours=SILENCE_HOURS,
+        problems=problems,
+        sent=page.form,
+    )
+
+
+def _policy(page: PageRequest) -> Json:
+    listed = {
+        "email": [line.strip() for line in page.field("emails").splitlines() if line.strip()],
+        "webhooks": page.form.get("webhook", ()),
+        "pagerduty": page.form.get("pagerduty", ()),
+    }
+    return {
+        "name": page.field("name"),
+        "description": page.field("description"),
+        "enabled": "enabled" in page.form,
+        "alert_type": page.field("alert_type"),
+        "alert_interval": page.field("alert_interval").strip(),
+        "mechanisms": {name: [{"id": value} for value in values] for name, values in listed.items() if values},
+        "filters": _filters(page.field("filters")),
+    }
+
+
+def _filters(text: str) -> Json:
+    """`name = value, value` on each line."""
+    pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
+    return {name.strip(): [value.strip() for value in values.split(",") if value.strip()] for name, _, values in pairs}
+
+
+def _saved(page: PageRequest, plan: ConfigChange, entry: Entry[AlertPolicy] | None = None) -> Response:
+    try:
+        page.change(plan)
+    except Refused as refused:
+        return _policy_form(page, _policy(page), Faults(refused.faults), entry, refused.status)
+    return page.redirect("/notifications", notice="saved" if entry else "created")
+
+
+def _policy_form(
+    page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[AlertPolicy] | None = None, status: int = 200
+) -> Response:
+    mechanisms = values.get("mechanisms") or {}
+    words = {row.type: row.display_name for row in ALERTS.values()}
+    fields = [_policy_field(name, values, faults, words) for name in POLICY_LABELS]
+    chosen = {kind: [item["id"] for item in mechanisms.get(kind, ())] for kind in ("email", "webhooks", "pagerduty")}
+    filters = values.get("filters") or {}
+    return page.render(
+        "notification_policy.html",
+        status,
+        entry=entry,
+        fields=fields,
+        chosen=chosen,
+        webhooks=list(page.known.webhooks.values()),
+        services=list(page.known.pagerduty_services.values()),
+        filters="\n".join(f"{name} = {', '.join(listed)}" for name, listed in filters.items()),
+        alerts=ALERTS,
+        mail_ready=_view(page).mail_ready,
+        mechanism_problems=faults.take("mechanisms"),
+        filter_problems=faults.take("filters"),
+        problems=faults.general,
+        revision=page.field("revision") or (str(entry.revision) if entry else ""),
+    )
+
+
+def _policy_field(name: str, values: Mapping[str, Any], faults: Faults, words: Mapping[str, str]) -> FieldView:
+    made = field_view(alert_policies.POLICY, name, values.get(name, ""), faults, label=POLICY_LABELS[name], words=words)
+    if name != "alert_type":
+        return made
+    offered = tuple(choice for choice in made.choices if choice[0] in ALERTS or choice[0] == values.get(name))
+    return replace(made, choices=offered)
+
+
+PAGES = (
+    view("/notifications", table),
+    view("/notifications/history", history),
+    view("/notifications/policies/new", new_policy, Role.OPERATOR),
+    action("/notifications/policies/new", create_policy),
+    view(f"{POLICY_PATH}/edit", edit_policy, Role.OPERATOR),
+    action(f"{POLICY_PATH}/edit", save_policy),
+    action(f"{POLICY_PATH}/step", policy_step),
+    action("/notifications/webhooks", add_webhook),
+    action("/notifications/webhooks/{webhook_id}/remove", remove_webhook),
+    action("/notifications/pagerduty", add_pagerduty),
+    action("/notifications/pagerduty/{service_id}/remove", remove_pagerduty),
+    action("/notifications/silences", add_silence),
+    action("/notifications/silences/{silence_id}/remove", remove_silence),
+)

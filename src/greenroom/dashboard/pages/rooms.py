@@ -1,0 +1,284 @@
+"""The table of rooms, and making, changing and removing one."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from greenroom.control import rooms
+from greenroom.control.api_schema import Json
+from greenroom.control.refusals import Refused
+from greenroom.dashboard.forms import Faults, FieldView, differences, document_of, field_view, flat, unchanged_since
+from greenroom.dashboard.rendering import grouped
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.room_live import STATES, RoomLive, room_live
+from greenroom.dashboard.room_words import meaning
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.room import Room, Route
+from greenroom.model.zone import Zone
+
+PER_PAGE = 50
+SORTS = ("name", "waiting", "active", "state")
+ROOM_PATH = "/zones/{zone_id}/rooms/{room_id}"
+
+LABELS: Mapping[str, str] = {
+    "name": "Name",
+    "host": "Host",
+    "path": "Path",
+    "additional_routes": "More hosts and paths",
+    "total_active_users": "Active visitors at once",
+    "new_users_per_minute": "New visitors per minute",
+    "session_duration": "Session length",
+    "disable_session_renewal": "Fixed session length",
+    "queueing_method": "Queueing method",
+    "queue_all": "Hold all new visitors",
+    "suspended": "Suspend the room",
+    "description": "Note",
+    "queueing_status_code": "HTTP status of the waiting page",
+    "default_template_language": "Language of the waiting page",
+    "follow_accept_language": "Follow the browser's language",
+    "json_response_enabled": "JSON for apps",
+    "cookie_suffix": "Suffix of the cookie's name",
+    "case_insensitive_paths": "Ignore case in paths",
+    "confirm_newcomers": "Confirm new visitors first",
+    "provisional_sessions": "Let images and scripts in while there is room",
+    "same_status_for_all": "Same status for all held requests",
+    "pace_admissions": "Spread admissions evenly",
+    "strong_sessions": "Strong sessions between data centers",
+    "on_unhealthy_origin": "When the origin is unhealthy",
+    "refresh_max_seconds": "Longest time between refreshes",
+}
+"""Fields that people edit here, in the order in which they are reviewed."""
+
+STEPS = (
+    ("where", "Where", ("name", "host", "path", "additional_routes")),
+    ("limits", "How many", ("total_active_users", "new_users_per_minute", "session_duration", "disable_session_renewal")),
+    ("waiting", "How visitors wait", ("queueing_method", "queue_all", "suspended", "description")),
+    (
+        "more",
+        "More settings",
+        tuple(LABELS)[12:],
+    ),
+)
+"""(id, title, fields); the last step is folded up."""
+
+WORDS = {
+    "queueing_method": {
+        "fifo": "First come, first served",
+        "random": "By lot",
+        "passthrough": "Let everyone pass",
+        "reject": "Reject new visitors",
+    },
+    "on_unhealthy_origin": {"ignore": "Ignore it", "hold": "Hold new visitors"},
+}
+
+DEFAULTS: Json = {"total_active_users": 500, "new_users_per_minute": 500, "path": "/"}
+
+
+class RoomTableRow(NamedTuple):
+    """One line of the table."""
+
+    entry: Entry[Room]
+    zone: Zone
+    live: RoomLive
+
+
+def table(page: PageRequest) -> Response:
+    """All rooms of the person's zones, with their live state."""
+    text, zone_id, state = page.query("q").strip().lower(), page.query("zone"), page.query("state")
+    sort = page.query("sort") if page.query("sort") in SORTS else "name"
+    rows = [row for row in _rows(page, zone_id) if _fits(row, text, state)]
+    rows.sort(key=_ORDERS[sort])
+    number = page.query("page", "1")
+    pages = max(1, -(-len(rows) // PER_PAGE))
+    at = min(max(1, int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1), pages)
+    return page.render(
+        "rooms_table.html" if page.is_fragment else "rooms.html",
+        rows=rows[(at - 1) * PER_PAGE : at * PER_PAGE],
+        peaks=page.services.peaks.of_all(page.services.analytics, frozenset(page.known.rooms), page.now_ms),
+        total=len(rows),
+        at=at,
+        pages=pages,
+        sort=sort,
+        asked={"q": page.query("q"), "zone": zone_id, "state": state, "sort": sort},
+        zones=page.person.zones(page.known),
+        states=[(word, label) for word, label, _, _ in STATES],
+        any_rooms=any(True for _ in page.person.rooms(page.known)),
+    )
+
+
+def _rows(page: PageRequest, zone_id: str) -> list[RoomTableRow]:
+    now_ms = page.now_ms
+    return [
+        RoomTableRow(entry, page.known.zones[entry.parent].record, room_live(page.known, entry, page.room_state(entry.id), now_ms))
+        for entry in page.person.rooms(page.known)
+        if not zone_id or entry.parent == zone_id
+    ]
+
+
+def _fits(row: RoomTableRow, text: str, state: str) -> bool:
+    room = row.entry.record
+    return (not state or row.live.word == state) and (not text or text in f"{room.name} {room.host}{room.path} {room.description}".lower())
+
+
+_RANKS = {word: rank for rank, (word, *_) in enumerate(STATES)}
+_ORDERS: dict[str, Any] = {
+    "name": lambda row: (row.entry.record.name.lower(), row.entry.id),
+    "waiting": lambda row: (-row.live.figures.waiting, row.entry.record.name),
+    "active": lambda row: (-row.live.figures.active, row.entry.record.name),
+    "state": lambda row: (_RANKS[row.live.word], row.entry.record.name),
+}
+
+
+def show(page: PageRequest) -> Response:
+    """One room: how it is doing, and what its settings mean."""
+    entry = page.room
+    shown = flat(rooms.show(page.known, entry, page.now_ms))
+    return page.render(
+        "room.html", entry=entry, zone=page.zone, live=_live(page, entry), said=_meaning(shown), shown=worded(shown), labels=LABELS
+    )
+
+
+def worded(shown: Mapping[str, Any]) -> Json:
+    """A room with the words that people read for its choices."""
+    return {name: WORDS.get(name, {}).get(value, value) if isinstance(value, str) else value for name, value in shown.items()}
+
+
+def _live(page: PageRequest, entry: Entry[Room]) -> RoomLive:
+    return room_live(page.known, entry, page.room_state(entry.id), page.now_ms)
+
+
+def _meaning(shown: Mapping[str, Any]) -> list[str]:
+    return meaning(shown, grouped)
+
+
+def new(page: PageRequest) -> Response:
+    """The empty form."""
+    return _form(page, {**DEFAULTS, "host": page.zone.record.name}, Faults())
+
+
+def create(page: PageRequest) -> Response:
+    """Checks what was sent and shows it for review; creates the room when it was reviewed."""
+    document = _document(page)
+    plan = rooms.create(page.zone.id, document)
+    try:
+        if page.field("step") == "save":
+            made = page.change(plan)
+            return page.redirect(f"/zones/{page.zone.id}/rooms/{made['id']}", notice="created")
+        after = flat(page.services.config.trial(_answering(plan)))
+    except Refused as refused:
+        return _form(page, flat(document), Faults(refused.faults), status=refused.status)
+    return _review(page, None, after)
+
+
+def edit(page: PageRequest) -> Response:
+    """The form with the room's settings."""
+    return _form(page, flat(rooms.show(page.known, page.room, page.now_ms)), Faults(), entry=page.room)
+
+
+def save(page: PageRequest) -> Response:
+    """As `create`, for a room that is there."""
+    entry = page.room
+    plan = rooms.change(page.zone.id, entry.id, _document(page), whole=False)
+    before = flat(rooms.show(page.known, entry, page.now_ms))
+    try:
+        if page.field("step") == "save":
+            page.change(unchanged_since("room", entry.id, page.field("revision"), plan))
+            return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}", notice="saved")
+        after = flat(page.services.config.trial(_answering(plan)))
+    except Refused as refused:
+        return _form(page, {**before, **flat(_document(page))}, Faults(refused.faults), entry=entry, status=refused.status)
+    return _review(page, before, after, entry)
+
+
+def _answering(plan: Any) -> Any:
+    """The plan, answering with what the room would become."""
+
+    def planned(known: Any, at: Any) -> Any:
+        change = plan(known, at)
+        record, zone_id = change.changes[0].record, change.changes[0].parent
+        entry = Entry(record, zone_id, at.now_ms, at.now_ms, known.revision)
+        return change._replace(answer=lambda _known: rooms.show(known, entry, at.now_ms))
+
+    return planned
+
+
+def ask_removal(page: PageRequest) -> Response:
+    """What would go with it; the name has to be typed."""
+    return page.render("room_remove.html", entry=page.room, zone=page.zone, below=page.known.below("room", page.room.id), problem="")
+
+
+def remove(page: PageRequest) -> Response:
+    """Removes the room, when its name was typed."""
+    entry = page.room
+    if page.field("typed") != entry.record.name:
+        problem = f"Type {entry.record.name} to remove the room."
+        return page.render("room_remove.html", 400, entry=entry, zone=page.zone, below=page.known.below("room", entry.id), problem=problem)
+    page.change(rooms.delete(page.zone.id, entry.id))
+    return page.redirect("/rooms", notice="removed")
+
+
+def _document(page: PageRequest) -> Json:
+    document = document_of(rooms.ROOM, [name for name in LABELS if name != "additional_routes"], page.form)
+    lines = [line.strip() for line in page.field("additional_routes").splitlines() if line.strip()]
+    return {**document, "additional_routes": [_route(line) for line in lines]}
+
+
+def _route(line: str) -> Json:
+    host, slash, path = line.partition("/")
+    return {"host": host, "path": slash + path or "/"}
+
+
+def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[Room] | None = None, status: int = 200) -> Response:
+    steps = [(step, title, [_field(name, values, faults) for name in names]) for step, title, names in STEPS]
+    return page.render(
+        "room_form.html",
+        status,
+        zone=page.zone,
+        entry=entry,
+        steps=steps,
+        problems=faults.general,
+        revision=page.field("revision") or (str(entry.revision) if entry else ""),
+    )
+
+
+def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
+    default = next(one.default for one in rooms.ROOM.fields if one.name == name)
+    value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
+    if name == "additional_routes":
+        text = value if isinstance(value, str) else "\n".join(f"{route['host']}{route['path']}" for route in map(_plain, value or ()))
+        told = "One host and path on each line, such as shop.example.com/tickets. They share this room and its line."
+        return FieldView(name=name, label=LABELS[name], kind="textarea", value=text, help=told, problems=faults.take(name))
+    return field_view(rooms.ROOM, name, value, faults, label=LABELS[name], words=WORDS.get(name))
+
+
+def _plain(route: Any) -> Any:
+    return {"host": route.host, "path": route.path} if isinstance(route, Route) else route
+
+
+def _review(page: PageRequest, before: Json | None, after: Json, entry: Entry[Room] | None = None) -> Response:
+    sent = [(name, value) for name, values in page.form.items() for value in values if name not in ("_csrf", "step")]
+    return page.render(
+        "room_review.html",
+        zone=page.zone,
+        entry=entry,
+        compared=differences(LABELS, worded(before) if before else None, worded(after)),
+        said=_meaning(after),
+        said_before=_meaning(before) if before else [],
+        sent=sent,
+        name=after["name"],
+    )
+
+
+PAGES = (
+    view("/rooms", table, filtered=True),
+    view("/zones/{zone_id}/rooms/new", new, Role.OPERATOR),
+    action("/zones/{zone_id}/rooms/new", create),
+    view(ROOM_PATH, show),
+    view(f"{ROOM_PATH}/edit", edit, Role.OPERATOR),
+    action(f"{ROOM_PATH}/edit", save),
+    view(f"{ROOM_PATH}/remove", ask_removal, Role.OPERATOR),
+    action(f"{ROOM_PATH}/remove", remove),
+)

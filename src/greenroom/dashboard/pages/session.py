@@ -1,0 +1,125 @@
+"""Signing in and out."""
+
+from starlette.responses import Response
+
+from greenroom.control import accounts
+from greenroom.control.refusals import Refused
+from greenroom.dashboard.request import DEVICE_COOKIE, SESSION_COOKIE, PageRequest
+from greenroom.dashboard.routing import PUBLIC, action, view
+from greenroom.dashboard.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SignedIn
+from greenroom.model.account import PASSWORD_LEAST, Role
+
+AFTER = "/rooms"
+"""Where a person goes after signing in."""
+
+
+def home(page: PageRequest) -> Response:
+    """The first page."""
+    return page.redirect(AFTER)
+
+
+def ask(page: PageRequest) -> Response:
+    """The form for signing in."""
+    if page.session:
+        return page.redirect(safe_path(page.query("next")))
+    return _form(page)
+
+
+def take(page: PageRequest) -> Response:
+    """Signs in with an account or with a token."""
+    try:
+        if page.field("token"):
+            done = page.sign_in.with_token(page.known, page.field("token"), page.browser)
+        else:
+            done = page.sign_in.with_password(page.known, page.field("name"), page.field("password"), page.browser)
+    except Refused as refused:
+        return _form(page, refused)
+    return signed_in(page, done, safe_path(page.field("next")))
+
+
+def ask_link(page: PageRequest) -> Response:
+    """What a one-time link leads to: nothing is used up until the form is sent, so programs that look at links do no harm."""
+    good = page.sign_in.link_is_good(page.query("key"))
+    return _link_form(page, page.query("key"), None, 200 if good else 401, good=good)
+
+
+def take_link(page: PageRequest) -> Response:
+    """Uses the link, and makes the first account when one was asked for."""
+    key, name, first = page.field("key"), page.field("name").strip().lower(), not page.known.accounts
+    made = accounts.add(name, Role.ADMIN.word, (), page.field("password"), first=True) if first and page.field("make") else None
+    if not page.sign_in.link_is_good(key):
+        return _link_form(page, key, None, 401, good=False)
+    try:
+        if made:
+            page.services.config.trial(made)
+        page.sign_in.use_link(key, page.browser)
+    except Refused as refused:
+        return _link_form(page, key, refused, 400, good=True)
+    if made:
+        account = page.services.config.change("one-time link (dashboard)", made)
+        return signed_in(page, page.sign_in.as_account(account, page.browser), AFTER)
+    return signed_in(page, page.sign_in.as_link(page.browser), AFTER)
+
+
+def leave(page: PageRequest) -> Response:
+    """Signs out."""
+    page.sign_in.end(page.request.cookies.get(SESSION_COOKIE, ""))
+    answer = page.redirect("/sign-in", notice="signed-out")
+    answer.delete_cookie(SESSION_COOKIE, path=f"{page.prefix}/")
+    return answer
+
+
+def safe_path(path: str) -> str:
+    """A path of the dashboard to go to, or the first page: never another site."""
+    plain = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    return path if plain and not path.startswith("/sign-") else AFTER
+
+
+def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
+    """The answer that gives the browser its new session; an older one of this browser ends."""
+    page.sign_in.end(page.request.cookies.get(SESSION_COOKIE, ""))
+    where, _, query = path.partition("?")
+    answer = page.redirect(where)
+    if query:
+        answer.headers["location"] = f"{page.url(where)}?{query}"
+    secure = page.request.url.scheme == "https"
+    root = f"{page.prefix}/"
+    answer.set_cookie(SESSION_COOKIE, done.secret, max_age=LONGEST_MS // 1000, path=root, secure=secure, httponly=True, samesite="lax")
+    if done.device:
+        answer.set_cookie(DEVICE_COOKIE, done.device, DEVICE_MS // 1000, path=root, secure=secure, httponly=True, samesite="strict")
+    return answer
+
+
+def _form(page: PageRequest, refused: Refused | None = None) -> Response:
+    return page.render(
+        "sign_in.html",
+        refused.status if refused else 200,
+        problem=refused.faults[0].message if refused else "",
+        name=page.field("name"),
+        next=page.field("next") or page.query("next"),
+        first=not page.known.accounts,
+    )
+
+
+def _link_form(page: PageRequest, key: str, refused: Refused | None, status: int, *, good: bool) -> Response:
+    problems: dict[str, str] = {fault.pointer.strip("/"): fault.message for fault in refused.faults} if refused else {}
+    return page.render(
+        "sign_in_link.html",
+        status,
+        good=good,
+        key=key,
+        name=page.field("name"),
+        problems=problems,
+        first=not page.known.accounts,
+        least=PASSWORD_LEAST,
+    )
+
+
+PAGES = (
+    view("/", home, filtered=True),
+    view("/sign-in", ask, PUBLIC, filtered=True),
+    action("/sign-in", take, PUBLIC, filtered=True),
+    view(LINK_PATH, ask_link, PUBLIC, filtered=True),
+    action(LINK_PATH, take_link, PUBLIC, filtered=True),
+    action("/sign-out", leave, Role.VIEWER, filtered=True),
+)

@@ -1,0 +1,31 @@
+"""How the dashboard looks for one viewer: theme and time zone, in cookies."""
+
+from zoneinfo import available_timezones
+
+from starlette.responses import Response
+
+from greenroom.dashboard.pages.session import safe_path
+from greenroom.dashboard.rendering import THEME_COOKIE, THEMES, ZONE_COOKIE
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import PUBLIC, action, view
+
+YEAR_S = 31_536_000
+
+
+def show(page: PageRequest) -> Response:
+    """The choices."""
+    return page.render("settings.html", zones=sorted(available_timezones() | {"UTC"}), themes=THEMES)
+
+
+def save(page: PageRequest) -> Response:
+    """Keeps a choice in a cookie; what is not offered is left alone."""
+    answer = page.redirect(safe_path(page.field("next") or "/settings"))
+    for cookie, field, offered in ((THEME_COOKIE, "theme", set(THEMES)), (ZONE_COOKIE, "tz", available_timezones() | {"UTC"})):
+        if page.field(field) in offered:
+            secure = page.request.url.scheme == "https"
+            value = page.field(field).replace("/", "%2F")
+            answer.set_cookie(cookie, value, max_age=YEAR_S, path=f"{page.prefix}/", secure=secure, samesite="lax")
+    return answer
+
+
+PAGES = (view("/settings", show, filtered=True), action("/settings", save, PUBLIC, filtered=True))

@@ -1,0 +1,66 @@
+"""The configuration of the store as one document: to keep, to compare, to make true elsewhere."""
+
+import json
+import tomllib
+from typing import Any
+
+from starlette.responses import Response
+
+from greenroom.control.export_import import exported, make_true
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+
+
+def show(page: PageRequest) -> Response:
+    """What can be done."""
+    return _shown(page)
+
+
+def export(page: PageRequest) -> Response:
+    """The document as JSON; secrets are not in it."""
+    body = json.dumps(exported(page.known), indent=2, ensure_ascii=False) + "\n"
+    return Response(body, media_type="application/json", headers={"Content-Disposition": 'attachment; filename="greenroom.json"'})
+
+
+def take(page: PageRequest) -> Response:
+    """Shows what a document would change; changes it once that was reviewed, unless the configuration has changed meanwhile."""
+    text = page.field("document")
+    try:
+        plan = make_true(_read(text), page.services.origin_problems)
+        if page.field("step") != "save":
+            return _shown(page, text=text, lines=page.services.config.trial(plan), revision=str(page.known.revision))
+        if page.field("revision") != str(page.known.revision):
+            raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "the configuration has changed since you reviewed this: review it again"))
+        page.change(plan)
+    except Refused as refused:
+        texts = [f"{fault.pointer}: {fault.message}" if fault.pointer else fault.message for fault in refused.faults]
+        return _shown(page, text=text, problems=texts, status=refused.status)
+    return page.redirect("/transfer", notice="saved")
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text) if text.lstrip()[:1] == "{" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Refused(ApiFault(Code.BAD_BODY, f"this is neither JSON nor TOML: {error}")) from None
+
+
+def _shown(
+    page: PageRequest,
+    *,
+    text: str = "",
+    lines: list[str] | None = None,
+    revision: str = "",
+    problems: list[str] | None = None,
+    status: int = 200,
+) -> Response:
+    return page.render("transfer.html", status, text=text, lines=lines, revision=revision, problems=problems or [])
+
+
+PAGES = (
+    view("/transfer", show, Role.ADMIN),
+    view("/transfer/greenroom.json", export, Role.ADMIN),
+    action("/transfer", take, Role.ADMIN),
+)

@@ -1,0 +1,161 @@
+"""The waiting page of a room: its theme, messages and template, and previews of it in every state before it is saved."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from greenroom.control import rooms
+from greenroom.control.api_schema import Json
+from greenroom.control.config_service import ConfigChange
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.forms import Faults, flat, unchanged_since
+from greenroom.dashboard.page_forms import (
+    LANGUAGE_NAMES,
+    STARTERS,
+    branding_fields,
+    language_field,
+    logo_faults,
+    message_rows,
+    page_document,
+    shades,
+    shown_page,
+    starter,
+)
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.errors import GreenroomError
+from greenroom.model.account import Role
+from greenroom.model.room import Room
+from greenroom.pages import compile_page, template_problems
+from greenroom.pages.preview import SHOWN_STATES, THEMES, in_theme, preview_policy, still
+from greenroom.pages.variables import TEMPLATE_VARIABLES
+
+PAGE_PATH = "/zones/{zone_id}/rooms/{room_id}/page"
+START_STATE = "fifo"
+FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
+"""A preview is shown in a frame of the dashboard, and nowhere else."""
+
+
+def show(page: PageRequest) -> Response:
+    """The form, with the saved page beside it."""
+    return _form(page, shown_page(page.room.record), Faults())
+
+
+def save(page: PageRequest) -> Response:
+    """Saves the page, or puts an example into the template for further work: what the button says."""
+    room, address = page.room, page.field("logo_url").strip()
+    try:
+        picture = page.services.fetch_logo(address) if address and page.services.fetch_logo else ""
+    except GreenroomError as error:
+        wrong = ApiFault(Code.INVALID, f"branding: greenroom.branding.logo: {address[:100]} {error}", "/greenroom/branding/logo")
+        return _form(page, flat(_document(page)), Faults([wrong]), status=400)
+    document = _document(page, picture)
+    if page.field("step") == "starter":
+        text = starter(page.field("starter")) or ""
+        return _form(page, {**flat(document), "custom_page_html": text, "own": bool(text)}, Faults())
+    try:
+        plan = rooms.change(page.zone.id, room.id, document, whole=False)
+        page.change(unchanged_since("room", room.id, page.field("revision"), plan))
+    except Refused as refused:
+        return _form(page, flat(document), Faults(refused.faults), status=refused.status)
+    return page.redirect(f"/zones/{page.zone.id}/rooms/{room.id}/page", notice="saved")
+
+
+def preview(page: PageRequest) -> Response:
+    """What the form would show to a visitor, or what is wrong with it; nothing is saved."""
+    plan = rooms.change(page.zone.id, page.room.id, _document(page), whole=False)
+    try:
+        room = page.services.config.trial(_becoming(plan))
+    except Refused as refused:
+        texts = [fault.message for fault in refused.faults]
+        answer = page.render("page_problems.html", 400, texts=texts)
+        answer.headers.update(FRAME | {"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"})
+        return answer
+    return _shown(page, room, _chosen(page.field))
+
+
+def visitor(page: PageRequest) -> Response:
+    """The saved page as a visitor sees it."""
+    return _shown(page, page.room.record, _chosen(page.query))
+
+
+def check(page: PageRequest) -> Response:
+    """What is wrong with the template, line by line, and how the colour will be shown: for the form's script."""
+    _ = page.room  # 404 where there is none
+    faults = [{"line": one.line or 1, "message": one.reason} for one in template_problems(page.field("custom_page_html"), "template")]
+    return JSONResponse({"faults": faults, "shades": [shade._asdict() for shade in shades(page.field("accent_color").strip())]})
+
+
+def _chosen(read: Callable[[str], str]) -> Mapping[str, str]:
+    """Which preview is wanted."""
+    return {name: read(name) for name in ("state", "language", "theme")}
+
+
+def _document(page: PageRequest, logo: str = "") -> Json:
+    return page_document(page.form, logo or page.room.record.branding.logo)
+
+
+def _becoming(plan: ConfigChange) -> ConfigChange:
+    """The plan, answering with the room that it would make."""
+
+    def planned(known: Any, at: Any) -> Any:
+        change = plan(known, at)
+        put: Any = change.changes[0]
+        return change._replace(answer=lambda _known: put.record)
+
+    return planned
+
+
+def _shown(page: PageRequest, room: Room, wanted: Mapping[str, str]) -> Response:
+    state = SHOWN_STATES.get(wanted["state"], SHOWN_STATES[START_STATE])
+    language = wanted["language"]
+    compiled = compile_page(replace(room, default_template_language=language) if language in LANGUAGE_NAMES else room)
+    body = compiled.html(still(state.held(page.now_ms)))
+    if wanted["theme"] in THEMES:
+        body = in_theme(body, wanted["theme"])
+    return Response(body, media_type="text/html", headers=FRAME | {"Content-Security-Policy": preview_policy(compiled, body)})
+
+
+def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, status: int = 200) -> Response:
+    entry = page.room
+    branding = {**shown_page(entry.record)["branding"], **values["branding"]}
+    template_faults, message_faults = faults.take("custom_page_html"), faults.take("branding_messages")
+    wrong_logo = logo_faults(faults)
+    fields = branding_fields(branding, faults)
+    return page.render(
+        "waiting_page.html",
+        status,
+        entry=entry,
+        zone=page.zone,
+        may=page.person.may(Role.OPERATOR) and not entry.read_only,
+        values=values,
+        own=bool(values.get("own", values["custom_page_html"])),
+        branding=branding,
+        fields=fields,
+        logo_faults=wrong_logo,
+        logo_url=page.field("logo_url"),
+        by_address=page.services.fetch_logo is not None,
+        language=language_field(values["default_template_language"], faults),
+        messages=message_rows(values["branding_messages"]),
+        message_faults=message_faults,
+        template_faults=template_faults,
+        problems=faults.general,
+        languages=LANGUAGE_NAMES,
+        shades=shades(branding["accent_color"]),
+        states=[(name, state.label) for name, state in SHOWN_STATES.items()],
+        chosen=_chosen(page.field),
+        starters=STARTERS,
+        variables=TEMPLATE_VARIABLES,
+        revision=page.field("revision") or str(entry.revision),
+    )
+
+
+PAGES = (
+    view(PAGE_PATH, show),
+    action(PAGE_PATH, save),
+    action(f"{PAGE_PATH}/preview", preview),
+    action(f"{PAGE_PATH}/check.json", check),
+    view(f"{PAGE_PATH}/visitor", visitor),
+)

@@ -1,0 +1,80 @@
+"""Zones: the domains that rooms belong to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from greenroom.control import zones
+from greenroom.control.refusals import Refused
+from greenroom.dashboard.forms import Faults, FieldView, document_of, field_view, flat, unchanged_since
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+
+LABELS: Mapping[str, str] = {
+    "name": "Domain",
+    "origin": "Your application",
+    "limit_floor": "Least value of the two limits",
+    "session_ceiling": "Longest session",
+    "always_use_https": "Visitors always use HTTPS",
+    "case_insensitive_paths": "Ignore case in paths",
+    "paused": "Pause all rooms of the zone",
+}
+NEW = {"limit_floor": 1, "session_ceiling": 30}
+
+
+def table(page: PageRequest) -> Response:
+    """The person's zones."""
+    counts = {entry.id: len(page.known.rooms.of(entry.id)) for entry in page.known.zones.values()}
+    return page.render("zones.html", zones=page.person.zones(page.known), counts=counts)
+
+
+def new(page: PageRequest) -> Response:
+    """The empty form."""
+    return _form(page, NEW, Faults())
+
+
+def create(page: PageRequest) -> Response:
+    """Creates a zone, and goes on to its first room."""
+    document = document_of(zones.ZONE, LABELS, page.form)
+    try:
+        made = page.change(zones.create(document, page.services.origin_problems))
+    except Refused as refused:
+        return _form(page, flat(document), Faults(refused.faults), status=refused.status)
+    return page.redirect(f"/zones/{made['id']}/rooms/new", notice="created")
+
+
+def edit(page: PageRequest) -> Response:
+    """The form with the zone's settings."""
+    return _form(page, flat(zones.show(page.zone)), Faults(), id=page.zone.id, revision=str(page.zone.revision))
+
+
+def save(page: PageRequest) -> Response:
+    """Changes a zone."""
+    document = document_of(zones.ZONE, LABELS, page.form)
+    plan = zones.edit(page.zone.id, document, page.services.origin_problems)
+    try:
+        page.change(unchanged_since("zone", page.zone.id, page.field("revision"), plan))
+    except Refused as refused:
+        revision = page.field("revision")
+        return _form(page, flat(document), Faults(refused.faults), id=page.zone.id, revision=revision, status=refused.status)
+    return page.redirect("/zones", notice="saved")
+
+
+def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, *, id: str = "", revision: str = "", status: int = 200) -> Response:
+    fields: list[FieldView] = []
+    for name, label in LABELS.items():
+        default = next(one.default for one in zones.ZONE.fields if one.name == name)
+        value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
+        fields.append(field_view(zones.ZONE, name, value, faults, label=label))
+    return page.render("zone_form.html", status, fields=fields, id=id, revision=revision, problems=faults.general)
+
+
+PAGES = (
+    view("/zones", table, filtered=True),
+    view("/zones/new", new, Role.OPERATOR),
+    action("/zones/new", create),
+    view("/zones/{zone_id}/edit", edit, Role.OPERATOR),
+    action("/zones/{zone_id}/edit", save),
+)

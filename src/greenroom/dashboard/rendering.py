@@ -1,0 +1,121 @@
+"""Templates: one Jinja environment that escapes everything, and the filters that write numbers and times as the viewer reads them."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+
+from greenroom.control.time_format import milliseconds, plain_moment
+from greenroom.dashboard.assets import installed_assets
+from greenroom.dashboard.icons import icon
+from greenroom.dashboard.navigation import NOTICES, ROOM_TABS, current, visible
+
+THEME_COOKIE, ZONE_COOKIE = "greenroom_theme", "greenroom_tz"
+THEMES = ("auto", "light", "dark")
+
+GROUPING = {"de": ".", "es": ".", "it": ".", "nl": ".", "pt": ".", "tr": ".", "id": ".", "da": ".", "fr": "\u202f", "ru": "\u00a0"}
+"""Between thousands, where it is not a comma."""
+
+
+class Viewer(NamedTuple):
+    """How this person reads: theme, time zone, language of numbers."""
+
+    theme: str = "auto"
+    zone: str = "UTC"
+    language: str = "en"
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str], cookies: Mapping[str, str]) -> "Viewer":
+        """From what the browser says; anything unknown falls back to a default."""
+        theme = cookies.get(THEME_COOKIE, "")
+        zone = cookies.get(ZONE_COOKIE, "").replace("%2F", "/")
+        language = headers.get("accept-language", "en")[:2].lower()
+        return cls(theme if theme in THEMES else "auto", zone if _time_zone(zone) else "UTC", language if language.isalpha() else "en")
+
+
+@cache
+def _known_zones() -> frozenset[str]:
+    from zoneinfo import available_timezones
+
+    return frozenset(available_timezones()) | {"UTC"}
+
+
+@cache
+def _loaded_zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError):
+        return None
+
+
+def _time_zone(name: str) -> ZoneInfo | None:
+    return _loaded_zone(name) if name in _known_zones() else None
+
+
+def grouped(value: float, language: str = "en") -> str:
+    """A number with its thousands apart."""
+    if not math.isfinite(value):
+        return "unknown"
+    return f"{round(value):,}".replace(",", GROUPING.get(language, ","))
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in words: `40 seconds`, `12 minutes`, `2 h 5 min`."""
+    if seconds is None or not math.isfinite(seconds):
+        return "unknown"
+    whole = max(0, round(seconds))
+    if whole < 90:
+        return f"{whole} second{'' if whole == 1 else 's'}"
+    minutes = -(-whole // 60)
+    if minutes < 120:
+        return f"{minutes} minutes"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+@pass_context
+def _number(context: Context, value: float | None) -> str:
+    return "unknown" if value is None else grouped(value, context["viewer"].language)
+
+
+def local_time(unix_ms: int, zone: str, *, seconds: bool = False) -> str:
+    """A moment as `2030-11-29 18:00 CET`, in the viewer's time zone."""
+    at = datetime.fromtimestamp(unix_ms / 1000, _time_zone(zone) or UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S %Z}" if seconds else f"{at:%Y-%m-%d %H:%M %Z}"
+
+
+@pass_context
+def _moment(context: Context, unix_ms: int | None, *, seconds: bool = False) -> str:
+    return "never" if unix_ms is None else local_time(unix_ms, context["viewer"].zone, seconds=seconds)
+
+
+def share(value: float, limit: float) -> int:
+    """How much of a limit is used, in whole per cent from 0 to 100."""
+    return max(0, min(100, round(100 * value / limit))) if limit > 0 else 0
+
+
+@cache
+def environment() -> Environment:
+    """The one environment. Everything is escaped; an unknown name in a template is an error, not an empty text."""
+    made = Environment(
+        loader=PackageLoader("greenroom.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {"number": _number, "duration": duration, "moment": _moment, "iso": plain_moment, "unix_ms": milliseconds}
+    made.globals |= {"icon": icon, "share": share, "assets": installed_assets(), "room_tabs_of": ROOM_TABS, "current": current}
+    return made
+
+
+def rendered(template: str, page: Any, viewer: Viewer, values: Mapping[str, Any]) -> str:
+    """One template with its values; `page` is the PageRequest."""
+    shared = {"page": page, "person": page.person, "viewer": viewer, "navigation": visible(page.person), "notices": NOTICES}
+    return environment().get_template(template).render({**shared, **values})

@@ -1,0 +1,51 @@
+"""How a room is doing, in words: one table, the first row that applies counts."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from greenroom.control.state import Figures, RoomState
+from greenroom.core.schedule import Effective, Phase, effective
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.room import Room
+
+
+class RoomLive(NamedTuple):
+    """One room at this moment: a word for programs, one for people, a tone (red, yellow, blue, green, gray), and the settings in force."""
+
+    word: str
+    label: str
+    tone: str
+    now: Effective
+    figures: Figures
+    served: bool
+
+    @property
+    def wait_s(self) -> float | None:
+        """What a visitor who joins the line now waits, None when that is not known."""
+        return self.figures.estimate.p50_s if self.figures.estimate else None
+
+
+LiveFacts = tuple[Effective, Figures, bool]
+
+STATES: tuple[tuple[str, str, str, Callable[[LiveFacts], bool]], ...] = (
+    ("suspended", "Suspended", "gray", lambda it: it[2]),
+    ("storage", "Admissions stopped: storage failed", "red", lambda it: it[1].storage_failed),
+    ("prequeue", "Pre-queue", "blue", lambda it: it[0].phase is Phase.PREQUEUE),
+    ("holding", "Holding all new visitors", "yellow", lambda it: it[0].room.queue_all),
+    ("rejecting", "Rejecting new visitors", "red", lambda it: it[0].turns_away),
+    ("origin", "Holding: the origin is unhealthy", "red", lambda it: it[0].origin_down),
+    ("queueing", "Queueing", "yellow", lambda it: it[1].waiting > 0),
+    ("passthrough", "Passing everyone", "gray", lambda it: it[0].holds_nobody),
+    ("open", "Not queueing", "green", lambda _: True),
+)
+"""(word, label, tone, whether it applies). What stops admissions stands before what merely slows them."""
+
+
+def room_live(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> RoomLive:
+    """From the ledgers of this process; a room that it does not serve (yet) is empty."""
+    now = state.now if state and state.now else effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
+    figures = state.figures if state else Figures()
+    zone = known.zones.get(entry.parent)
+    suspended = entry.record.suspended or bool(zone and zone.record.paused)
+    word, label, tone, _ = next(row for row in STATES if row[3]((now, figures, suspended)))
+    return RoomLive(word, label, tone, now, figures, state is not None)

@@ -1,0 +1,46 @@
+"""One row for each page and each action: method, path, function, the least role, and what of the installation it concerns.
+
+`ROUTES` in `routes.py` holds all rows. Tests walk over it: every row refuses the roles below its own, foreign zones, writes without
+CSRF token and writes from other origins.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from greenroom.model.account import Role
+
+PUBLIC = None
+"""In place of a role: no sign-in is needed."""
+
+
+class RouteReach(Enum):
+    """What a page concerns, so who may see it besides the role."""
+
+    ZONE = "the zone in its path: people with other zones get 404"
+    FILTERED = "all zones: it shows those that the person may see, and has to filter itself"
+    WHOLE = "the installation: people with single zones get 403"
+
+
+class PageRoute(NamedTuple):
+    """One row. `function` takes the PageRequest; it runs in a thread unless it is `async def`."""
+
+    method: str
+    path: str
+    function: Callable[[Any], Any]
+    role: Role | None
+    reach: RouteReach
+
+
+def view(path: str, function: Callable[[Any], Any], role: Role | None = Role.VIEWER, *, filtered: bool = False) -> PageRoute:
+    """Something to look at, with GET."""
+    return PageRoute("GET", path, function, role, _reach(path, filtered))
+
+
+def action(path: str, function: Callable[[Any], Any], role: Role | None = Role.OPERATOR, *, filtered: bool = False) -> PageRoute:
+    """Something that changes something, with POST: its form carries the CSRF token."""
+    return PageRoute("POST", path, function, role, _reach(path, filtered))
+
+
+def _reach(path: str, filtered: bool) -> RouteReach:
+    return RouteReach.ZONE if "{zone_id}" in path else RouteReach.FILTERED if filtered else RouteReach.WHOLE

@@ -1,0 +1,81 @@
+"""What the pages of the dashboard are made from: the use-cases of the API, the state of the process, and the sessions."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from greenroom.control.config_service import ConfigService
+from greenroom.control.explain_request import Explains
+from greenroom.control.health_view import HealthView
+from greenroom.control.notification_view import NotificationView
+from greenroom.control.state import Observed, ProcessState, RoomState
+from greenroom.control.zones import OriginProblems
+from greenroom.dashboard.person import Person
+from greenroom.dashboard.room_peaks import PeakCache
+from greenroom.ports import AnalyticsStore, SessionStore
+
+FRESH_MS = 500
+"""How old the state may be that several requests share: a picture of 1,000 rooms costs some milliseconds of the event loop."""
+
+
+class LiveState:
+    """The newest state of the process, taken at most twice a second. Call it inside the event loop."""
+
+    def __init__(self, observed: Observed, now_ms: Callable[[], int]) -> None:
+        self._observed = observed
+        self._now_ms = now_ms
+        self._taken: tuple[int, ProcessState, Mapping[str, RoomState]] | None = None
+
+    def look(self) -> tuple[ProcessState, Mapping[str, RoomState]]:
+        """The state, and its rooms by id."""
+        now_ms = self._now_ms()
+        if self._taken is None or not 0 <= now_ms - self._taken[0] < FRESH_MS:
+            state = self._observed.state()
+            self._taken = now_ms, state, {room.room.id: room for room in state.rooms}
+        return self._taken[1], self._taken[2]
+
+
+class AsksAnalytics(Protocol):
+    """Answers GraphQL queries in the name of people."""
+
+    def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
+        """Status and JSON; `variables` is JSON, or empty. Blocks."""
+
+
+class DryRunState(NamedTuple):
+    """A dry run: what was asked, how much is done (0 to 1), and its results, one for each of the settings, or why there are none."""
+
+    room_id: str
+    wanted: Mapping[str, Any]
+    share: float = 0.0
+    results: list[dict[str, Any]] | None = None
+    problem: str = ""
+
+
+class DryRuns(Protocol):
+    """Simulates expected crowds beside the process; see `runtime.dry_runs`."""
+
+    def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
+        """The id of a new run; None while too many wait. Raises InvalidConfig."""
+
+    def find(self, run_id: str) -> DryRunState | None:
+        """How far it is; None when there is no such run any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Everything a page may use. What a process does not have is None or empty, and the page says so."""
+
+    config: ConfigService
+    sessions: SessionStore
+    observed: Observed
+    origin_problems: OriginProblems
+    explains: Explains | None = None
+    health: HealthView | None = None
+    notifications: NotificationView | None = None
+    analytics: AnalyticsStore | None = None
+    queries: AsksAnalytics | None = None
+    dry_runs: DryRuns | None = None
+    fetch_logo: Callable[[str], str] | None = None
+    """(address) -> the picture as a `data:` URL, once; blocks. Raises GreenroomError with the reason."""
+    peaks: PeakCache = field(default_factory=PeakCache)

@@ -1,0 +1,231 @@
+"""Sign-in and sessions: server-side, found by the hash of a random secret that only the browser has.
+
+A session names its owner. Whether the owner may still do anything is looked up with every request, so a removed account, a revoked
+token, a changed role or a new password count at once, in every process.
+
+Guessing is limited by address, and by account. So that strangers cannot lock out an account's owner, a browser in which the
+account has signed in before (it has a device cookie) has a count of its own.
+"""
+
+import hashlib
+import hmac
+import secrets
+from typing import NamedTuple
+
+from greenroom.control.authenticator import Credentials, Failures, known_token
+from greenroom.control.passwords import password_fits
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.person import Person
+from greenroom.model.account import Account, Role
+from greenroom.model.configuration import Configuration
+from greenroom.model.session import DEVICE, LINK, SESSION, SessionRow
+from greenroom.model.token import Token
+from greenroom.ports import Clock, SessionStore
+
+HOUR_MS = 3_600_000
+IDLE_MS = 8 * HOUR_MS
+"""A session that was not used for so long is over."""
+
+LONGEST_MS = 7 * 24 * HOUR_MS
+"""After so long everyone signs in again."""
+
+LINK_MS = 24 * HOUR_MS
+LINK_PATH = "/sign-in/link"
+"""Where a one-time link leads, with its secret as `key`."""
+
+DEVICE_MS = 180 * 24 * HOUR_MS
+SEEN_MS = 60_000
+"""Use of a session is written down at most this often."""
+
+MOST = {SESSION: 10_000, LINK: 100, DEVICE: 10_000}
+"""Rows of each kind; the one unused for the longest time is forgotten first."""
+
+AGENT_SHOWN = 200
+"""Characters kept of the browser's name."""
+
+
+class SignedIn(NamedTuple):
+    """A new session: the secret for its cookie, and that of the device, empty when there is none."""
+
+    secret: str
+    device: str
+    person: Person
+
+
+class BrowserFacts(NamedTuple):
+    """Where a request comes from: its address, the browser's name, and the secret of its device cookie."""
+
+    address: str
+    agent: str = ""
+    device: str = ""
+
+
+class DashboardSession(NamedTuple):
+    """A living session and its owner."""
+
+    row: SessionRow
+    person: Person
+    csrf: str
+
+
+def digest(secret: str) -> str:
+    """What is kept of a secret of 256 random bits."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def csrf_token(secret: str) -> str:
+    """What every form of a session has to send back; only who has the session's cookie can compute it."""
+    return hmac.new(secret.encode("utf-8", "replace"), b"greenroom csrf", hashlib.sha256).hexdigest()
+
+
+class SignIn:
+    """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
+
+    def __init__(self, store: SessionStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._failures = Failures(clock)
+
+    def make_link(self) -> str:
+        """The secret of a link that signs in once, as an admin."""
+        return make_link(self._store, self._clock.now_ms())
+
+    def link_is_good(self, secret: str) -> bool:
+        """Whether this link has not been used and its time is not over."""
+        row = self._store.get(LINK, digest(secret))
+        return row is not None and row.expires_ms > self._clock.now_ms()
+
+    def use_link(self, secret: str, browser: BrowserFacts) -> None:
+        """Uses up a link. Raises Refused when it has been used already, or its time is over."""
+        self._limited(f"address {browser.address}")
+        row = self._store.take(LINK, digest(secret))
+        if row is None or row.expires_ms <= self._clock.now_ms():
+            self._failures.add(f"address {browser.address}")
+            raise _refused("this link has been used or has expired: run `greenroom account link` for another one")
+
+    def as_link(self, browser: BrowserFacts) -> SignedIn:
+        """For who has used up a link."""
+        return self._begin(_link_person(), browser)
+
+    def with_token(self, known: Configuration, secret: str, browser: BrowserFacts) -> SignedIn:
+        """With an API token that may read or edit."""
+        self._limited(f"address {browser.address}")
+        token = known_token(known, Credentials(secret.strip()), self._clock.now_ms())
+        person = _token_person(token) if token else None
+        if person is None:
+            self._failures.add(f"address {browser.address}")
+            reason = "this token may neither read nor edit" if token else "the token is unknown or has expired"
+            raise _refused(reason)
+        return self._begin(person, browser)
+
+    def with_password(self, known: Configuration, name: str, password: str, browser: BrowserFacts) -> SignedIn:
+        """With user name and password. Takes as long for an unknown name."""
+        name = name.strip().lower()[:100]
+        account = next((one for one in known.accounts.records() if one.name == name), None)
+        trusted = account is not None and self._knows(account, browser.device)
+        keys = [f"device {digest(browser.device)}"] if trusted else [f"address {browser.address}", f"account {name}"]
+        for key in keys:
+            self._limited(key)
+        if not password_fits(password, account.password_hash if account else "") or account is None:
+            for key in keys:
+                self._failures.add(key)
+            raise _refused("wrong user name or password")
+        return self.as_account(account, browser)
+
+    def as_account(self, account: Account, browser: BrowserFacts) -> SignedIn:
+        """For an account whose owner has been identified."""
+        device = browser.device if self._knows(account, browser.device) else self._new(DEVICE, f"account:{account.id}", DEVICE_MS, browser)
+        return self._begin(_account_person(account), browser, device)
+
+    def find(self, known: Configuration, secret: str) -> DashboardSession | None:
+        """The living session with this secret; None when it has ended, or its owner may not do anything any more."""
+        if not secret:
+            return None
+        row, now_ms = self._store.get(SESSION, digest(secret)), self._clock.now_ms()
+        if row is None or row.expires_ms <= now_ms or row.seen_ms + IDLE_MS <= now_ms:
+            return None
+        person = owner_of(known, row.owner, now_ms)
+        if person is None:
+            return None
+        if now_ms - row.seen_ms >= SEEN_MS:
+            self._store.seen(row.secret_sha256, now_ms)
+        return DashboardSession(row, person, csrf_token(secret))
+
+    def end(self, secret: str) -> None:
+        """Ends this session."""
+        self._store.take(SESSION, digest(secret))
+
+    def _begin(self, person: Person, browser: BrowserFacts, device: str = "") -> SignedIn:
+        self._store.forget(self._clock.now_ms(), IDLE_MS)
+        return SignedIn(self._new(SESSION, person.owner, LONGEST_MS, browser), device, person)
+
+    def _new(self, kind: str, owner: str, lasts_ms: int, browser: BrowserFacts) -> str:
+        secret = secrets.token_urlsafe(32)
+        add_row(self._store, kind, secret, owner, self._clock.now_ms(), lasts_ms, browser)
+        return secret
+
+    def _knows(self, account: Account, device: str) -> bool:
+        row = self._store.get(DEVICE, digest(device)) if device else None
+        return row is not None and row.owner == f"account:{account.id}" and row.expires_ms > self._clock.now_ms()
+
+    def _limited(self, key: str) -> None:
+        wait_s = self._failures.wait_s(key)
+        if wait_s:
+            raise Refused(ApiFault(Code.SLOW_DOWN, f"too many wrong attempts; try again in {wait_s} seconds"))
+
+
+def make_link(store: SessionStore, now_ms: int) -> str:
+    """The secret of a link that signs in once, as an admin, within LINK_MS."""
+    secret = secrets.token_urlsafe(32)
+    add_row(store, LINK, secret, "link", now_ms, LINK_MS, BrowserFacts(""))
+    return secret
+
+
+def add_row(store: SessionStore, kind: str, secret: str, owner: str, now_ms: int, lasts_ms: int, browser: BrowserFacts) -> None:
+    """Keeps the hash of a secret."""
+    row = SessionRow(
+        kind=kind,
+        secret_sha256=digest(secret),
+        id=secrets.token_hex(16),
+        owner=owner,
+        created_ms=now_ms,
+        seen_ms=now_ms,
+        expires_ms=now_ms + lasts_ms,
+        address=browser.address[:64],
+        agent=browser.agent.replace("\0", "")[:AGENT_SHOWN],
+    )
+    store.add(row, MOST[kind])
+
+
+def owner_of(known: Configuration, owner: str, now_ms: int) -> Person | None:
+    """The person behind a session as they are now."""
+    kind, _, rest = owner.partition(":")
+    if kind == "link":
+        return _link_person()
+    key = rest.partition(":")[0]
+    if kind == "account" and key in known.accounts:
+        person = _account_person(known.accounts[key].record)
+        return person if hmac.compare_digest(person.owner.encode(), owner.encode()) else None
+    if kind == "token" and key in known.tokens and not known.tokens[key].record.expired(now_ms):
+        return _token_person(known.tokens[key].record)
+    return None
+
+
+def _account_person(account: Account) -> Person:
+    password = hashlib.sha256(account.password_hash.encode()).hexdigest()[:16]  # a new password ends every session
+    return Person(account.name, account.rank, account.zone_ids, f"{account.name} (dashboard)", f"account:{account.id}:{password}")
+
+
+def _token_person(token: Token) -> Person | None:
+    role = Role.OPERATOR if "edit" in token.scopes else Role.VIEWER if "read" in token.scopes else None
+    if role is None:
+        return None
+    return Person(token.name, role, token.zone_ids, f"token {token.name} ({token.id}) in the dashboard", f"token:{token.id}")
+
+
+def _link_person() -> Person:
+    return Person("one-time link", Role.ADMIN, (), "one-time link (dashboard)", "link")
+
+
+def _refused(reason: str) -> Refused:
+    return Refused(ApiFault(Code.DENIED, reason), status=401)

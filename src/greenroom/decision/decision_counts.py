@@ -1,0 +1,71 @@
+"""Counts decisions by room and result: metrics read the counts since the start, analytics what was added in each minute.
+
+The one place that counts decisions: it is asked with every request, so nothing is counted twice.
+"""
+
+from collections.abc import Iterator
+
+from greenroom.decision.observer import Decided, DecisionEvent
+
+RESULTS = tuple(decided.name.lower() for decided in sorted(Decided))
+"""Names of the results by their number."""
+
+_NONE = [0] * len(RESULTS)
+
+
+class DecisionCounts:
+    """All rooms of one process since its start; a room that is taken out is forgotten with `keep`."""
+
+    def __init__(self) -> None:
+        self._by_room: dict[str, list[int]] = {}
+        self._failed_rules: dict[str, int] = {}
+        self._given: dict[str, list[int]] | None = None
+        """The counts that `added` has given already; None: it was never called, and nothing has to be kept for it."""
+        self._forgotten: list[tuple[str, Decided, int]] = []
+
+    def observe(self, event: DecisionEvent) -> None:
+        """See `Observer`."""
+        effective = event.effective
+        if effective is None:
+            return
+        try:
+            self._by_room[effective.room.id][event.decided] += 1
+        except KeyError:
+            counts = self._by_room[effective.room.id] = _NONE.copy()
+            counts[event.decided] += 1
+
+    def rule_failed(self, room_id: str) -> None:
+        """A bypass rule of this room could not be evaluated."""
+        self._failed_rules[room_id] = self._failed_rules.get(room_id, 0) + 1
+
+    def of(self, room_id: str) -> dict[str, int]:
+        """Result -> count, for the results that there were; `rule_failed` counts rules that could not be evaluated."""
+        counts = self._by_room.get(room_id, ())
+        found = {name: count for name, count in zip(RESULTS, counts, strict=False) if count}
+        failed = self._failed_rules.get(room_id)
+        return {**found, "rule_failed": failed} if failed else found
+
+    def added(self) -> list[tuple[str, Decided, int]]:
+        """Room, decision and how often it was made since the last call; only what was. For one reader."""
+        given = self._given or {}
+        found = self._forgotten + [more for room_id, counts in self._by_room.items() for more in _more(room_id, counts, given)]
+        self._given, self._forgotten = {room_id: counts.copy() for room_id, counts in self._by_room.items()}, []
+        return found
+
+    def keep(self, room_ids: set[str]) -> None:
+        """Forgets all other rooms, as soon as `added` has told what it has not told yet."""
+        if self._given is not None:
+            for room_id in self._by_room.keys() - room_ids:
+                self._forgotten += _more(room_id, self._by_room[room_id], self._given)
+        for counted in (self._by_room, self._failed_rules):
+            for room_id in counted.keys() - room_ids:
+                del counted[room_id]
+        if self._given is not None:
+            self._given = {room_id: counts for room_id, counts in self._given.items() if room_id in room_ids}
+
+
+def _more(room_id: str, counts: list[int], given: dict[str, list[int]]) -> Iterator[tuple[str, Decided, int]]:
+    before = given.get(room_id, _NONE)
+    for decided in Decided:
+        if counts[decided] > before[decided]:
+            yield room_id, decided, counts[decided] - before[decided]

@@ -1,0 +1,162 @@
+"""Native passes: short-lived proofs that a visitor is inside, which a proxy verifies by itself, without asking.
+
+A pass is valid until the renewal age q after the session's last renewal, and never longer than the session. In that time the answer to
+a question would be "active" and nothing in the ledger would change, so a request that is let by on a pass is one that greenroom would
+have let by (docs/explanation/native-pass.md has the proof). It names the room, the host, the path that the room covers and its end,
+and no visitor.
+
+| kind | verified by | value of the cookie |
+|---|---|---|
+| hs256 | HAProxy `jwt_verify`, any JWT library | JWT, HMAC-SHA-256 with the shared secret |
+| es256 | the same, with the public key only | JWT, ECDSA over P-256 |
+| secure_link | nginx `secure_link` | MD5 in base64url, a dot, the last second in which it is valid |
+"""
+
+import hashlib
+import hmac
+import json
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable
+
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from greenroom.core.routing import route_prefix
+from greenroom.decision.cookies import TicketCookies
+from greenroom.model.room import ANY_PASS, Room, Route
+from greenroom.model.visit import Arrival, Outcome
+
+COOKIE_NAME = "__greenroom_pass"
+"""The cookie's name; a room with a cookie_suffix has it behind `_`, as in the name of its ticket."""
+
+SECRET_LEAST = 32
+"""Characters of the shared secret: 32 of hexadecimal are 128 bits."""
+
+LEAST_MS = 1_000
+"""A pass that is valid for less is not worth its bytes."""
+
+PASSES_REMEMBERED = 4_096
+"""Passes that are spelled already: the requests of one page load get the same, 2 MB at most."""
+
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+
+
+class PassKeys:
+    """What passes are signed with: a secret for hs256 and secure_link, a P-256 key for es256; either may be missing (empty)."""
+
+    __slots__ = ("_key", "_secret")
+
+    def __init__(self, secret: str = "", key: bytes = b"") -> None:
+        """`key` is a PEM file's content. Raises ValueError, with the reason, for what cannot be used."""
+        if secret and (len(secret) < SECRET_LEAST or not secret.isascii() or not secret.isprintable() or " " in secret):
+            raise ValueError(f"the secret must have at least {SECRET_LEAST} printable characters without blanks")
+        self._secret = secret.encode()
+        self._key: EllipticCurvePrivateKey | None = None
+        if key:
+            try:
+                found = load_pem_private_key(key, None)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"not a PEM file with a private key that has no pass phrase: {error}") from None
+            if not isinstance(found, EllipticCurvePrivateKey) or not isinstance(found.curve, SECP256R1):
+                raise ValueError("must be an elliptic-curve key on P-256 (prime256v1)")
+            self._key = found
+
+    def can_sign(self, kind: str) -> bool:
+        """Whether there is what this kind of pass needs."""
+        return bool(self._key if kind == "es256" else self._secret)
+
+    def sign(self, kind: str, room: Room, host: str, until_s: int) -> bytes:
+        """A pass of this kind that is valid before the Unix second `until_s`."""
+        if kind == "secure_link":  # nginx counts the second that it is given as valid
+            text = f"{until_s - 1} {room.name} {host} {room.path} ".encode() + self._secret
+            return b"%b.%d" % (_base64url(hashlib.md5(text, usedforsecurity=False).digest()), until_s - 1)
+        claims = json.dumps({"aud": room.name, "host": host, "path": room.path, "exp": until_s}, separators=(",", ":"))
+        text = _base64url(b'{"alg":"%b","typ":"JWT"}' % kind.upper().encode()) + b"." + _base64url(claims.encode())
+        return text + b"." + _base64url(self._signature(kind, text))
+
+    def _signature(self, kind: str, text: bytes) -> bytes:
+        if kind == "hs256":
+            return hmac.digest(self._secret, text, "sha256")
+        if self._key is None:
+            raise ValueError("there is no key for es256")
+        r, s = decode_dss_signature(self._key.sign(text, ECDSA(SHA256())))
+        return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+
+
+def _base64url(data: bytes) -> bytes:
+    return b2a_base64(data, newline=False).translate(_TO_URL).rstrip(b"=")
+
+
+def pass_cookie_name(room: Room) -> str:
+    """The name of the cookie with this room's pass."""
+    return f"{COOKIE_NAME}_{room.cookie_suffix}" if room.cookie_suffix else COOKIE_NAME
+
+
+def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
+    """Why this room, which wants passes, can have none; empty when it can. `others` are all rooms."""
+    if not keys.can_sign(room.native_pass):
+        return f"needs {'key_file' if room.native_pass in ('es256',) else 'secret_file'} in [native_pass]"
+    if room.additional_routes or room.case_insensitive_paths:
+        return "needs a room with one route and without case_insensitive_paths"
+    other = _opens_another(room, others)
+    return f"cannot be used, because room {other.name} covers a path below {room.path}" if other else ""
+
+
+def _opens_another(room: Room, others: Iterable[Room]) -> Room | None:
+    """A room that a pass of this one would open too, because it covers something below the same path; None when there is none."""
+    prefix = route_prefix(room.path)
+    for other in others:
+        for route in other.routes if other.id != room.id else ():
+            if route_prefix(route.path).startswith(prefix + "/") and _hosts_meet(room.host, route):
+                return other
+    return None
+
+
+def _hosts_meet(host: str, route: Route) -> bool:
+    first, second = host.removeprefix("*").lstrip("."), route.host.removeprefix("*").lstrip(".")
+    if "*" not in host + route.host:
+        return first == second
+    return not first or not second or f".{first}".endswith(f".{second}") or f".{second}".endswith(f".{first}")
+
+
+class PassWriter:
+    """Set-Cookie values with the passes of one room."""
+
+    __slots__ = ("_cookies", "_keys", "_kind", "_room", "_signed")
+
+    def __init__(self, room: Room, keys: PassKeys, always_use_https: bool) -> None:
+        self._room = room
+        self._kind = room.native_pass
+        self._keys = keys
+        self._cookies = TicketCookies(room, always_use_https, pass_cookie_name(room))
+        self._signed: dict[tuple[str, int], bytes] = {}
+
+    def cookie(self, arrival: Arrival, outcome: Outcome, now_ms: int) -> bytes:
+        """For a visitor whose session the ledger has just answered for; empty when there is no time left for a pass.
+
+        Its attributes are those of the visitor's ticket.
+        """
+        until_ms = min(outcome.renewed_ms + self._room.renewal_age_ms, outcome.expires_ms)
+        until_s = until_ms // 1000
+        left_ms = until_s * 1000 - now_ms
+        if left_ms < LEAST_MS:
+            return b""
+        host = arrival.host
+        signed = self._signed.get((host, until_s))
+        if signed is None:
+            if len(self._signed) >= PASSES_REMEMBERED:
+                self._signed.clear()
+            signed = self._signed[host, until_s] = self._keys.sign(self._kind, self._room, host, until_s)
+        return self._cookies.of(arrival.scheme).set(signed, -(-left_ms // 1000), now_ms)
+
+
+def pass_writer(room: Room, keys: PassKeys | None, rooms: Iterable[Room], always_use_https: bool) -> PassWriter | None:
+    """What writes the passes of this room; None where it wants none or can have none."""
+    if room.native_pass not in ANY_PASS or keys is None or no_pass_because(room, keys, rooms):
+        return None
+    return PassWriter(room, keys, always_use_https)
+
+
+MakePasses = Callable[[Room], PassWriter | None]

@@ -1,0 +1,124 @@
+"""The session of one request that is under way for long: a WebSocket, an event stream, a download, an upload.
+
+A visitor who reads a stream sends no requests, but uses the origin all the same. So the ledger is asked about its session every half q:
+that renews it where the room renews, and tells when it has ended (no renewal, revoked, given up), so that the stream ends within q. When
+the end is known beforehand the stream ends just before it: the place is free for another visitor the moment the session is over.
+
+A provisional session is only looked at, until the last moment: then it becomes a full one, because its client is still there. So the
+image of a slow reader costs seconds, and a socket without cookies is counted for as long as it is open.
+"""
+
+from typing import Protocol
+
+from greenroom.decision.data_centers import DataCenters
+from greenroom.decision.room_schedule import CompiledRoom
+from greenroom.decision.room_table import RoomTable
+from greenroom.decision.verdict import Forward
+from greenroom.model.visit import NO_HOME, Outcome, Standing, Ticket
+
+LOOKED_AHEAD_MS = 600
+"""How long before a known end a stream ends: streams are looked at twice a second, and the end must not be passed between two looks."""
+
+FULFILLED_AHEAD_MS = 1_500
+"""How long before its end a provisional session with an open stream becomes a full one: time for two looks and a slow ledger."""
+
+SPREAD = 16
+"""Looks at streams that began together are spread over a quarter of q in so many steps, so that a crowd is not looked at at once."""
+
+
+class SessionServices(Protocol):
+    """What is needed of the decision service."""
+
+    @property
+    def table(self) -> RoomTable:
+        """The rooms of this moment."""
+
+    @property
+    def data_centers(self) -> DataCenters | None:
+        """The data centers, where there may be several."""
+
+    def now_ms(self) -> int:
+        """Unix time, as the ledgers tell it."""
+
+
+class OpenSession:
+    """Ask `is_over` about twice a second while the request is under way, and call `finish` afterwards."""
+
+    __slots__ = ("_asking", "_ended", "_ends_ms", "_forward", "_here", "_looked", "_next_ms", "_provisional", "_services", "_spread")
+
+    def __init__(self, forward: Forward, services: SessionServices, place: int = 0) -> None:
+        """`forward` must have a ticket. `place` is any number; streams with different ones are looked at at different times."""
+        self._forward = forward
+        self._services = services
+        self._spread = place % SPREAD
+        self._ends_ms = forward.expires_ms
+        self._provisional = forward.provisional
+        self._next_ms = 0
+        self._asking = self._ended = self._looked = False
+        self._here = False  # the ledger here has said that it knows the session
+
+    def is_over(self) -> bool:
+        """Whether the stream must end now. Never waits for the ledger: an answer counts at the next call."""
+        services, forward = self._services, self._forward
+        schedule, ticket = services.table.rooms.get(forward.room_id), forward.ticket
+        if schedule is None or ticket is None:
+            return False
+        now_ms = services.now_ms()
+        compiled = schedule.at(now_ms)
+        room = compiled.room
+        if room.suspended:
+            return False
+        if not self._next_ms:
+            self._wait(compiled, now_ms)
+        elif now_ms >= self._next_ms and not self._asking:
+            self._look(compiled, ticket, now_ms)
+        return (self._ended or now_ms + LOOKED_AHEAD_MS >= self._ends_ms) and not room.keep_streams_open
+
+    def finish(self) -> None:
+        """The stream has ended: its session goes on from now, like after any request."""
+        services, ticket = self._services, self._forward.ticket
+        schedule = services.table.rooms.get(self._forward.room_id)
+        if self._looked and not self._ended and not self._provisional and schedule is not None and ticket is not None:
+            schedule.now.ledger.view(ticket.id, _unheard)
+
+    def _wait(self, compiled: CompiledRoom, now_ms: int) -> None:
+        """Until the next look: half of q, less for some."""
+        half_ms = compiled.room.renewal_age_ms // 2
+        ahead_ms = FULFILLED_AHEAD_MS if self._provisional else 0
+        first = not self._next_ms
+        self._next_ms = now_ms + half_ms + (self._spread * half_ms // (2 * SPREAD) if first else 0)
+        if ahead_ms:
+            self._next_ms = min(self._next_ms, max(now_ms, self._ends_ms - ahead_ms))
+
+    def _look(self, compiled: CompiledRoom, ticket: Ticket, now_ms: int) -> None:
+        self._asking = self._looked = True
+        fulfils = now_ms + FULFILLED_AHEAD_MS >= self._ends_ms
+
+        def answered(outcome: Outcome) -> None:
+            data_centers = self._services.data_centers if not self._here and ticket.home != NO_HOME else None
+            if outcome.standing is Standing.GONE and data_centers is not None:  # on its way here, perhaps
+                home = data_centers.name(ticket.home)
+                compiled.ledger.visit(ticket.id, ticket.key, home, ticket.checked_ms, lambda found: self._heard(compiled, found))
+                return
+            self._here = self._here or outcome.standing is Standing.ACTIVE
+            if fulfils and outcome.standing is Standing.ACTIVE:
+                self._provisional = False
+            self._heard(compiled, outcome)
+
+        if self._provisional and not fulfils:
+            compiled.ledger.peek(ticket.id, ticket.key, answered)
+        else:
+            compiled.ledger.view(ticket.id, answered)
+
+    def _heard(self, compiled: CompiledRoom, outcome: Outcome) -> None:
+        """What the ledger says. When it cannot say anything, what was known before counts on."""
+        self._asking = False
+        if outcome.standing in (Standing.ACTIVE, Standing.ADMITTED):
+            self._ends_ms = outcome.expires_ms
+        elif not outcome.storage_failed:
+            self._ended = True
+        self._wait(compiled, self._services.now_ms())
+
+
+def _unheard(_: Outcome) -> None:
+    """Nothing depends on it any more."""

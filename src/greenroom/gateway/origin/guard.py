@@ -1,0 +1,38 @@
+"""Where a connection to an origin may go: never to greenroom itself, and with a zone's origin never to a link-local address.
+
+The editor of a zone chooses its origin, and is not the operator of this machine. Names are judged by what they resolve to, at every
+connection, and the connection goes to a judged address: a name that leads elsewhere the next time gains nothing.
+"""
+
+from collections.abc import Sequence
+
+from greenroom.gateway.origin.address import Origin
+from greenroom.outbound import Guard, OutboundPolicy, OutboundRefused, resolve_by_system
+from greenroom.outbound.guard import Resolve
+from greenroom.outbound.own_listeners import Listening, reaches_listener
+from greenroom.outbound.policy import NEVER, PRIVATE, read_address
+
+ZONE_POLICY = OutboundPolicy(ports=(), allowed=PRIVATE, denied=NEVER)
+"""For the origin of a zone: every public address and those of an operator's own networks."""
+
+
+class OriginGuard:
+    """Resolves and judges the addresses of origins."""
+
+    def __init__(self, listening: Listening = tuple, resolve: Resolve = resolve_by_system) -> None:
+        """`listening` gives greenroom's own listeners, those that it was given a free port for included."""
+        self._listening = listening
+        self._resolve = resolve
+        self._zones = Guard(ZONE_POLICY, resolve, listening)
+
+    async def addresses(self, origin: Origin) -> Sequence[str]:
+        """Where to connect, best first. Raises OutboundRefused, or OSError when the name has no address."""
+        if origin.of_zone:
+            return await self._zones.addresses(origin.host, origin.port)
+        found = list(await self._resolve(origin.host, origin.port)) if read_address(origin.host) is None else [origin.host]
+        listening = self._listening()
+        for text in found:
+            address = read_address(text)
+            if address is not None and reaches_listener(address, origin.port, listening):
+                raise OutboundRefused(f"{origin.host}:{origin.port} is a listener of greenroom itself")
+        return found

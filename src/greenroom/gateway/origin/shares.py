@@ -1,0 +1,87 @@
+"""Who may have how many connections to one origin, so that no client, ticket or kind of request takes them all from the others.
+
+One client that sends slow requests, or one pass used by a program, could otherwise hold every connection while admitted visitors get 503.
+Shares count only when connections become scarce: below `easy` lent connections no share can be used up, and nothing is looked at. Lent
+connections are counted when the number is needed, so no share can leak.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from greenroom.decision.verdict import Forward
+from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.request_head import RequestHead
+
+SHARE_LEAST = 8
+"""Connections that every client and ticket may have: a browser opens six to one host."""
+
+
+NO_SHARE = 1 << 31
+"""More than there can be connections."""
+
+
+class Taker(Protocol):
+    """A request that has, or wants, a connection."""
+
+    @property
+    def head(self) -> RequestHead:
+        """Of the request."""
+
+    @property
+    def forward(self) -> Forward | None:
+        """The verdict; one with a ticket is of an admitted visitor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The most connections for one address, for one ticket, and for all requests without a ticket together."""
+
+    address: int
+    ticket: int
+    uncovered: int
+
+    @classmethod
+    def of_requests(cls, limits: Limits) -> Self:
+        """For requests."""
+        total = limits.origin_connections
+        address, ticket = (
+            max(SHARE_LEAST, total * percent // 100) for percent in (limits.origin_address_percent, limits.origin_ticket_percent)
+        )
+        return cls(*(_below(total, share) for share in (address, ticket, total - total * limits.origin_reserve_percent // 100)))
+
+    @classmethod
+    def of_tunnels(cls, limits: Limits) -> Self:
+        """For WebSocket tunnels."""
+        total = limits.origin_tunnels
+        address = max(SHARE_LEAST, total * limits.origin_address_percent // 100)
+        return cls(_below(total, address), limits.tunnels_per_ticket, _below(total, total - total * limits.origin_reserve_percent // 100))
+
+    @property
+    def easy(self) -> int:
+        """With fewer lent connections every request fits."""
+        return min(self.address, self.ticket, self.uncovered)
+
+    def fits(self, taker: Taker, lent: Iterable[Taker]) -> bool:
+        """Whether one more for `taker` is within every share, with these lent."""
+        client, ticket = taker.head.arrival.client, ticket_of(taker)
+        of_client = of_ticket = uncovered = 0
+        for other in lent:
+            of_client += other.head.arrival.client == client
+            its_ticket = ticket_of(other)
+            if not its_ticket:
+                uncovered += 1
+            elif its_ticket == ticket:
+                of_ticket += 1
+        return of_client < self.address and of_ticket < self.ticket and (bool(ticket) or uncovered < self.uncovered)
+
+
+def _below(total: int, share: int) -> int:
+    """A share as large as the total does not limit: another rule limits the total."""
+    return share if share < total else NO_SHARE
+
+
+def ticket_of(taker: Taker) -> bytes:
+    """The ticket that let it in; empty when no room covers it, or it passed without one or only provisionally."""
+    forward = taker.forward
+    return forward.ticket.id if forward is not None and forward.ticket is not None and not forward.provisional else b""

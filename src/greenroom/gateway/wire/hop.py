@@ -1,0 +1,30 @@
+"""The mark of requests that went through here (RFC 8586): a request that comes back to the process that forwarded it goes no further.
+
+An origin can lead back to us in ways that no look at its address shows (a tunnel, a load balancer, another host's proxy). One request would
+then be forwarded until connections or memory run out. The name is one of this process; a chain of a few greenrooms in a row is fine.
+"""
+
+import os
+from collections.abc import Iterable
+
+from greenroom.core.canonical import Refusal
+
+HEADER = b"cdn-loop"
+
+GREENROOMS_MAX = 8
+"""Greenrooms that one request may go through: several processes that share a listener forward a loop to one another."""
+
+_PREFIX = b"greenroom-"
+MARK = _PREFIX + os.urandom(8).hex().encode()
+LOOPS = Refusal(508, "the request has come back to where it was forwarded: an origin leads to greenroom itself")
+
+
+def loops(values: Iterable[bytes]) -> bool:
+    """Whether a request with these values of CDN-Loop was here before."""
+    seen = b",".join(values).lower()
+    return MARK in seen or seen.count(_PREFIX) >= GREENROOMS_MAX
+
+
+def marked_line(values: Iterable[bytes]) -> bytes:
+    """The header line for the next hop, a CRLF before it: what others wrote there stays, as the RFC asks."""
+    return b"\r\ncdn-loop: " + b", ".join((*values, MARK))

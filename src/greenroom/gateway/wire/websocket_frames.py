@@ -1,0 +1,70 @@
+"""Frames of WebSocket (RFC 6455, 5.2), as far as the end of a tunnel needs them: where one ends, and the frame that says goodbye.
+
+A tunnel carries bytes and understands nothing. But a closing frame in the middle of another frame would be read as a part of it, so each
+direction is counted along: a header is 2 to 14 bytes, its payload is skipped.
+"""
+
+import struct
+
+TRY_AGAIN_LATER = 1013
+"""The status code of a close: the client may connect again, and will wait in line then."""
+
+FRAMES_MAX = 1_024
+"""Frames counted in one read: more than programs send at once, and 0.3 ms. Behind more of them the count is given up for good."""
+
+_CLOSE = 0x88
+_MASKED = 0x80
+
+
+class FrameCount:
+    """Where one direction of a tunnel is."""
+
+    __slots__ = ("_head", "_left", "_lost")
+
+    def __init__(self) -> None:
+        self._head = b""  # of a frame whose header is not complete
+        self._left = 0  # bytes of the payload still to come
+        self._lost = False
+
+    @property
+    def between(self) -> bool:
+        """Whether the last byte was the end of a frame, so that another one may follow."""
+        return not self._lost and not self._left and not self._head
+
+    def feed(self, data: bytes) -> None:
+        """These bytes have passed."""
+        if self._lost:
+            return
+        if self._head:
+            data, self._head = self._head + data, b""
+        at, size = self._left, len(data)
+        for _ in range(FRAMES_MAX + 1):
+            if at >= size:
+                self._left = at - size
+                return
+            end = _payload_end(data, at)
+            if not end:
+                self._head, self._left = data[at:], 0
+                return
+            at = end
+        self._lost, self._head = True, b""
+
+
+def _payload_end(data: bytes, at: int) -> int:
+    """Where the frame that begins at `at` ends; 0 while its header is not complete."""
+    if len(data) < at + 2:
+        return 0
+    short = data[at + 1] & 0x7F
+    begins = at + (2 if short < 126 else 4 if short == 126 else 10)
+    if len(data) < begins:
+        return 0
+    length = short if short < 126 else int.from_bytes(data[at + 2 : begins], "big")
+    return begins + (4 if data[at + 1] & _MASKED else 0) + length
+
+
+def close_frame(code: int, mask: bytes = b"") -> bytes:
+    """Says goodbye. `mask`: four unpredictable bytes, as a client must send; a server sends none."""
+    payload = struct.pack("!H", code)
+    if not mask:
+        return bytes((_CLOSE, len(payload))) + payload
+    return bytes((_CLOSE, _MASKED | len(payload))) + mask + bytes(byte ^ mask[place] for place, byte in enumerate(payload))

@@ -1,0 +1,58 @@
+"""A local account of the dashboard as stored: its role, its zones, and the argon2 hash of the password, never the password."""
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import check_value, plain_type, spec, specs
+
+ROLES = ("viewer", "operator", "admin")
+"""Each may do what the ones before it may: look; change rooms and all that belongs to them; manage accounts, tokens and keys."""
+
+PASSWORD_LEAST, PASSWORD_LONGEST = 12, 256
+"""Characters of a password. Length is what counts; argon2 would take a megabyte for one too, and that would be an attack."""
+
+ACCOUNT_ZONES_MAX = 1_000
+
+
+class Role(IntEnum):
+    """How much a signed-in person may do; comparable."""
+
+    VIEWER = 0
+    OPERATOR = 1
+    ADMIN = 2
+
+    @property
+    def word(self) -> str:
+        """As it is stored and shown."""
+        return ROLES[self]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One account. Making one with anything wrong raises InvalidConfig with every problem."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+    name: str = spec("user name", pattern=r"[a-z0-9][a-z0-9._@+-]*", low=1, high=100, example="ada")
+    role: str = spec("what the account may do", "viewer", choices=ROLES)
+    zone_ids: tuple[str, ...] = spec("the zones it is valid for; empty: all zones", (), high=ACCOUNT_ZONES_MAX)
+    password_hash: str = spec(
+        "argon2id hash of the password in its usual text form; empty: it cannot sign in with a password", "", high=512
+    )
+
+    def __post_init__(self) -> None:
+        rules = specs(Account)
+        problems = [
+            found
+            for item in fields(self)
+            if (found := check_value(item.name, getattr(self, item.name), plain_type(item.type), rules[item.name]))
+        ]
+        if not problems and self.role == "admin" and self.zone_ids:
+            problems.append(Problem("zone_ids", "must be empty for an admin, who manages the whole installation"))
+        if problems:
+            raise InvalidConfig(problems)
+
+    @property
+    def rank(self) -> Role:
+        """The role, comparable."""
+        return Role(ROLES.index(self.role))

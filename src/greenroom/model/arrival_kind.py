@@ -1,0 +1,34 @@
+"""What an arrival can show, as far as its header lines say it."""
+
+from enum import IntEnum
+
+import msgspec
+
+
+class ArrivalKind(IntEnum):
+    """What sent an arrival and what it can show. The table is in `core.admissible`."""
+
+    SPECULATION = 0
+    SOCKET = 1
+    PREFLIGHT = 2
+    PREVIEW = 3
+    UPDATE = 4
+    DOCUMENT = 5
+    SCRIPT = 6
+    PART = 7
+    PROGRAM = 8
+
+
+class HeaderSigns(msgspec.Struct, frozen=True, gc=False):
+    """What header lines say of the kind of an arrival, without its method, path and cookies. Browsers of one kind share it.
+
+    `kind` is None when the path decides between PART and `otherwise`. `preflight`: an OPTIONS request with these lines is a preflight.
+    `embedded`: a page of another site shows it in a frame.
+    """
+
+    kind: ArrivalKind | None
+    otherwise: ArrivalKind = ArrivalKind.PROGRAM
+    preflight: bool = False
+    crawler: bool = False
+    prefers_json: bool = False
+    embedded: bool = False

@@ -1,0 +1,101 @@
+"""How the built-in page shows which site it belongs to. Everything is optional, and what is empty shows nothing."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from greenroom.errors import Problem
+from greenroom.model.fields import spec, specs
+
+LOGO_BYTES_MAX = 16_384
+"""Bytes of a logo: it is part of every waiting page, so a large one would cost visitors and the gateway more than the page itself."""
+
+TEXT = r"[^\x00-\x1f\x7f{}]*"
+"""Texts on one line. Braces are for templates."""
+
+_LOGO = re.compile(r"data:(image/(?:png|jpeg|webp|gif|svg\+xml));base64,([A-Za-z0-9+/]+={0,2})")
+_BEGINS = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/webp": (b"RIFF",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/svg+xml": (b"<svg", b"<?xml"),
+}
+"""How files of each type begin; browsers run no scripts in a picture, so an SVG is as safe as the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branding:
+    """What every visitor is shown, in every language. Build with `branding_problems` clean."""
+
+    site_name: str = spec("name of the site: above the heading, and in the title behind the place in line", "", high=60, pattern=TEXT)
+    logo: str = spec(
+        f"logo as a `data:` URL in base64: PNG, JPEG, WebP, GIF or SVG of at most {LOGO_BYTES_MAX // 1024} KiB", "", high=2 * LOGO_BYTES_MAX
+    )
+    accent_color: str = spec(
+        "accent colour, `#rrggbb`; made darker or lighter where it could not be read", "", pattern=r"(#[0-9A-Fa-f]{6})?", example="#0b5fff"
+    )
+    message: str = spec("message to waiting visitors, in the languages that have none of their own", "", high=500, pattern=TEXT)
+    help_url: str = spec("where visitors find help: an http or https URL", "", high=500, example="https://help.example.com/")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMessage:
+    """The message of one language."""
+
+    language: str = spec("language of the text, such as de-DE", low=2, high=10)
+    text: str = spec("message to waiting visitors in this language", low=1, high=500, pattern=TEXT)
+
+
+def branding_problems(branding: Branding, pointer: str) -> list[Problem]:
+    """What the bounds of the fields cannot say: logo and URL."""
+    found = []
+    if branding.logo and (reason := _logo_problem(branding.logo)):
+        found.append(Problem(f"{pointer}.logo", reason))
+    if branding.help_url and not _is_web_url(branding.help_url):
+        found.append(Problem(f"{pointer}.help_url", f"must be an http or https URL, not {branding.help_url[:60]!r}"))
+    return found
+
+
+def message_problems(messages: Iterable[object], languages: Iterable[str], pointer: str) -> list[Problem]:
+    """What is wrong with messages by language."""
+    found, seen, rules = [], set(), specs(LocalMessage)
+    for index, message in enumerate(messages):
+        at = f"{pointer}[{index}]"
+        if not isinstance(message, LocalMessage):
+            found.append(Problem(at, "must be a table with language and text"))
+        elif message.language not in languages or message.language in seen:
+            found.append(Problem(f"{at}.language", f"must be one of the built-in languages, once, not {str(message.language)[:20]!r}"))
+        elif (
+            not isinstance(message.text, str)
+            or not 0 < len(message.text) <= (rules["text"].high or 0)
+            or not re.fullmatch(TEXT, message.text)
+        ):
+            found.append(Problem(f"{at}.text", f"must be one line of 1 to {rules['text'].high} characters without braces"))
+        else:
+            seen.add(message.language)
+    return found
+
+
+def _logo_problem(logo: str) -> str:
+    found = _LOGO.fullmatch(logo)
+    if not found:
+        return "must be a data: URL in base64 with the type image/png, image/jpeg, image/webp, image/gif or image/svg+xml"
+    try:
+        picture = base64.b64decode(found[2], validate=True)
+    except binascii.Error:
+        return "is not base64"
+    if len(picture) > LOGO_BYTES_MAX:
+        return f"must have at most {LOGO_BYTES_MAX} bytes, not {len(picture)}"
+    return "" if picture.lstrip().startswith(_BEGINS[found[1]]) else f"is not a file of the type {found[1]}"
+
+
+def _is_web_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"[\s\"'<>{}\\\x00-\x1f\x7f]", url)

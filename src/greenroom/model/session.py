@@ -1,0 +1,23 @@
+"""What is kept of a sign-in to the dashboard."""
+
+import msgspec
+
+SESSION, LINK, DEVICE = "session", "link", "device"
+"""Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has signed in before."""
+
+
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One row. Times are Unix milliseconds.
+
+    `owner` says whose it is: `account:<id>`, `token:<id>` or `link`; `id` names the row to people who may revoke it, and is not secret.
+    """
+
+    kind: str
+    secret_sha256: str
+    id: str
+    owner: str
+    created_ms: int
+    seen_ms: int
+    expires_ms: int
+    address: str = ""
+    agent: str = ""

@@ -1,0 +1,41 @@
+"""Whether an address and port is one of greenroom's own listeners, however the address is spelled and whichever of this machine's it is."""
+
+import socket
+from collections.abc import Callable, Collection
+from functools import lru_cache
+
+from greenroom.outbound.policy import IpAddress, read_address, unwrapped
+
+ADDRESSES_REMEMBERED = 1_024
+
+Listening = Callable[[], Collection[tuple[str, int]]]
+"""The addresses (numeric, `0.0.0.0` and `::` for all) and ports of greenroom's listeners."""
+
+
+def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[str, int]]) -> bool:
+    """Whether a connection to this address and port arrives at one of these listeners."""
+    found = unwrapped(address)
+    for text, number in listening:
+        if number != port:
+            continue
+        own = read_address(text)
+        if own is None or own.is_unspecified:  # every address of this machine
+            if is_this_machine(str(found)):
+                return True
+        elif unwrapped(own) == found or (found.is_unspecified and own.is_loopback):  # systems connect `0.0.0.0` to the loopback address
+            return True
+    return False
+
+
+@lru_cache(maxsize=ADDRESSES_REMEMBERED)
+def is_this_machine(address: str) -> bool:
+    """Whether packets to this address stay on this machine: it is one that a socket can be bound to here."""
+    read = read_address(address)
+    if read is None or read.is_loopback or read.is_unspecified:
+        return read is not None
+    try:
+        with socket.socket(socket.AF_INET if read.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True

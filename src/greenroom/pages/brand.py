@@ -1,0 +1,86 @@
+"""What a site's branding adds to the built-in page: texts for HTML and for JSON, and the style of its accent colour.
+
+Theory of the colour. The page has a light and a dark ground. Text in the accent colour, and text in the ground's colour on the accent
+(a button under the pointer), must be readable on both: contrast of 4.5 (WCAG AA). An accent that falls short is mixed with black or
+white, a hundredth at a time, until it is there; one that is readable is left as it is.
+"""
+
+from html import escape
+from typing import NamedTuple
+
+import msgspec
+
+from greenroom.model.branding import Branding, LocalMessage
+
+GROUNDS = {"light": "#f7f6f2", "dark": "#101513"}
+"""`--paper` of page.css in both themes."""
+
+CONTRAST = 4.5
+STEPS = 100
+
+
+class Brand(NamedTuple):
+    """Ready for the page in one language. `title` follows every title as it is; the others are HTML and CSS."""
+
+    title: str = ""
+    head: str = ""
+    message: str = ""
+    help_url: str = ""
+    css: str = ""
+
+    def title_in(self, json: bool) -> str:
+        """The end of a title, escaped for where it is put."""
+        return msgspec.json.encode(self.title).decode()[1:-1] if json else escape(self.title)
+
+
+NO_BRAND = Brand()
+
+
+def brand_of(branding: Branding, messages: tuple[LocalMessage, ...], language: str) -> Brand:
+    """What this branding shows in this language."""
+    name, logo = branding.site_name, branding.logo
+    picture = f'<img src="{logo}" alt="{"" if name else "Logo"}">' if logo else ""
+    message = next((local.text for local in messages if local.language == language), branding.message)
+    return Brand(
+        f" · {name}" if name else "",
+        f"<p id=site>{picture}{escape(name)}" if name or logo else "",
+        f"<p id=message>{escape(message)}" if message else "",
+        escape(branding.help_url),
+        accent_css(branding.accent_color) if branding.accent_color else "",
+    )
+
+
+def accent_css(color: str) -> str:
+    """The accent in both themes."""
+    light, dark = (readable(color, ground) for ground in GROUNDS.values())
+    return f":root{{--accent:{light}}}@media (prefers-color-scheme:dark){{:root{{--accent:{dark}}}}}"
+
+
+def readable(color: str, ground: str) -> str:
+    """The nearest shade of this colour that can be read on this ground, and the ground on it."""
+    pole = 0 if luminance(ground) > 0.2 else 255
+    for step in range(STEPS + 1):
+        mixed = [(channel * (STEPS - step) + pole * step) // STEPS for channel in _channels(color)]
+        shade = "#" + "".join(f"{channel:02x}" for channel in mixed)
+        if contrast(shade, ground) >= CONTRAST:
+            return shade
+    return "#000000" if pole == 0 else "#ffffff"
+
+
+def contrast(one: str, other: str) -> float:
+    """From 1 to 21, as WCAG counts it."""
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(color: str) -> float:
+    """Relative luminance of `#rrggbb`."""
+    red, green, blue = (
+        channel / 255 / 12.92 if channel / 255 <= 0.04045 else float(((channel / 255 + 0.055) / 1.055) ** 2.4)
+        for channel in _channels(color)
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _channels(color: str) -> tuple[int, int, int]:
+    return int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)

@@ -1,0 +1,39 @@
+"""Where the control listener is to be found behind a proxy: the host and the path that browsers see, as trusted proxies say."""
+
+import re
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from greenroom.decision.forwarded import ForwardedPolicy
+
+_PREFIX = re.compile(rb"(/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,64}){1,8}/?")
+_HOST = re.compile(rb"[A-Za-z0-9.:\[\]_-]{1,300}")
+
+
+class BehindProxy:
+    """Takes `X-Forwarded-Host` of a trusted proxy for the Host, and puts its `X-Forwarded-Prefix` into the scope as `prefix_key`.
+
+    The prefix is the path that the proxy took off; links and cookies begin with it.
+    """
+
+    def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], prefix_key: str) -> None:
+        """`policy` is asked for each request, so that a reload counts at once."""
+        self._app = app
+        self._policy = policy
+        self._prefix_key = prefix_key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "http" and scope.get("client") and self._policy().covers(scope["client"][0]):
+            scope = self._said(scope)
+        await self._app(scope, receive, send)
+
+    def _said(self, scope: Scope) -> Scope:
+        headers = list(scope["headers"])
+        said = {name: value.rpartition(b",")[2].strip() for name, value in headers if name.startswith(b"x-forwarded-")}
+        prefix, host = said.get(b"x-forwarded-prefix", b""), said.get(b"x-forwarded-host", b"")
+        if _HOST.fullmatch(host):
+            headers = [(name, host if name == b"host" else value) for name, value in headers]
+        known = prefix.rstrip(b"/").decode() if _PREFIX.fullmatch(prefix) else ""
+        return {**scope, "headers": headers, self._prefix_key: known}

@@ -1,0 +1,127 @@
+"""The dashboard of one process: made from its parts, and announced with a one-time sign-in link when it is new."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from starlette.types import ASGIApp
+
+from greenroom.api.client_address import WithClientAddress
+from greenroom.api.graphql.datasets import DatasetAnswer
+from greenroom.api.management import ALL_DATASETS, all_answers
+from greenroom.config.settings import Address, Config
+from greenroom.control.authenticator import Caller
+from greenroom.control.config_service import ConfigService
+from greenroom.control.explain_request import Explains
+from greenroom.control.health_view import HealthView
+from greenroom.control.notification_view import NotificationView
+from greenroom.control.state import Observed
+from greenroom.control.zones import OriginProblems
+from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard, Services
+from greenroom.dashboard.person import Person
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.errors import GreenroomError
+from greenroom.model.branding import LOGO_BYTES_MAX
+from greenroom.model.token import Token
+from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
+from greenroom.ports import AnalyticsStore, Clock, ConfigStore, SessionStore
+from greenroom.runtime.assemble import process_policy
+from greenroom.runtime.behind_proxy import BehindProxy
+from greenroom.runtime.dry_runs import DryRunProcesses
+from greenroom.runtime.listener import AppListener
+
+if TYPE_CHECKING:
+    from greenroom.api.graphql.endpoint import GraphqlEndpoint
+
+
+class Running(NamedTuple):
+    """The running parts of a process that pages show."""
+
+    observed: Observed
+    explains: Explains
+    origin_problems: OriginProblems
+    health: HealthView | None
+    notifications: NotificationView | None
+    analytics: AnalyticsStore | None
+
+
+class AnalyticsQueries:
+    """GraphQL in the name of people who are signed in; see `dashboard.services.AsksAnalytics`."""
+
+    def __init__(self, store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAnswer], health: HealthView | None) -> None:
+        self._make = partial(_endpoint, store, clock, all_answers(answers, health, clock))
+        self._guard = threading.Lock()
+        self._made: GraphqlEndpoint | None = None
+
+    def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
+        """As the token of this person's zones would be answered."""
+        with self._guard:  # its library takes a quarter of a second to import, so it is imported when the first query comes
+            self._made = self._made or self._make()
+        try:
+            known = json.loads(variables) if variables.strip() else {}
+        except (ValueError, RecursionError):
+            known = None
+        body = json.dumps({"query": query, "variables": known if isinstance(known, dict) else [], "operationName": operation or None})
+        token = Token(id=person.owner, name=person.name, scopes=("analytics",), zone_ids=person.zone_ids, secret_sha256="0" * 64)
+        answer = self._made.ask(Caller(token), body.encode("utf-8", "replace"))
+        return answer.status_code, bytes(answer.body)
+
+
+def _endpoint(store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAnswer]) -> "GraphqlEndpoint":
+    from greenroom.api.graphql.endpoint import GraphqlEndpoint
+
+    return GraphqlEndpoint(store, clock, ALL_DATASETS, answers)
+
+
+def open_dashboard(
+    store: ConfigStore,
+    sessions: SessionStore,
+    clock: Clock,
+    running: Running,
+    answers: Mapping[str, DatasetAnswer],
+    outbound: Callable[[], OutboundPolicy],
+) -> Dashboard:
+    """The dashboard on these stores; `answers` are those of GraphQL about rooms, empty where no analytics are kept.
+
+    `outbound` says which addresses a logo may be fetched from.
+    """
+
+    def fetch_logo(url: str) -> str:
+        return asyncio.run(fetch_picture(Guard(outbound()), url, LOGO_BYTES_MAX))
+
+    queries = AnalyticsQueries(store, clock, answers, running.health) if answers or running.health else None
+    services = Services(
+        config=ConfigService(store, clock),
+        sessions=sessions,
+        queries=queries,
+        dry_runs=DryRunProcesses(),
+        fetch_logo=fetch_logo,
+        **running._asdict(),
+    )
+    return Dashboard(services)
+
+
+def control_listeners(app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None) -> list[AppListener]:
+    """The control listener, which reads what trusted proxies say about its clients and about where it is; none without a socket."""
+
+    def policy() -> ForwardedPolicy:
+        return process_policy(config())
+
+    return [AppListener(BehindProxy(WithClientAddress(app, policy), policy, PREFIX), listener)] if listener else []
+
+
+async def sign_in_lines(dashboard: Dashboard, control: Address) -> list[str]:
+    """What an operator is told at the first start: a link that signs in once. None when there is an account or a token."""
+    host = "127.0.0.1" if control.host in ("0.0.0.0", "::") else control.host  # noqa: S104  compared, not bound
+    at = f"http://{Address(host, control.port)}"
+    with contextlib.suppress(GreenroomError):  # the store cannot be reached: signing in has to wait, visitors need not
+        known = await asyncio.to_thread(dashboard.services.config.store.read)
+        if not known.accounts and not known.tokens:
+            key = await asyncio.to_thread(dashboard.sign_in.make_link)
+            return [f"sign in    {at}{LINK_PATH}?key={key}  (works once, for 24 hours)"]
+    return []

@@ -1,0 +1,280 @@
+"""greenroom inside the process of an application: the decision service on the application's own event loop.
+
+There is no listener for visitors and no signal is taken; the application's server has both. What an application is given and what it
+answers is changed as little as the gateway changes it: the ticket cookie does not reach it, and it goes out with the answer.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from greenroom.config.settings import Config
+from greenroom.config.source import ConfigSource, FileSource, OptionSource
+from greenroom.core.canonical import Refusal
+from greenroom.decision.arrival import USUAL_LIMITS, ArrivalLimits, Sender, arrival_from
+from greenroom.decision.cookies import without_cookies
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.render import OUTAGE, render
+from greenroom.decision.service import DecisionService
+from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.dialects.dialect import altered
+from greenroom.dialects.service import refusal_answer
+from greenroom.errors import GreenroomError
+from greenroom.gateway.wire.answer_head import CACHE_HEADERS, COMMAND, private_caching
+from greenroom.model.answer import Answer
+from greenroom.model.visit import Arrival
+from greenroom.runtime import assemble
+from greenroom.runtime.callbacks import OnError
+from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.front_ends import Progress, arrival_limits
+from greenroom.runtime.logs import ErrorLog, leave_logs_to_logging
+from greenroom.runtime.parts import EMBEDDED
+from greenroom.runtime.process import Process
+
+SENDERS_REMEMBERED = 4_096
+"""Connections' addresses that are remembered, about 1 MB."""
+
+ANSWER_S = 12.0
+"""A ledger answers within seconds, also when Redis does not; after this the visitor is held."""
+
+RETRY_S = 1.0
+"""Between two attempts to start after one has failed: often a worker that is ending still has the data directory."""
+
+AppHeaders = Iterable[tuple[bytes, bytes]]
+log = logging.getLogger("greenroom")
+
+
+class AppRequest(NamedTuple):
+    """A request as the application's server describes it. `target` is what will be served: a path with query, percent-encoded."""
+
+    method: str
+    target: bytes
+    headers: Sequence[tuple[bytes, bytes]]
+    address: str
+    tls: bool
+    version: str = "HTTP/1.1"
+    server: tuple[str, int] = ("", 0)
+
+
+class AppRequests:
+    """The front end that an application is: it asks about each of its requests. `policy` and `limits` may be replaced at any time."""
+
+    def __init__(
+        self, decisions: DecisionService, policy: ForwardedPolicy, on_error: OnError, limits: ArrivalLimits = USUAL_LIMITS
+    ) -> None:
+        self._decisions = decisions
+        self._policy = policy
+        self._limits = limits
+        self._on_error = on_error
+        self._senders: OrderedDict[tuple[str, bool], Sender] = OrderedDict()
+        self.closed = False
+
+    async def start(self) -> None:
+        """See `FrontEnd`."""
+
+    def configure(self, config: Config) -> None:
+        """See `FrontEnd`."""
+        self._policy, self._limits = assemble.forwarded_policy(config), arrival_limits(config)
+        self._senders.clear()
+
+    async def drain(self, seconds: float, progress: Progress) -> int:  # noqa: ARG002 - the application's server has waited already
+        """See `FrontEnd`."""
+        progress(0)
+        return 0
+
+    def close(self) -> None:
+        """See `FrontEnd`."""
+        self.closed = True
+
+    def receive(self, request: AppRequest, done: Callable[[Forward | Answer], None]) -> None:
+        """Calls `done` exactly once, now or later. Never raises; after any error the answer holds the visitor."""
+        try:
+            arrival = self._arrival(request)
+            if isinstance(arrival, Refusal):
+                done(refusal_answer(arrival))
+                return
+        except Exception as error:
+            self._on_error(error)
+            done(OUTAGE)
+            return
+
+        def decided(verdict: Verdict) -> None:
+            try:
+                answer = render(verdict, arrival) if isinstance(verdict, Hold) else verdict
+            except Exception as error:
+                self._on_error(error)
+                answer = OUTAGE
+            done(answer)
+
+        self._decisions.receive(arrival, decided)
+
+    async def decide(self, request: AppRequest) -> Forward | Answer:
+        """The verdict; an answer that holds the visitor when there is none within ANSWER_S."""
+        if self.closed:
+            return OUTAGE
+        found: list[Forward | Answer] = []
+        later: asyncio.Future[None] | None = None
+
+        def done(verdict: Forward | Answer) -> None:
+            found.append(verdict)
+            if later is not None and not later.done():
+                later.set_result(None)
+
+        self.receive(request, done)
+        if not found:
+            later = asyncio.get_running_loop().create_future()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(later, ANSWER_S)
+        return found[0] if found else OUTAGE
+
+    def obey(self, forward: Forward, command: bytes) -> bytes:
+        """Carries out the application's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the ticket, or empty."""
+        try:
+            return b"" if self.closed else self._decisions.obey(forward, command)
+        except Exception as error:
+            self._on_error(error)
+            return b""
+
+    def application_cookies(self, value: bytes) -> bytes:
+        """A Cookie header as the application may see it, without tickets; empty when nothing is left."""
+        return without_cookies(value, self._decisions.own_cookies)
+
+    def visitor_headers(self, headers: AppHeaders, cookie: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """What the visitor is given of the application's headers, and its command for the room (or nothing).
+
+        The application can never set the ticket cookie, and an answer that carries a ticket is not for shared caches.
+        """
+        kept: list[tuple[bytes, bytes]] = []
+        caching: list[tuple[bytes, bytes]] = []
+        command, own = b"", self._decisions.own_cookies
+        for pair in headers:
+            name = pair[0].lower()
+            if name == b"set-cookie":
+                if pair[1].partition(b"=")[0].strip(b" \t") not in own:
+                    kept.append(pair)
+            elif name == COMMAND:
+                command = pair[1]
+            elif cookie and name in CACHE_HEADERS:
+                caching.append((name, pair[1]))
+            else:
+                kept.append(pair)
+        if cookie:
+            kept.append((b"cache-control", private_caching(tuple(caching)).partition(b": ")[2].rstrip(b"\r\n")))
+        return kept, command
+
+    def _arrival(self, request: AppRequest) -> Arrival | Refusal:
+        found = arrival_from(request.method, request.target, request.headers, self._sender(request), self._limits, request.version)
+        return found if isinstance(found, Refusal) else altered(found) or found
+
+    def _sender(self, request: AppRequest) -> Sender:
+        key = (request.address, request.tls)
+        sender = self._senders.get(key)
+        if sender is None:
+            sender = Sender(request.address, request.tls, self._policy, request.server)
+            if len(self._senders) >= SENDERS_REMEMBERED:
+                self._senders.popitem(last=False)
+            self._senders[key] = sender
+        return sender
+
+
+def source_of(config: str | os.PathLike[str] | Mapping[str, Any]) -> ConfigSource:
+    """A configuration file, or its content as plain values."""
+    if isinstance(config, Mapping):
+        return OptionSource(config, {}, needs_origin=False)
+    return FileSource(Path(config).absolute(), needs_origin=False)
+
+
+class Embedded:
+    """greenroom in this process. Everything but the constructor is called inside one event loop."""
+
+    def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
+        """`control`: also listen on the control address. Raises InvalidConfig."""
+        source.load()
+        self._source = source
+        self._parts = EMBEDDED._replace(control=control)
+        self._process: Process | None = None
+        self._running: asyncio.Task[None] | None = None
+        self.last_requests: AppRequests | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._not_before_s = float("-inf")
+
+    @property
+    def requests(self) -> AppRequests | None:
+        """Where to ask; None while greenroom does not run."""
+        requests = self.last_requests
+        return None if requests is None or requests.closed else requests
+
+    async def start(self) -> None:
+        """Returns when it decides. Raises InvalidConfig, CannotStart or StorageFailed."""
+        leave_logs_to_logging()
+        process = self._process = Process(self._source, log.info, front_ends=[self._front_end], parts=self._parts)
+        running = self._running = asyncio.create_task(process.run())
+        ready = asyncio.create_task(process.ready.wait())
+        try:
+            await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+        if running.done():
+            await running
+            raise CannotStart("greenroom was stopped while it started")
+        running.add_done_callback(_report_end)
+
+    @property
+    def own_requests(self) -> AppRequests:
+        """As `requests`, of a process that has decided something: also right after greenroom has ended. Raises RuntimeError before."""
+        if self.last_requests is None:
+            raise RuntimeError("greenroom has decided nothing yet")
+        return self.last_requests
+
+    async def decide(self, request: AppRequest) -> Forward | Answer:
+        """The verdict. Starts greenroom when that has not happened; an answer that holds the visitor when it cannot start."""
+        requests = self.requests or await self._started()
+        return OUTAGE if requests is None else await requests.decide(request)
+
+    async def _started(self) -> AppRequests | None:
+        if self.requests is None and (self._starting is not None or time.monotonic() >= self._not_before_s):
+            if self._starting is None or self._starting.get_loop() is not asyncio.get_running_loop():
+                self._starting = asyncio.create_task(self._start_or_report())
+            await asyncio.shield(self._starting)
+        return self.requests
+
+    def end(self) -> None:
+        """Begins to stop; see `ended`."""
+        if self._process is not None:
+            self._process.stopping.set()
+
+    async def ended(self) -> None:
+        """Returns when every journal is closed."""
+        if self._running is not None:
+            with contextlib.suppress(Exception):  # reported when it happened
+                await self._running
+
+    async def stop(self) -> None:
+        """Returns when every journal is closed. Idempotent."""
+        self.end()
+        await self.ended()
+
+    def _front_end(self, config: Config, decisions: DecisionService) -> AppRequests:
+        policy, limits = assemble.forwarded_policy(config), arrival_limits(config)
+        self.last_requests = AppRequests(decisions, policy, ErrorLog(time.monotonic), limits)
+        return self.last_requests
+
+    async def _start_or_report(self) -> None:
+        try:
+            await self.start()
+        except (GreenroomError, OSError) as error:
+            log.error("greenroom cannot start, every visitor is held: %s", error)
+        finally:
+            self._starting = None
+            self._not_before_s = time.monotonic() + RETRY_S
+
+
+def _report_end(running: asyncio.Task[None]) -> None:
+    if not running.cancelled() and running.exception() is not None:
+        log.error("greenroom ended, every visitor is held", exc_info=running.exception())

@@ -1,0 +1,122 @@
+"""greenroom beside an application without an event loop: it has a loop and a thread of its own, and the application's threads ask it."""
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TimedOut
+
+from greenroom.config.source import ConfigSource
+from greenroom.decision.render import OUTAGE
+from greenroom.decision.verdict import Forward
+from greenroom.errors import GreenroomError
+from greenroom.model.answer import Answer
+from greenroom.runtime.embedded import ANSWER_S, RETRY_S, AppRequest, AppRequests, Embedded
+from greenroom.runtime.serve import loop_factory
+
+CLOSING_S = 10.0
+"""How long the end of the process waits for the journals."""
+
+log = logging.getLogger("greenroom")
+
+
+class EmbeddedThread:
+    """Thread-safe. It begins with the first question after a fork, so that every worker of a server has its own."""
+
+    def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
+        """See `Embedded`. Raises InvalidConfig."""
+        source.load()
+        self._source = source
+        self._control = control
+        self._starting = threading.Lock()
+        self._owner = 0
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._embedded: Embedded | None = None
+        self._thread: threading.Thread | None = None
+        self._not_before_s = float("-inf")
+
+    @property
+    def requests(self) -> AppRequests | None:
+        """Where to ask, inside the thread; None while greenroom does not run in this process."""
+        return self._embedded.requests if self._embedded is not None and self._owner == os.getpid() else None
+
+    @property
+    def own_requests(self) -> AppRequests:
+        """See `Embedded`."""
+        if self._embedded is None:
+            raise RuntimeError("greenroom has decided nothing yet")
+        return self._embedded.own_requests
+
+    def start(self) -> None:
+        """Returns when it decides; does nothing when it does already. Raises InvalidConfig, CannotStart or StorageFailed."""
+        with self._starting:
+            if self.requests is None and not self._closed:
+                started: Future[None] = Future()
+                self._thread = threading.Thread(target=self._run, args=(started,), name="greenroom", daemon=True)
+                self._thread.start()
+                started.result()
+                self._owner = os.getpid()
+                atexit.register(self.close)
+
+    def close(self) -> None:
+        """Returns when every journal is closed, after CLOSING_S at most; from then on every visitor is held. Idempotent."""
+        if self._owner != os.getpid():
+            return
+        self._closed = True
+        loop, embedded, thread = self._loop, self._embedded, self._thread
+        if loop is not None and embedded is not None and thread is not None and thread.is_alive():
+            loop.call_soon_threadsafe(embedded.end)
+            thread.join(CLOSING_S)
+            atexit.unregister(self.close)
+
+    def decide(self, request: AppRequest) -> Forward | Answer:
+        """The verdict; an answer that holds the visitor while greenroom cannot start, and when it does not answer within ANSWER_S."""
+        requests = self.requests or self._started()
+        found: Future[Forward | Answer] = Future()
+        if requests is None or self._loop is None:
+            return OUTAGE
+        try:
+            self._loop.call_soon_threadsafe(requests.receive, request, found.set_result)
+            return found.result(ANSWER_S)
+        except (RuntimeError, TimedOut):  # the loop was closed meanwhile
+            return OUTAGE
+
+    def obey(self, forward: Forward, command: bytes) -> bytes:
+        """See `AppRequests.obey`."""
+        requests, found = self.requests, Future[bytes]()
+        if requests is None or self._loop is None:
+            return b""
+        try:
+            self._loop.call_soon_threadsafe(lambda: found.set_result(requests.obey(forward, command)))
+            return found.result(ANSWER_S)
+        except (RuntimeError, TimedOut):
+            return b""
+
+    def _started(self) -> AppRequests | None:
+        if time.monotonic() >= self._not_before_s or self._owner != os.getpid():
+            try:
+                self.start()
+            except (GreenroomError, OSError) as error:
+                self._owner = os.getpid()
+                self._not_before_s = time.monotonic() + RETRY_S
+                log.error("greenroom cannot start, every visitor is held: %s", error)
+        return self.requests
+
+    def _run(self, started: "Future[None]") -> None:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(self._main(started))
+
+    async def _main(self, started: "Future[None]") -> None:
+        try:
+            embedded = Embedded(self._source, control=self._control)
+            await embedded.start()
+        except BaseException as error:
+            started.set_exception(error)
+            return
+        self._loop, self._embedded = asyncio.get_running_loop(), embedded
+        started.set_result(None)
+        await embedded.ended()

@@ -1,0 +1,55 @@
+"""Listening sockets that the parent process has opened and keeps open: socket activation, as systemd does it.
+
+While greenroom restarts, the sockets stay: the kernel accepts connections meanwhile, and they wait for the next process. The protocol is
+three environment variables (sd_listen_fds(3)): LISTEN_PID, LISTEN_FDS, and the names in LISTEN_FDNAMES.
+"""
+
+import os
+import socket
+from collections.abc import MutableMapping
+
+from greenroom.runtime.data_dir import CannotStart
+
+FIRST_FD = 3
+SOCKETS_MAX = 16
+"""More than any unit file of greenroom asks for."""
+
+PURPOSES = ("visitors", "decide", "control")
+"""What a socket may be called (`FileDescriptorName=`); one that is alone needs no name."""
+
+_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
+
+def inherited_sockets(environ: MutableMapping[str, str], pid: int, alone: str) -> dict[str, socket.socket]:
+    """The sockets by purpose, none when nothing was passed to this process; the variables are removed, so that no child takes them again.
+
+    `alone` is the purpose of a single socket without one of these names. Raises CannotStart for what cannot be used.
+    """
+    given = {name: environ.pop(name, "") for name in _VARIABLES} if environ.get("LISTEN_PID") == str(pid) else {}
+    if not given:
+        return {}
+    count = int(given["LISTEN_FDS"]) if given["LISTEN_FDS"].isdigit() else 0
+    names = given["LISTEN_FDNAMES"].split(":") if given["LISTEN_FDNAMES"] else [""] * count
+    if not 0 < count <= SOCKETS_MAX or len(names) != count:
+        raise CannotStart(f"socket activation: LISTEN_FDS is {given['LISTEN_FDS']!r} with {len(names)} names")
+    if count == 1 and names[0] not in PURPOSES:
+        names = [alone]
+    found: dict[str, socket.socket] = {}
+    for number, name in enumerate(names):
+        if name not in PURPOSES or name in found:
+            raise CannotStart(f"socket activation: the names of sockets must be {', '.join(PURPOSES)}, each once, not {name[:40]!r}")
+        found[name] = _listener(FIRST_FD + number, name)
+    return found
+
+
+def _listener(number: int, name: str) -> socket.socket:
+    try:
+        os.set_inheritable(number, False)
+        found = socket.socket(fileno=number)
+        listens = found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError as error:
+        raise CannotStart(f"socket activation: file descriptor {number} ({name}): {error.strerror or error}") from None
+    if found.family not in (socket.AF_INET, socket.AF_INET6) or found.type != socket.SOCK_STREAM or not listens:
+        raise CannotStart(f"socket activation: file descriptor {number} ({name}) is not a TCP socket that listens")
+    found.setblocking(False)
+    return found

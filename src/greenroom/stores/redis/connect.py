@@ -1,0 +1,46 @@
+"""Clients of redis-py for one server, for the master that Sentinels know, and for a cluster."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from redis.asyncio import Redis, RedisCluster, Sentinel
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+Client = Redis | RedisCluster
+
+CONNECTIONS_MAX = 16
+"""Of one process to one server: the ledger needs two, the leader lease and its calls a few."""
+
+Hosts = Sequence[tuple[str, int]]
+
+
+def connect(kind: str, hosts: Hosts, service: str, options: Mapping[str, Any], timeout_s: float) -> Client:
+    """A client of this kind ("", "sentinel" or "cluster"): see `link.Link.client`."""
+    patient = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s, "socket_keepalive": True, "retry": Retry(NoBackoff(), 0)}
+    return _MAKERS[kind](hosts, service, {**options, **patient, "max_connections": CONNECTIONS_MAX})
+
+
+def _server(hosts: Hosts, _service: str, options: dict[str, Any]) -> Client:
+    place: dict[str, Any] = {"host": hosts[0][0], "port": hosts[0][1]} if hosts else {}
+    return Redis(**place, **options)
+
+
+def _sentinel(hosts: Hosts, service: str, options: dict[str, Any]) -> Client:
+    names = {"username": "sentinel_username", "password": "sentinel_password"}
+    own = {name: options.pop(theirs, None) or options[name] for name, theirs in names.items()}
+    left_out = ("db", "username", "password", "max_connections")
+    sentinels = {key: value for key, value in options.items() if key not in left_out} | own
+    make: Callable[..., Any] = Sentinel
+    master: Redis = make(list(hosts), sentinel_kwargs=sentinels).master_for(service, **options)
+    return master
+
+
+def _cluster(hosts: Hosts, _service: str, options: dict[str, Any]) -> Client:
+    options.pop("db")
+    nodes = [ClusterNode(host, port) for host, port in hosts]
+    return RedisCluster(startup_nodes=nodes, **options, require_full_coverage=False)
+
+
+_MAKERS: dict[str, Callable[[Hosts, str, dict[str, Any]], Client]] = {"": _server, "sentinel": _sentinel, "cluster": _cluster}

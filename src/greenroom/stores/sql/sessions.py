@@ -1,0 +1,75 @@
+"""Sessions of the dashboard in the configuration store's database, so that every process knows them and a restart keeps them."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
+
+from greenroom.model.session import SESSION, SessionRow
+from greenroom.stores.sql.session_tables import sessions
+
+_COLUMNS = [sessions.c[name] for name in SessionRow.__struct_fields__]
+
+
+class SqlSessions:
+    """See `ports.SessionStore`."""
+
+    def __init__(self, transaction: Callable[..., AbstractContextManager[Connection]]) -> None:
+        """`transaction(writes=…)` is that of the configuration store."""
+        self._transaction = transaction
+
+    def add(self, row: SessionRow, most: int) -> None:
+        """See `ports.SessionStore`."""
+        with self._transaction(writes=True) as connection:
+            connection.execute(insert(sessions).values(msgspec.structs.asdict(row)))
+            count = connection.execute(select(func.count()).where(sessions.c.kind == row.kind)).scalar_one()
+            if count > most:
+                oldest = select(sessions.c.secret_sha256).where(sessions.c.kind == row.kind, sessions.c.secret_sha256 != row.secret_sha256)
+                gone = connection.execute(oldest.order_by(sessions.c.seen_ms).limit(count - most)).scalars().all()
+                connection.execute(delete(sessions).where(sessions.c.secret_sha256.in_(gone)))
+
+    def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
+        """See `ports.SessionStore`."""
+        with self._transaction() as connection:
+            return _first(connection, _with(kind, secret_sha256))
+
+    def seen(self, secret_sha256: str, now_ms: int) -> None:
+        """See `ports.SessionStore`."""
+        with self._transaction(writes=True) as connection:
+            connection.execute(update(sessions).where(sessions.c.secret_sha256 == secret_sha256).values(seen_ms=now_ms))
+
+    def take(self, kind: str, secret_sha256: str) -> SessionRow | None:
+        """See `ports.SessionStore`."""
+        with self._transaction(writes=True) as connection:
+            found = _first(connection, _with(kind, secret_sha256))
+            taken = connection.execute(delete(sessions).where(sessions.c.kind == kind, sessions.c.secret_sha256 == secret_sha256))
+            return found if taken.rowcount == 1 else None
+
+    def rows(self, kind: str) -> list[SessionRow]:
+        """See `ports.SessionStore`."""
+        wanted = select(*_COLUMNS).where(sessions.c.kind == kind).order_by(sessions.c.created_ms.desc())
+        with self._transaction() as connection:
+            return [SessionRow(**row) for row in connection.execute(wanted).mappings()]
+
+    def remove(self, kind: str, *, owner: str = "", id: str = "") -> int:
+        """See `ports.SessionStore`."""
+        which = and_(sessions.c.kind == kind, or_(sessions.c.owner == owner, sessions.c.id == id))
+        with self._transaction(writes=True) as connection:
+            return connection.execute(delete(sessions).where(which)).rowcount
+
+    def forget(self, now_ms: int, idle_ms: int) -> None:
+        """See `ports.SessionStore`."""
+        idle = and_(sessions.c.kind == SESSION, sessions.c.seen_ms <= now_ms - idle_ms)
+        with self._transaction(writes=True) as connection:
+            connection.execute(delete(sessions).where(or_(sessions.c.expires_ms <= now_ms, idle)))
+
+
+def _with(kind: str, secret_sha256: str) -> Select[Any]:
+    return select(*_COLUMNS).where(sessions.c.kind == kind, sessions.c.secret_sha256 == secret_sha256)
+
+
+def _first(connection: Connection, wanted: Select[Any]) -> SessionRow | None:
+    row = connection.execute(wanted).mappings().first()
+    return None if row is None else SessionRow(**row)

@@ -1,0 +1,127 @@
+"""The waiting room as WSGI middleware: Flask, Django, Bottle, and every other WSGI application.
+
+    from greenroom.wsgi import WaitingRoom
+
+    app = WaitingRoom(app, "greenroom.toml")
+
+greenroom runs in a thread of the application's process. It starts with the first request (or with `start()`), after the server has
+made its workers, and ends with the process (or with `close()`). Bodies are never read.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
+from greenroom.runtime.embedded import AppRequest, source_of
+from greenroom.runtime.embedded_thread import EmbeddedThread
+
+Environ = dict[str, Any]
+StartResponse = Callable[..., Any]
+WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+RAW_TARGETS = ("RAW_URI", "REQUEST_URI")
+"""Where servers put the target as the visitor sent it: gunicorn and Werkzeug; uWSGI, mod_wsgi and Werkzeug."""
+
+TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
+"""Targets whose spelling has been compared, and their longest: at most 8 MB."""
+
+_LITERAL = "/~!$&'()*+,=:@-._;"
+_BODY_HEADERS = (("CONTENT_TYPE", b"content-type"), ("CONTENT_LENGTH", b"content-length"))
+
+
+class WaitingRoom:
+    """Lets a request through to `app` when greenroom says so, and answers it with the waiting page otherwise."""
+
+    def __init__(self, app: WsgiApplication, config: str | os.PathLike[str] | Mapping[str, Any], *, control: bool = False) -> None:
+        """`config` is a configuration file, or its content; `origin` and `listen` are not needed.
+
+        `control`: also open the control listener (/metrics, /status, the management API). Raises InvalidConfig with every problem.
+        """
+        self.app = app
+        self.embedded = EmbeddedThread(source_of(config), control=control)
+
+    def start(self) -> None:
+        """Starts greenroom now, in this process: for servers that tell when a worker begins. Raises CannotStart or StorageFailed."""
+        self.embedded.start()
+
+    def close(self) -> None:
+        """Ends greenroom before the process ends."""
+        self.embedded.close()
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """The WSGI application."""
+        verdict = self.embedded.decide(_request(environ))
+        if isinstance(verdict, Answer):
+            return _answer(verdict, environ["REQUEST_METHOD"] == "HEAD", start_response)
+        requests = self.embedded.own_requests
+        sent = environ.get("HTTP_COOKIE")
+        if sent:
+            kept = requests.application_cookies(sent.encode("latin-1")).decode("latin-1")
+            if kept:
+                environ["HTTP_COOKIE"] = kept
+            else:
+                del environ["HTTP_COOKIE"]
+        return self.app(environ, self._adding_ticket(start_response, verdict))
+
+    def _adding_ticket(self, start_response: StartResponse, forward: Forward) -> StartResponse:
+        def started(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            cookie = forward.set_cookie
+            pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+            kept, command = self.embedded.own_requests.visitor_headers(pairs, cookie)
+            if command and forward.obeys_origin:
+                cookie = self.embedded.obey(forward, command) or cookie
+            if cookie:
+                kept.append((b"Set-Cookie", cookie))
+            return start_response(status, _text(kept), *error)
+
+        return started
+
+
+def _text(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
+
+
+def _request(environ: Environ) -> AppRequest:
+    headers = [
+        (key[5:].replace("_", "-").lower().encode("latin-1"), value.encode("latin-1"))
+        for key, value in environ.items()
+        if key.startswith("HTTP_")
+    ]
+    headers += [(name, environ[key].encode("latin-1")) for key, name in _BODY_HEADERS if environ.get(key)]
+    raw = next((environ[key] for key in RAW_TARGETS if key in environ), "").partition("?")[0]
+    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    target = (_target if len(path) + len(raw) <= REMEMBERED_MAX else _target.__wrapped__)(path or "/", raw)
+    query = environ.get("QUERY_STRING")
+    return AppRequest(
+        environ["REQUEST_METHOD"],
+        target + b"?" + query.encode("latin-1") if query else target,
+        headers,
+        environ.get("REMOTE_ADDR") or "",
+        environ["wsgi.url_scheme"] == "https",
+        environ.get("SERVER_PROTOCOL", "HTTP/1.1"),
+        (environ["SERVER_NAME"], int(environ["SERVER_PORT"])) if environ.get("SERVER_PORT", "").isdigit() else ("", 0),
+    )
+
+
+@lru_cache(maxsize=TARGETS_REMEMBERED)
+def _target(path: str, raw: str) -> bytes:
+    """The target of what will be served, which is the decoded `path`: as the visitor spelled it, or spelled by us.
+
+    They differ when the server gives no raw target, and when middleware in front of this one has rewritten the path.
+    """
+    served = path.encode("latin-1")
+    spelled = raw.encode("latin-1", "replace")
+    return spelled if raw and unquote_to_bytes(spelled) == served else quote(served, safe=_LITERAL).encode("ascii")
+
+
+def _answer(answer: Answer, without_body: bool, start_response: StartResponse) -> Iterable[bytes]:
+    headers = [*answer.headers.pairs, (b"Content-Length", b"%d" % len(answer.body))]
+    if answer.set_cookie:
+        headers.append((b"Set-Cookie", answer.set_cookie))
+    start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", _text(headers))
+    return [] if without_body else [answer.body]

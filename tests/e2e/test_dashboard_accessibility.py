@@ -1,0 +1,61 @@
+"""axe-core on every page that can be looked at, light and dark; on a phone nothing is wider than the screen."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from dashboard_browser import AXE, DashboardBrowser, chromium
+
+from greenroom.dashboard.routes import ROUTES
+
+# The explorer is GraphiQL as npm has it: its editor has three faults of its own that only its makers can fix.
+# The page of visitors is not one of the dashboard's: test_page_in_chromium checks it.
+OTHERS = (".json", "csv", "/stream", "/live.events", "/explorer", "/page/visitor")
+ROWS = [row for row in ROUTES if row.method == "GET" and not row.path.endswith(OTHERS)]
+FILE = '[log]\nlevel = "error"\n[[rooms]]\nname = "shop"\nhost = "shop.example.com"\ntotal_active_users = 5\nnew_users_per_minute = 5\n'
+
+
+@pytest.fixture(scope="module")
+def at(shared_greenroom) -> Iterator[DashboardBrowser]:
+    assert AXE.is_file(), "run python scripts/build_dashboard.py"
+    running = shared_greenroom.config(f'origin = "http://127.0.0.1:9"\n{FILE}')
+    host, port = running.control
+    with chromium() as browser:
+        window = DashboardBrowser(browser.new_context(bypass_csp=True, reduced_motion="reduce"), f"http://{host}:{port}")
+        page = window.first_sign_in(running.output)
+        window.go("/zones/new")
+        page.get_by_label("Domain").fill("example.com")
+        page.get_by_role("button", name="Create the zone").click()
+        page.get_by_label("Name", exact=True).fill("tickets")
+        page.get_by_role("button", name="Review").click()
+        page.get_by_role("button", name="Create the room").click()
+        page.wait_for_url("**/rooms/*notice=created")
+        window.ids = dict(zip(("zone_id", "room_id"), re.findall(r"[0-9a-f]{32}", page.url), strict=True))  # type: ignore[attr-defined]
+        yield window
+
+
+def path_of(at: DashboardBrowser, path: str) -> str:
+    return re.sub(r"\{(\w+)\}", lambda found: at.ids.get(found[1], "none"), path)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", [row.path for row in ROWS])
+def test_no_page_has_violations(at: DashboardBrowser, path: str, theme: str) -> None:
+    at.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    at.page.set_viewport_size({"width": 1280, "height": 900})
+    at.go(path_of(at, path))
+    assert at.page.evaluate("document.documentElement.dataset.bsTheme") == theme
+    assert at.violations() == []
+
+
+@pytest.mark.parametrize("path", [row.path for row in ROWS])
+def test_pages_fit_a_phone(at: DashboardBrowser, path: str) -> None:
+    at.page.set_viewport_size({"width": 360, "height": 740})
+    at.go(path_of(at, path))
+    assert at.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_check_catches(at: DashboardBrowser) -> None:
+    at.go("/about")
+    at.page.evaluate("document.querySelector('h1').replaceWith(document.createElement('img'))")
+    assert any(found.startswith("image-alt") for found in at.violations())

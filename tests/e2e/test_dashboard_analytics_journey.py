@@ -1,0 +1,91 @@
+"""Analytics and events in real Chromium: dragging over a chart zooms all of them and the back button steps out; an event is planned."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from dashboard_browser import ARGUMENTS, CHROMIUM
+from live_rig import LiveRig, axe_violations, operator, plain_origin, sale_parts
+from playwright.sync_api import Browser, expect, sync_playwright
+
+PATIENCE_MS = 30_000
+MINUTES = 600
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def rig(shared_greenroom) -> Iterator[LiveRig]:
+    with plain_origin() as origin:
+        found = LiveRig.start(shared_greenroom, origin)
+        found.restart_with(shared_greenroom, sale_parts(found.room_id, int(time.time()), MINUTES))
+        yield found
+
+
+def test_dragging_over_a_chart_zooms_and_the_back_button_steps_out(rig, browser) -> None:
+    with operator(browser, rig, viewport={"width": 1280, "height": 1400}) as page:
+        page.goto(f"{rig.path}/analytics?span=24h")
+        expect(page.get_by_text("Demo data.")).to_be_visible()
+        assert page.locator(".panel svg").count() >= 7
+        chart = page.locator('[data-panel="users"]')
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        assert box is not None
+        middle = box["y"] + box["height"] / 2
+        page.mouse.move(box["x"] + box["width"] * 0.7, middle)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.8, middle, steps=4)
+        page.mouse.move(box["x"] + box["width"] * 0.9, middle, steps=4)
+        page.mouse.up()
+        page.wait_for_url("**from=*", timeout=PATIENCE_MS)
+        expect(page.get_by_text("in steps of 5 minutes").or_(page.get_by_text("in steps of 60 seconds"))).to_be_visible()
+        page.go_back()
+        page.wait_for_url("**/analytics?span=24h", timeout=PATIENCE_MS)
+        csv = page.request.get(f"{rig.path}/analytics/csv?span=1h")
+        assert csv.headers["content-type"].startswith("text/csv")
+        assert csv.text().count("\r\n") >= 60
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_wrong_with_analytics_and_events(rig, browser, theme) -> None:
+    with operator(browser, rig, color_scheme=theme, reduced_motion="reduce") as page:
+        for path in ("/analytics?compare=before", "/events", "/events/new"):
+            page.goto(f"{rig.path}{path}")
+            assert axe_violations(page) == [], path
+
+
+def test_an_event_is_planned_reviewed_and_a_clash_is_shown_before_saving(rig, browser) -> None:
+    with operator(browser, rig) as page:
+        page.goto(f"{rig.path}/events/new")
+        page.get_by_label("Name").fill("friday")
+        page.get_by_label("Start", exact=True).fill("2040-11-30T18:00")
+        page.get_by_label("End", exact=True).fill("2040-11-30T22:00")
+        page.get_by_label("Pre-queue opens").fill("2040-11-30T17:57")
+        page.get_by_role("button", name="Review").click()
+        expect(page.get_by_text("must be at least five minutes before the start")).to_be_visible()
+        page.get_by_label("Pre-queue opens").fill("2040-11-30T17:30")
+        page.get_by_label("Draw the places of the pre-queue").check()
+        page.get_by_label("Active visitors at once").fill("50")
+        page.get_by_label("New visitors per minute").fill("40")
+        page.get_by_role("button", name="Review").click()
+        expect(page.get_by_role("row", name="Active visitors at once 10 50")).to_be_visible()
+        expect(page.get_by_role("row", name="Session length 5 5 Inherited")).to_be_visible()
+        page.get_by_role("button", name="Create the event").click()
+        page.wait_for_url("**/events?notice=created")
+        made = rig.api.ask("GET", f"/zones/{rig.zone_id}/waiting_rooms/{rig.room_id}/events").result[0]
+        assert (made["event_start_time"], made["total_active_users"]) == ("2040-11-30T17:00:00Z", 50)  # 18:00 in Berlin
+
+        page.goto(f"{rig.path}/events/new")
+        page.get_by_label("Name").fill("late-friday")
+        page.get_by_label("Start", exact=True).fill("2040-11-30T21:00")
+        page.get_by_label("End", exact=True).fill("2040-11-30T23:00")
+        page.get_by_role("button", name="Review").click()
+        expect(page.get_by_text("events of one room must not overlap")).to_be_visible()
+        page.goto(f"{rig.base}/events")
+        expect(page.get_by_role("link", name="friday", exact=True)).to_be_visible()

@@ -1,0 +1,126 @@
+"""Journeys in a real Chromium, each from an empty installation."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from dashboard_browser import PASSWORD, DashboardBrowser, chromium, sign_in_link
+from playwright.sync_api import Browser, expect
+
+EMPTY = "[log]\nlevel = 'warning'\n"
+SCRIPTED_S = 120
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def running(greenroom, origin):
+    return greenroom.config(f'origin = "{origin.url}"\n{EMPTY}')
+
+
+def window(browser: Browser, running, **options) -> DashboardBrowser:
+    host, port = running.control
+    return DashboardBrowser(browser.new_context(**options), f"http://{host}:{port}")
+
+
+def make_room(at: DashboardBrowser, name: str = "tickets") -> None:
+    page = at.page
+    page.get_by_role("link", name="New zone").click()
+    page.get_by_label("Domain").fill("example.com")
+    page.get_by_role("button", name="Create the zone").click()
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Host", exact=True).fill("shop.example.com")
+    page.get_by_label("Active visitors at once").fill("1")
+    page.get_by_label("New visitors per minute").fill("1")
+    page.get_by_role("button", name="Review").click()
+    expect(page.get_by_text("At most 1 people")).to_be_visible()
+    page.get_by_role("button", name="Create the room").click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+
+
+def test_from_the_first_link_to_a_protecting_room(browser, running) -> None:
+    begun = time.monotonic()
+    at = window(browser, running)
+    at.first_sign_in(running.output)
+    make_room(at)
+    first, second = running.visitor(), running.visitor()
+    until = time.monotonic() + 10
+    while first.get().waiting and time.monotonic() < until:
+        time.sleep(0.1)  # another process takes over the room
+    assert second.get().waiting
+    second.take_place()
+    page = at.go("/rooms")
+    row = page.get_by_role("row").filter(has_text="tickets")
+    expect(row.get_by_text("Queueing", exact=True)).to_be_visible(timeout=15_000)  # the table renews itself
+    expect(row).to_contain_text("1 of 1")
+    assert time.monotonic() - begun < SCRIPTED_S
+    assert at.complaints == []
+    used = window(browser, running).go(sign_in_link(running.output))
+    expect(used.get_by_role("heading", name="This link does not work any more")).to_be_visible()
+
+
+def test_everything_wrong_is_shown_beside_its_field(browser, running) -> None:
+    at = window(browser, running)
+    page = at.first_sign_in(running.output)
+    make_room(at)
+    page.get_by_role("link", name="Settings", exact=True).click()
+    page.get_by_label("Active visitors at once").fill("many")
+    page.get_by_label("Host", exact=True).fill("https://wrong")
+    page.get_by_role("button", name="Review").click()
+    limit = page.get_by_label("Active visitors at once")
+    expect(limit).to_have_value("many")
+    expect(limit).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_text("must be a whole number, not 'many'")).to_be_visible()
+    expect(page.get_by_text("must be a lower-case host name")).to_be_visible()
+    assert at.complaints == []
+
+
+def test_of_two_operators_the_slower_one_is_told(browser, running) -> None:
+    first = window(browser, running)
+    first.first_sign_in(running.output)
+    make_room(first)
+    address = first.page.url.split("?")[0]
+    second = window(browser, running)
+    page = second.go("/sign-in")
+    page.get_by_label("User name").fill("ada")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    for at, value in ((first, "7"), (second, "9")):
+        at.go(f"{address}/edit")
+        at.page.get_by_label("Active visitors at once").fill(value)
+        at.page.get_by_role("button", name="Review").click()
+    first.page.get_by_role("button", name="Save").click()
+    expect(first.page.get_by_text("Saved.")).to_be_visible()
+    second.page.get_by_role("button", name="Save").click()
+    expect(second.page.get_by_text("changed by another person")).to_be_visible()
+    expect(second.page.get_by_label("Active visitors at once")).to_have_value("9")
+    assert first.go(address).get_by_text("At most 7 people").count() == 1
+
+
+def test_pages_are_read_and_forms_sent_without_scripts(browser, running) -> None:
+    at = window(browser, running, java_script_enabled=False)
+    at.first_sign_in(running.output)
+    make_room(at)
+    page = at.go("/rooms?state=open")
+    expect(page.get_by_role("row").filter(has_text="tickets")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
+
+
+def test_the_keyboard_reaches_everything_in_order(browser, running) -> None:
+    at = window(browser, running)
+    page = at.first_sign_in(running.output)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.keyboard.type("audit")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/audit")
+    assert at.complaints == []

@@ -1,0 +1,133 @@
+"""Operators in the hour of a sale, in real Chromium in front of a real greenroom: the line grows, limits are raised, undone, held."""
+
+import re
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+from dashboard_browser import ARGUMENTS, CHROMIUM
+from live_rig import LiveRig, axe_violations, operator, plain_origin, started
+from playwright.sync_api import Browser, expect, sync_playwright
+
+PATIENCE_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def process(shared_greenroom) -> Iterator[LiveRig]:
+    with plain_origin() as origin:
+        yield LiveRig.start(shared_greenroom, origin)
+
+
+@pytest.fixture
+def rig(process) -> LiveRig:
+    process.set(total_active_users=10, new_users_per_minute=10, queue_all=False, suspended=False)
+    return process
+
+
+def test_holding_everybody_is_one_confirmed_step_and_says_why_no_visitor_is_let_in(rig, browser) -> None:
+    with operator(browser, rig) as page:
+        page.goto(f"{rig.path}/live")
+        page.get_by_role("link", name="Hold everybody").click()
+        assert rig.room["queue_all"] is False
+        page.get_by_role("button", name="Hold all new visitors").click()
+        expect(page.locator('[data-live="title"]')).to_have_text("You hold all new visitors", timeout=PATIENCE_MS)
+        assert rig.visit()[0] > 0
+        page.get_by_role("link", name="Let visitors in again").click()
+        page.get_by_role("button", name="Let visitors in again").click()
+        expect(page.locator('[data-live="title"]')).to_have_text("No limit binds", timeout=PATIENCE_MS)
+
+
+def test_a_change_by_another_person_is_not_overwritten(rig, browser) -> None:
+    with operator(browser, rig) as page:
+        page.goto(f"{rig.path}/live/do/limits")
+        rig.set(total_active_users=77)
+        page.get_by_label("Active visitors at once").fill("40")
+        page.get_by_role("button", name="Show the effect").click()
+        expect(page.get_by_role("alert")).to_contain_text("changed by another person")
+        assert rig.room["total_active_users"] == 77
+
+
+def test_the_stream_ends_with_the_session_and_the_page_asks_to_sign_in(rig, browser) -> None:
+    with operator(browser, rig) as page:
+        page.goto(f"{rig.path}/live")
+        expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)
+        cookie = next(one for one in page.context.cookies() if one["name"] == "greenroom_session")["value"]
+        connection = HTTPConnection(*rig.api.address)
+        csrf = page.locator('meta[name="csrf-token"]').get_attribute("content") or ""
+        headers = {"Cookie": f"greenroom_session={cookie}", "Origin": rig.base, "X-CSRF-Token": csrf, "Content-Length": "0"}
+        connection.request("POST", "/sign-out", headers=headers)
+        assert connection.getresponse().status == 303
+        page.wait_for_url("**/sign-in**", timeout=PATIENCE_MS)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_wrong_with_the_live_page(rig, browser, theme) -> None:
+    with operator(browser, rig, color_scheme=theme, reduced_motion="reduce") as page:
+        for path in ("/live", "/live/do/limits", "/live/do/hold"):
+            page.goto(f"{rig.path}{path}")
+            assert axe_violations(page) == [], path
+
+
+def test_the_page_works_without_scripts(rig, browser) -> None:
+    with operator(browser, rig) as page:
+        state = page.context.storage_state()
+    context = browser.new_context(storage_state=state, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{rig.path}/live")
+    expect(page.locator('[data-live="title"]')).to_have_text("No limit binds")
+    page.get_by_role("link", name="Suspend the room").click()
+    page.get_by_role("button", name="Suspend the room").click()
+    expect(page.locator('[data-live="title"]')).to_have_text("The room is suspended")
+    page.get_by_role("button", name="Undo").click()
+    assert rig.room["suspended"] is False
+    context.close()
+
+
+def test_an_operator_sees_the_line_grow_and_raises_the_limits(shared_greenroom, rig, browser) -> None:
+    with operator(browser, rig, viewport={"width": 1280, "height": 900}) as page:
+        page.goto(f"{rig.path}/live")
+        expect(page.get_by_role("heading", name="sale")).to_be_visible()
+        expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)
+        cookies = rig.crowd(24)
+        expect(page.locator('[data-live="waiting"]')).to_have_text(re.compile(r"^1[0-9]$"), timeout=PATIENCE_MS)
+        expect(page.locator('[data-live="title"]')).to_have_text("Both limits bind")
+        assert page.locator("#live-charts svg").count() == 3
+
+        page.keyboard.press("1")
+        page.get_by_label("Active visitors at once").fill("5")
+        page.get_by_role("button", name="Show the effect").click()
+        expect(page.get_by_text("must be at most total_active_users")).to_be_visible()
+        page.get_by_label("Active visitors at once").fill("40")
+        page.get_by_label("New visitors per minute").fill("40")
+        page.get_by_role("button", name="Show the effect").click()
+        expect(page.get_by_text("of those who wait come in within the next minute")).to_be_visible()
+        assert rig.room["total_active_users"] == 10  # nothing has changed yet
+        page.get_by_role("button", name="Change the limits").click()
+        page.wait_for_url("**/live?notice=done")
+        expect(page.locator('[data-live="active_limit"]')).to_have_text("40", timeout=PATIENCE_MS)
+        shared_greenroom.eventually(lambda: all(rig.visit(cookie)[0] == 0 for cookie in cookies[-3:]), "those who waited come in")
+
+        page.get_by_role("button", name="Undo").click()
+        page.wait_for_url("**/live?notice=undone")
+        assert rig.room["total_active_users"] == 10
+        audit = page.request.get(f"{rig.base}/audit").text()
+        assert "operator" in audit
+        assert audit.count("in the dashboard") >= 2
+
+
+def test_the_page_comes_back_by_itself_after_greenroom_was_restarted(shared_greenroom, rig, browser) -> None:
+    with operator(browser, rig) as page:
+        page.goto(f"{rig.path}/live")
+        expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)
+        rig.running.stop()
+        expect(page.locator("#live-sign")).to_have_text(re.compile("^(Connecting again|No figures for)"), timeout=PATIENCE_MS)
+        rig.running = started(shared_greenroom, "http://127.0.0.1:9", "--control", f"127.0.0.1:{rig.api.address[1]}")
+        expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)

@@ -1,0 +1,264 @@
+"""Programs that try to take all connections to the origin, or all of the event loop, from everybody else."""
+
+import asyncio
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.verdict import Forward
+from greenroom.gateway.visitor.request_body import TURN_BYTES, RequestBody
+from greenroom.gateway.wire.body import CHUNKS_FREE, BadBody, ChunkedBody
+from greenroom.gateway.wire.head_limits import PARTS_MAX
+from greenroom.model.visit import Ticket
+
+PROXY = ForwardedPolicy([ip_network("127.0.0.1")])
+UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+AGREED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+
+
+def by_header(arrival: Any) -> Forward:
+    """A request with `X-Ticket` is of an admitted visitor."""
+    name = arrival.header(b"x-ticket")
+    return Forward(room_id="room", ticket=Ticket(name.rjust(12, b"-"), 1, 1, 1, 0)) if name else Forward()
+
+
+class Crowd:
+    """Many requests at once, to an origin that answers `/slow` only when it is let go."""
+
+    def __init__(self, rig: Any) -> None:
+        self.rig = rig
+        self.go = asyncio.Event()
+        self.at_once = self.most = 0
+        self.waiting: list[asyncio.Task[Any]] = []
+        rig.app, rig.decisions.decide = self.app, by_header
+
+    async def app(self, request: Any, writer: Any) -> None:
+        if request.target == "/slow":
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+            await self.go.wait()
+            self.at_once -= 1
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    def send(self, count: int, head: str = "", *, clients: bool = False) -> None:
+        for number in range(count):
+            client = f"X-Forwarded-For: 203.0.113.{number if clients else 1}\r\n"
+            self.waiting.append(asyncio.create_task(self.rig.get("/slow", head=client + head)))
+
+    async def settled(self) -> int:
+        """How many the origin serves when nothing moves any more."""
+        before = -1
+        while before != self.at_once or not self.at_once:
+            before = self.at_once
+            await asyncio.sleep(0.1)  # until no more arrive
+        return self.at_once
+
+    async def let_go(self) -> list[int]:
+        self.go.set()
+        return [answer.status for answer in await asyncio.gather(*self.waiting)]
+
+
+async def other(rig: Any, head: str = "") -> int:
+    return int((await rig.get("/", head=f"X-Forwarded-For: 198.51.100.7\r\n{head}")).status)
+
+
+SHARES = {"origin_connections": 40, "origin_queue": 1_000}
+
+
+def test_one_client_takes_half_of_the_connections_at_most_and_its_requests_go_on_later(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(policy=PROXY, **SHARES):
+            crowd = Crowd(rig)
+            crowd.send(40)
+            assert await crowd.settled() == 20
+            assert await other(rig) == 200
+            statuses = await crowd.let_go()
+            assert statuses == [200] * 40
+            assert crowd.most == 20
+            assert rig.counts.origin_shares_used_up >= 20
+            assert await other(rig) == 200
+
+    run(story())
+
+
+def test_requests_that_no_room_covers_leave_a_reserve_for_admitted_visitors(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(policy=PROXY, **SHARES):
+            crowd = Crowd(rig)
+            crowd.send(60, clients=True)
+            assert await crowd.settled() == 30
+            assert await other(rig, "X-Ticket: inside\r\n") == 200
+            assert set(await crowd.let_go()) == {200}
+
+    run(story())
+
+
+def test_one_ticket_takes_a_quarter_of_the_connections_at_most(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(policy=PROXY, **SHARES):
+            crowd = Crowd(rig)
+            crowd.send(30, "X-Ticket: greedy\r\n", clients=True)
+            assert await crowd.settled() == 10
+            assert await other(rig, "X-Ticket: inside\r\n") == 200
+            assert set(await crowd.let_go()) == {200}
+
+    run(story())
+
+
+def test_a_client_that_waits_with_more_requests_than_its_share_is_answered_at_once(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(policy=PROXY, **SHARES):
+            crowd = Crowd(rig)
+            crowd.send(100)
+            assert await crowd.settled() == 20
+            await rig.until(lambda: sum(task.done() for task in crowd.waiting) == 60, "those beyond its share have their answer")
+            assert sorted(set(await crowd.let_go())) == [200, 503]
+
+    run(story())
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_slow_bodies_hold_no_connection_to_the_origin(rig, run, chunked) -> None:
+    async def story() -> None:
+        async with rig.running(origin_connections=1):
+            slow = []
+            for _ in range(10):
+                reader, writer = await asyncio.open_connection(*rig.address)
+                framing = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n" if chunked else b"Content-Length: 10\r\n\r\nhello"
+                writer.write(b"POST /slow HTTP/1.1\r\nHost: shop.example\r\n" + framing)
+                slow.append((reader, writer))
+            await rig.until(lambda: rig.counts.forwarded == 10, "all are allowed to go on")
+            assert (await rig.get()).status == 200
+            assert [request.method for request in rig.requests] == ["GET"]
+            for reader, writer in slow:
+                writer.write(b"5\r\nworld\r\n0\r\n\r\n" if chunked else b"world")
+                assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+                writer.close()
+            assert [request.body for request in rig.served[1:]] == [b"helloworld"] * 10
+
+    run(story())
+
+
+@pytest.mark.parametrize("size", [65_536, 65_537, 300_000])
+def test_a_large_chunked_body_waits_for_a_connection_after_its_beginning_and_arrives_whole(rig, run, size) -> None:
+    async def story() -> None:
+        crowd = Crowd(rig)
+        async with rig.running(origin_connections=1):
+            crowd.send(1)
+            assert await crowd.settled() == 1
+            async with rig.visitor() as talk:
+                talk.send(b"POST / HTTP/1.1\r\nHost: shop.example\r\nTransfer-Encoding: chunked\r\n\r\n")
+                for _ in range(size // 1_000):
+                    talk.send(b"3e8\r\n" + b"x" * 1_000 + b"\r\n")
+                talk.send(b"%x\r\n%b\r\n0\r\n\r\n" % (size % 1_000, b"y" * (size % 1_000)) if size % 1_000 else b"0\r\n\r\n")
+                await asyncio.sleep(0.1)  # time to do it wrong
+                assert len(rig.requests) == 1
+                crowd.go.set()
+                assert (await talk.response()).status == 200
+                assert (await talk.get("/next")).status == 200
+        assert rig.served[1].body == b"x" * (size // 1_000 * 1_000) + b"y" * (size % 1_000)
+
+    run(story())
+
+
+def test_a_collected_body_that_stops_is_a_408_and_one_too_slow_too(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(body_idle_s=1), rig.visitor() as talk:
+            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
+            assert (await talk.response()).status == 408
+            assert rig.requests == []
+
+    run(story())
+
+
+def test_one_pass_opens_so_many_websockets_and_they_take_no_connection_from_requests(rig, run) -> None:
+    async def story() -> None:
+        rig.decisions.decide = by_header
+        rig.app = rig.says(AGREED)
+        async with rig.running(policy=PROXY, origin_connections=4, tunnels_per_ticket=6):
+            talks = []
+            statuses = []
+            for number in range(10):
+                reader, writer = await asyncio.open_connection(*rig.address)
+                client = f"X-Forwarded-For: 203.0.113.{number}\r\nX-Ticket: greedy\r\n"
+                writer.write(f"GET /socket HTTP/1.1\r\nHost: shop.example\r\n{client}{UPGRADE}\r\n".encode())
+                statuses.append((await reader.readuntil(b"\r\n"))[9:12])
+                talks.append(writer)
+            assert statuses == [b"101"] * 6 + [b"503"] * 4
+            assert rig.counts.tunnels_refused == 4
+            rig.app = rig.says(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            assert [await other(rig, "X-Ticket: greedy\r\n") for _ in range(5)] == [200] * 5
+            talks[0].close()
+            await rig.until(lambda: rig.counts.tunnels_open == 5, "one is gone")
+            rig.app = rig.says(AGREED)
+            answer = await rig.get("/socket", head=f"X-Ticket: greedy\r\n{UPGRADE}")
+            assert answer.status == 101
+
+    run(story())
+
+
+def test_a_flood_of_tiny_chunks_is_refused_after_the_first_thousand(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 200_000)
+            assert (await talk.response()).status == 400
+            assert rig.requests == []
+
+    run(story())
+
+
+def test_chunks_are_counted_by_their_average_size() -> None:
+    many = b"1\r\nx\r\n" * CHUNKS_FREE
+    assert ChunkedBody(16).feed(many) == b"x" * CHUNKS_FREE
+    with pytest.raises(BadBody, match="too small"):
+        ChunkedBody(16).feed(many + b"1\r\nx\r\n")
+    assert len(ChunkedBody(16).feed(b"10\r\n" + b"x" * 16 + b"\r\n" + (b"10\r\n" + b"x" * 16 + b"\r\n") * 5 * CHUNKS_FREE)) == 16 * (
+        5 * CHUNKS_FREE + 1
+    )
+    large = ChunkedBody(16)
+    large.feed(b"ffff\r\n" + b"x" * 0xFFFF + b"\r\n")
+    assert large.feed(many + many) == b"x" * 2 * CHUNKS_FREE
+    assert ChunkedBody().feed(many * 3) == b"x" * 3 * CHUNKS_FREE
+
+
+def test_no_connection_reads_more_of_a_chunked_body_than_its_turn(rig, run, monkeypatch) -> None:
+    pieces: list[int] = []
+    take = RequestBody.take
+
+    def noted(self: RequestBody, data: bytes) -> bytes:
+        pieces.append(len(data))
+        return take(self, data)
+
+    monkeypatch.setattr(RequestBody, "take", noted)
+    chunk = b"10\r\n" + b"x" * 16 + b"\r\n"
+
+    async def story() -> None:
+        async with rig.running(), rig.visitor() as talk, rig.visitor() as held:
+            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 50_000 + b"0\r\n\r\n")
+            assert (await talk.response()).status == 200
+            assert (await talk.get("/next")).status == 200
+            rig.decisions.decide = rig.hold_all
+            held.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 50_000)
+            assert (await held.response()).header("Connection") == "close"
+        assert rig.served[0].body == b"x" * 16 * 50_000
+
+    run(story())
+    assert max(pieces) <= TURN_BYTES
+
+
+def test_a_head_in_too_many_pieces_is_a_408_however_quickly_they_come(rig, run) -> None:
+    async def story() -> None:
+        async with rig.running(), rig.visitor() as talk:
+            answer = asyncio.create_task(talk.response())
+            head = b"GET / HTTP/1.1\r\nHost: a\r\nX: "
+            for byte in head + b"a" * 3 * PARTS_MAX:
+                talk.send(bytes((byte,)))
+                await asyncio.sleep(0.001)  # so that each is a packet of its own
+                if answer.done():
+                    break
+            assert (await answer).status == 408
+            assert rig.counts.refused == 1
+
+    run(story())

@@ -1,0 +1,182 @@
+"""The same requests through every integration: what the gateway does, but for the differences that docs/reference/proxies.md lists."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conformance import NEVER_ENTERED, ROOMS, Row, Seen, rooms_toml, send, table
+from real_proxies import FILES, START_S, command_of, listens, running_proxy, write_configuration
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+SERVERS = {
+    "uvicorn": ["uvicorn", "plain_apps:asgi", "--host", "127.0.0.1", "--port", "{port}", "--no-proxy-headers"],
+    "gunicorn": ["gunicorn", "plain_apps:wsgi", "--bind", "127.0.0.1:{port}", "--threads", "8"],
+}
+Address = tuple[str, int]
+ROWS = table()
+
+
+@contextlib.contextmanager
+def gateway(_name: str, folder: Path, greenroom: Any, origin: Any, _port: Any) -> Iterator[Address]:
+    path = folder / "greenroom.toml"
+    path.write_text(f'origin = "{origin.url}"\n{rooms_toml()}')
+    listen = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(folder / "data"))
+    yield greenroom.run("serve", "--config", str(path), *listen).wait_until_ready().address
+
+
+@contextlib.contextmanager
+def proxy(name: str, folder: Path, greenroom: Any, origin: Any, free_port: Callable[[], int]) -> Iterator[Address]:
+    at = {"proxy": free_port(), "greenroom": free_port(), "origin": int(origin.url.rpartition(":")[2])}
+    write_configuration(name, folder, at, rooms_toml())
+    config = ("--config", str(folder / "greenroom.toml"), "--control", "127.0.0.1:0", "--data", str(folder / "data"))
+    running = greenroom.run(command_of(name), *config)
+    with running_proxy(name, folder) as started:
+        greenroom.eventually(lambda: "\nready" in running.output, lambda: running.output, START_S)
+        greenroom.eventually(lambda: listens(started, folder, at["proxy"]), lambda: (folder / "proxy.log").read_text())
+        greenroom.eventually(lambda: asked(at["proxy"]), "greenroom is asked: it refuses this one")
+        yield "127.0.0.1", at["proxy"]
+
+
+def asked(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+        sock.sendall(b"GET /a%2fb HTTP/1.1\r\nHost: full.example\r\nConnection: close\r\n\r\n")
+        return sock.recv(12)[-3:] in (b"400", b"404")
+
+
+@contextlib.contextmanager
+def middleware(name: str, folder: Path, greenroom: Any, _origin: Any, free_port: Callable[[], int]) -> Iterator[Address]:
+    port = free_port()
+    (folder / "greenroom.toml").write_text(f'data = "data"\n{rooms_toml()}')
+    command, *arguments = [part.format(port=port) for part in SERVERS[name]]
+    env = {"PATH": os.environ["PATH"], "GREENROOM_CONFIG": str(folder / "greenroom.toml"), "PYTHONPATH": str(ROOT / "tests/support")}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen([BIN / command, *arguments], stdout=log, stderr=log, cwd=folder, env=env, start_new_session=True)
+
+    def answers() -> bool:
+        assert process.poll() is None, (folder / "log").read_text()
+        with socket.socket() as sock:
+            return sock.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        greenroom.eventually(answers, (folder / "log").read_text, START_S)
+        yield "127.0.0.1", port
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
+
+
+INTEGRATIONS: dict[str, Any] = {
+    **dict.fromkeys(("nginx", "caddy", "envoy", "haproxy", "haproxy-spoe", "apache"), proxy),
+    **dict.fromkeys(SERVERS, middleware),
+}
+
+
+def played(address: Address, visitor_class: Any) -> dict[str, Seen]:
+    """What each row gave, after one visitor has entered each room that can be entered."""
+    inside = {}
+    for room in ROOMS:
+        visitor = visitor_class(address, f"{room}.example")
+        answer = visitor.get("/a")
+        assert answer.waiting == (room in ("closed", "later")), (room, answer.text)
+        inside[room] = visitor.cookies.get("__cfwaitingroom", "")
+    other = {room: inside["open" if room != "open" else "full"] for room in ROOMS}
+    return {row.name: send(address, row, {"inside": inside[row.room], "other": other[row.room]}) for row in ROWS}
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Seen]:
+    """What the gateway gives; filled by the first test."""
+    return {}
+
+
+CANONICAL = "not canonical: 400"
+ITSELF = "refused by the server itself"
+REPAIRED = "repaired before greenroom is asked"
+WHOLE = "whole addresses are read"
+STAR = "OPTIONS * is answered by the server itself"
+STATUS = "held with 429"
+DIFFERENCES: dict[str, set[str]] = {
+    "nginx": {CANONICAL, ITSELF, WHOLE},
+    "caddy": {CANONICAL, ITSELF, REPAIRED, STAR},
+    "envoy": {CANONICAL, ITSELF, REPAIRED, STATUS, WHOLE},
+    "haproxy": {ITSELF, REPAIRED},
+    "haproxy-spoe": {CANONICAL, ITSELF, REPAIRED, WHOLE},
+    "apache": {ITSELF, REPAIRED, STAR, WHOLE},
+    "uvicorn": {CANONICAL, ITSELF, WHOLE},
+    "gunicorn": {CANONICAL, ITSELF, WHOLE},
+}
+"""All that may differ, each of which does; docs/reference/proxies.md has the reasons."""
+
+REFUSALS = frozenset((0, 400, 403, 404, 405, 411, 414, 421, 431, 501, 503, 505))
+
+
+def difference(row: Row, wanted: Seen, found: Seen) -> str:
+    """Which of the known differences this is; empty when there is none."""
+    if found == wanted:
+        return ""
+    if "whole addresses" in row.name and found.status not in REFUSALS - {503}:
+        served = not found.origin or (found.host in ("open.example", "asleep.example") and found.ticket == (found.host == "open.example"))
+        return WHOLE if served else f"UNEXPLAINED: {found}"
+    if row.odd and not found.origin and found.status in REFUSALS and not found.ticket:
+        return ITSELF if not wanted.origin and 400 <= wanted.status < 500 else CANONICAL
+    if row.name.startswith("paths: b'*'") and not found.origin and found.status == 200 and not found.form:
+        return STAR
+    if row.name.startswith("head: ") and not found.origin and found.status in (200, 429) and found.form == "text/html":
+        return REPAIRED
+    form = found.form or wanted.form if row.method == "HEAD" else found.form
+    if found.status == 429 and Seen(found.origin, wanted.status, form, found.ticket) == wanted:
+        return STATUS
+    return f"UNEXPLAINED: {wanted} became {found}"
+
+
+def test_the_table_is_large_enough_and_names_each_row_once() -> None:
+    assert len(ROWS) >= 200
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert set(NEVER_ENTERED) < set(ROOMS)
+
+
+@pytest.mark.parametrize("name", ["gateway", *INTEGRATIONS])
+def test_every_integration_does_what_the_gateway_does(
+    name: str,
+    expected: dict[str, Seen],
+    tmp_path: Path,
+    greenroom: Any,
+    origin: Any,
+    free_port: Callable[[], int],
+    visitor_class: Any,
+) -> None:
+    if not expected:
+        (tmp_path / "gateway").mkdir()
+        with gateway(name, tmp_path / "gateway", greenroom, origin, free_port) as address:
+            expected.update(played(address, visitor_class))
+    if name == "gateway":
+        assert {seen.origin for seen in expected.values()} == {True, False}
+        return
+    with INTEGRATIONS[name](name, tmp_path, greenroom, origin, free_port) as address:
+        found = played(address, visitor_class)
+    reasons: dict[str, list[str]] = {}
+    for row in ROWS:
+        reason = difference(row, expected[row.name], found[row.name])
+        if reason:
+            reasons.setdefault(reason, []).append(row.name)
+    assert {reason: rows for reason, rows in reasons.items() if reason not in DIFFERENCES[name]} == {}
+    assert set(reasons) == DIFFERENCES[name], "what is listed really differs"
+
+
+def test_the_reference_lists_every_difference() -> None:
+    lines = (ROOT / "docs/reference/proxies.md").read_text().splitlines()
+    listed = {line.split("|")[1].strip(): line for line in lines if line.count("|") > 3}
+    columns = [cell.strip() for cell in listed["difference"].split("|")]
+    for name, reasons in DIFFERENCES.items():
+        at = next(index for index, cell in enumerate(columns) if name == cell.lower().replace(", ", "-").partition(" (")[0])
+        found = {reason for reason in {CANONICAL, ITSELF, REPAIRED, WHOLE, STAR, STATUS} if listed[reason].split("|")[at].strip() == "yes"}
+        assert found == reasons, name

@@ -1,0 +1,69 @@
+"""Dry runs in the dashboard: in a process of their own, with a result in words and as a table, for the room they belong to only."""
+
+import html
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dashboard_rig import DashboardRig, dashboard_in
+
+from greenroom.runtime.dry_runs import WAITING_MAX, DryRunProcesses
+
+PATIENCE_S = 90
+DRY_RUN = "/zones/z1/rooms/r1/dry-run"
+CROWD = {"visitors": "60", "minutes": "1", "curve": "flat"}
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
+    with dashboard_in(tmp_path_factory.mktemp("dry-run")) as found:
+        found.fill()
+        yield found
+
+
+def test_a_dry_run_says_what_would_happen_and_what_other_limits_would_change(rig: DashboardRig) -> None:
+    visitor = rig.person("operator")
+    other = {"total_active_users": "900", "new_users_per_minute": "900"}
+    answer = visitor.post(DRY_RUN, **CROWD, **other)
+    assert answer.status_code == 303, answer.text
+    where = answer.headers["location"]
+    end = time.monotonic() + PATIENCE_S
+    while "Simulating" in (text := visitor.get(where).text):
+        assert "every 1s" in text
+        assert time.monotonic() < end, text
+        time.sleep(0.2)  # another process simulates
+    assert "What would happen" in text
+    assert "900 at once" in text
+    assert "No one waits" in text
+    assert text.count("<polyline") == 2
+    assert "<html" not in visitor.get(where, **{"HX-Request": "true"}).text
+    assert rig.person("operator", "z2").get(where).status_code == 404
+    assert rig.person("admin").get(where.replace("z1/rooms/r1", "z2/rooms/r2")).status_code == 404
+    assert rig.person("viewer").get(where).status_code == 403
+
+
+def test_everything_wrong_is_told_at_once_beside_its_field(rig: DashboardRig) -> None:
+    wrong = {"visitors": "many", "minutes": "0", "new_users_per_minute": "9000000", "rows": "x"}
+    answer = rig.person("operator").post(DRY_RUN, **wrong)
+    text = html.unescape(answer.text)
+    assert answer.status_code == 400
+    for said in ("must be a whole number from 1 to 2000000, not 'many'", "from 1 to 10080, not '0'", "must be at most the active visitors"):
+        assert said in text
+    table = rig.person("operator").post(DRY_RUN, rows="second,visitors\n0,1\nx,2")
+    assert "line 3: second must be a number" in html.unescape(table.text)
+
+
+def test_the_settings_of_an_event_are_tried(rig: DashboardRig) -> None:
+    text = rig.person("operator").get(f"{DRY_RUN}?event=e1").text
+    assert '<input type="hidden" name="event" value="e1">' in text
+    assert 'name="event"' not in rig.person("operator").get(f"{DRY_RUN}?event=unknown").text
+
+
+def test_only_some_dry_runs_wait_at_once() -> None:
+    runs = DryRunProcesses()
+    runs._free.acquire()  # as long as one is being simulated
+    settings = {"total_active_users": 5, "new_users_per_minute": 5}
+    wanted = {"settings": [settings], "visitors": 1, "minutes": 1}
+    assert all(runs.start("r1", wanted) for _ in range(WAITING_MAX))
+    assert runs.start("r1", wanted) is None

@@ -1,0 +1,124 @@
+"""Health checks and notifications in the dashboard."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dashboard_rig import DashboardRig, Visitor, dashboard_in
+
+from greenroom.model.health_check import HealthCheck
+
+NEW = "/zones/z2/health/new"
+GOOD = {
+    "name": "shop", "type": "HTTPS", "address": "shop.example", "interval": "30", "timeout": "5", "retries": "2", "consecutive_fails": "2",
+    "consecutive_successes": "1", "path": "/ready", "port": "0", "expected_codes": "2xx, 304", "method": "GET",
+}  # fmt: skip
+POLICY = {"name": "Down", "alert_type": "health_check_status_notification", "alert_interval": "", "enabled": "true"}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[DashboardRig]:
+    with dashboard_in(tmp_path) as found:
+        found.fill()
+        yield found
+
+
+@pytest.fixture
+def operator(rig: DashboardRig) -> Visitor:
+    return rig.person("operator")
+
+
+def checks(rig: DashboardRig) -> list[HealthCheck]:
+    return [entry.record for entry in rig.store.read().health_checks.values() if entry.parent == "z2"]
+
+
+def test_a_check_is_made_changed_and_removed(rig: DashboardRig, operator: Visitor) -> None:
+    assert operator.post(NEW, **GOOD).status_code == 303
+    (check,) = checks(rig)
+    assert check.http_config is not None
+    assert (check.interval, check.consecutive_fails, check.http_config.path) == (30, 2, "/ready")
+    assert check.http_config.expected_codes == ("2xx", "304")
+    page = f"/zones/z2/health/{check.id}"
+    shown = operator.get(f"{page}/edit").text
+    assert 'value="2xx, 304"' in shown
+    found = re.search(r'name="revision" value="(\d+)"', shown)
+    assert found is not None
+    assert operator.post(f"{page}/edit", **{**GOOD, "interval": "90", "revision": found[1]}).status_code == 303
+    assert checks(rig)[0].interval == 90
+    assert operator.post(f"{page}/edit", **{**GOOD, "revision": found[1]}).status_code == 409
+    assert operator.get(page).status_code == 200
+    assert operator.post(f"{page}/remove").status_code == 303
+    assert checks(rig) == []
+
+
+def test_a_check_by_tcp_needs_a_port_alone(rig: DashboardRig, operator: Visitor) -> None:
+    assert operator.post(NEW, **{**GOOD, "type": "TCP", "port": "5432"}).status_code == 303
+    (check,) = checks(rig)
+    assert check.http_config is None
+    assert check.tcp_config is not None
+    assert check.tcp_config.port == 5432
+
+
+def test_everything_wrong_is_said_beside_its_field_and_what_was_typed_stays(rig: DashboardRig, operator: Visitor) -> None:
+    answer = operator.post(NEW, **{**GOOD, "name": "two words", "port": "99999", "interval": "soon", "path": "/kept"})
+    assert answer.status_code == 400
+    for name in ("name", "port", "interval"):
+        assert f'id="f-{name}-problem"' in answer.text, name
+    assert 'value="/kept"' in answer.text
+    assert checks(rig) == []
+
+
+def test_people_see_checks_of_their_zones_alone(rig: DashboardRig) -> None:
+    rig.person("operator").post(NEW, **GOOD)
+    assert ">shop</a>" not in rig.person("viewer", "z1").get("/health").text
+    assert ">shop</a>" in rig.person("viewer", "z2").get("/health").text
+
+
+def test_a_policy_is_made_with_its_destinations_and_filters(rig: DashboardRig, operator: Visitor) -> None:
+    made = operator.post("/notifications/policies/new", **POLICY, emails="a@example.com\nb@example.com", filters="status = Unhealthy")
+    assert made.status_code == 303, made.text
+    policy = next(entry for entry in rig.store.read().alert_policies.values() if entry.record.name == "Down")
+    assert policy.record.emails == ("a@example.com", "b@example.com")
+    assert policy.record.filters == {"status": ("Unhealthy",)}
+    shown = operator.get(f"/notifications/policies/{policy.id}/edit").text
+    assert "a@example.com\nb@example.com</textarea>" in shown
+    assert "status = Unhealthy" in shown
+    assert operator.post(f"/notifications/policies/{policy.id}/step", step="remove").status_code == 303
+    assert policy.id not in rig.store.read().alert_policies
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [({"emails": "nowhere"}, "nowhere"), ({"emails": "a@example.com", "filters": "moon = full"}, "moon"), ({"name": ""}, "name")],
+)
+def test_a_policy_that_cannot_work_is_refused(rig: DashboardRig, operator: Visitor, wrong: dict[str, str], said: str) -> None:
+    before = len(rig.store.read().alert_policies)
+    answer = operator.post("/notifications/policies/new", **{**POLICY, **wrong})
+    assert answer.status_code == 400
+    assert said in answer.text
+    assert len(rig.store.read().alert_policies) == before
+
+
+def test_secrets_of_destinations_are_taken_and_never_shown(rig: DashboardRig, operator: Visitor) -> None:
+    url, secret, key = "https://hooks.slack.com/services/T0/B0/verysecretpath", "verysecretword", "0123456789abcdef0123456789abcdef"
+    assert operator.post("/notifications/webhooks", name="Team", url=url, secret=secret).status_code == 303
+    assert operator.post("/notifications/pagerduty", name="Duty", routing_key=key).status_code == 303
+    shown = operator.get("/notifications").text
+    assert "Team" in shown
+    assert "Duty" in shown
+    for hidden in ("verysecretpath", secret, key):
+        assert hidden not in shown
+    refused = operator.post("/notifications/webhooks", name="", url="ftp://x", secret=secret)
+    assert refused.status_code == 400
+    assert secret not in refused.text
+
+
+def test_a_silence_begins_now_and_can_be_ended(rig: DashboardRig, operator: Visitor) -> None:
+    before = set(rig.store.read().silences)
+    assert operator.post("/notifications/silences", policy="", hours="4").status_code == 303
+    (made,) = [entry for entry in rig.store.read().silences.values() if entry.id not in before]
+    assert made.record.end_ms - rig.clock.at_ms == 4 * 3_600_000
+    assert "Everything is silent" in operator.get("/notifications").text
+    assert operator.post(f"/notifications/silences/{made.id}/remove").status_code == 303
+    assert set(rig.store.read().silences) == before

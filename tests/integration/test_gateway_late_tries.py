@@ -1,0 +1,103 @@
+"""Answers that the gateway holds for visitors who try rarely: until there is a verdict, for a while, while they are connected."""
+
+from collections.abc import Callable
+
+import pytest
+
+from greenroom.decision.verdict import Forward, Verdict
+from greenroom.gateway.visitor import late_tries
+from greenroom.model.visit import Arrival
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+class Trying:
+    """A late try by a script: the verdict comes with the try of this number; 0: never."""
+
+    def __init__(self, page: Verdict, verdict_at: int = 0) -> None:
+        self.page, self.verdict_at = page, verdict_at
+        self.tries = self.given_up = 0
+
+    def again(self, done: Callable[[Verdict], None]) -> None:
+        self.tries += 1
+        if self.tries == self.verdict_at:
+            done(Forward())
+
+    def give_up(self) -> Verdict | None:
+        self.given_up += 1
+        return None if 0 < self.verdict_at <= self.tries else self.page
+
+
+@pytest.fixture
+def late(rig, monkeypatch: pytest.MonkeyPatch) -> list[Trying]:
+    """Every request is a late try: the first of these."""
+    monkeypatch.setattr(late_tries, "AGAIN_MS", 20)
+    monkeypatch.setattr(late_tries, "HELD_MS", 200)
+    prepared: list[Trying] = []
+
+    def verdict(arrival: Arrival, later: Callable[[Verdict], None], hold: Callable[[Trying], bool]) -> Verdict | None:
+        trying = prepared[0]
+        return None if hold(trying) else trying.give_up()
+
+    monkeypatch.setattr(rig.decisions, "verdict", verdict)
+    return prepared
+
+
+def test_a_visitor_is_let_in_by_a_later_try(rig, run, late) -> None:
+    async def story() -> None:
+        late.append(Trying(rig.PAGE, 3))
+        async with rig.running(), rig.visitor() as talk:
+            assert (await talk.get()).status == 200
+            await rig.until(lambda: late[0].given_up == 1, "the try is over")
+        assert late[0].tries == 3
+
+    run(story())
+
+
+def test_a_visitor_for_whom_no_permit_comes_is_told_to_wait(rig, run, late) -> None:
+    async def story() -> None:
+        late.append(Trying(rig.PAGE))
+        async with rig.running(), rig.visitor() as talk:
+            assert (await talk.get()).body == rig.PAGE.body
+        assert late[0].tries == 200 // 20
+        assert late[0].given_up == 1
+
+    run(story())
+
+
+def test_no_try_is_made_for_a_visitor_who_has_gone(rig, run, late, monkeypatch) -> None:
+    async def story() -> None:
+        monkeypatch.setattr(late_tries, "HELD_MS", 60_000)
+        late.append(Trying(rig.PAGE))
+        async with rig.running():
+            async with rig.visitor() as talk:
+                talk.send(GET)
+                await rig.until(lambda: late[0].tries > 1, "the answer is held")
+            await rig.until(lambda: late[0].given_up == 1, "the connection is closed")
+
+    run(story())
+
+
+def test_more_than_may_be_held_are_answered_at_once_and_so_is_everybody_while_draining(rig, run, late, monkeypatch) -> None:
+    async def story() -> None:
+        monkeypatch.setattr(late_tries, "HELD_MS", 60_000)
+        monkeypatch.setattr(late_tries, "HELD_MOST", 1)
+        late.append(Trying(rig.PAGE))
+        async with rig.running(), rig.visitor() as talk, rig.visitor() as second:
+            talk.send(GET)
+            await rig.until(lambda: late[0].tries > 1, "the answer is held")
+            assert (await second.get()).body == rig.PAGE.body
+            rig.gateway.late_tries.draining = True
+            assert (await talk.response("GET")).body == rig.PAGE.body
+
+    run(story())
+
+
+def test_an_answer_that_is_held_longer_than_a_decision_may_take_is_not_cut(rig, run, late, monkeypatch) -> None:
+    async def story() -> None:
+        monkeypatch.setattr(late_tries, "HELD_MS", 1_600)
+        late.append(Trying(rig.PAGE))
+        async with rig.running(decision_s=1), rig.visitor() as talk:
+            assert (await talk.get()).body == rig.PAGE.body
+
+    run(story())

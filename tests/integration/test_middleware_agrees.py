@@ -1,0 +1,144 @@
+"""The same requests to an application behind the middleware as through a front end without HTTP: the same decisions, the same answers."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from admission_world import small_room
+from front_end_stories import NAME, STORIES, Step, origin, told
+from middleware_fronts import EMPTY, AsgiFront, WsgiFront
+from plain_front_end import PlainFrontEnd
+from visitors import Site
+
+from greenroom.asgi import WaitingRoom
+from greenroom.decision.observer import Decided
+from greenroom.decision.render import OUTAGE
+from greenroom.errors import InvalidConfig
+
+FRONTS = {"asgi": AsgiFront, "wsgi": WsgiFront}
+
+
+@pytest.fixture(params=FRONTS)
+def kind(request: Any) -> Any:
+    return FRONTS[request.param]
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_middleware_and_a_front_end_without_http_say_the_same(story: str, kind: Any, tmp_path: Path) -> None:
+    here, there = (Site(tmp_path / side, small_room(total_active_users=1)) for side in ("here", "there"))
+    fronts = PlainFrontEnd(here.decisions, origin), kind(there.decisions, origin)
+    jars: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
+    steps: list[Step] = STORIES[story]
+    for number, step in enumerate(steps):
+        given = []
+        for site, front, jar in zip((here, there), fronts, jars, strict=True):
+            step.change(site)
+            site.advance(step.wait_ms)
+            site.events_seen.clear()
+            cookie = jar.get(step.visitor, b"")
+            headers = ((b"Host", step.host), *step.headers, *([(b"Cookie", cookie)] if cookie else []))
+            given.append(front.request(step.method, step.target, headers))
+            if given[-1].cookie:
+                jar[step.visitor] = b"" if b"Max-Age=0" in given[-1].cookie else given[-1].cookie.partition(b";")[0]
+            decided = site.events_seen[-1].decided if site.events_seen else None
+            assert decided == step.decided, f"step {number}"
+        if step.decided is None:
+            assert 400 <= given[1].status < 500
+        else:
+            assert told(here, given[0], step.decided) == told(there, given[1], step.decided), f"step {number}"
+    assert fronts[1].errors == []
+
+
+def site_of(tmp_path: Path, kind: Any, answer: Any = origin) -> tuple[Site, Any]:
+    site = Site(tmp_path, small_room(total_active_users=1))
+    return site, kind(site.decisions, answer)
+
+
+HOST = (b"Host", b"shop.example")
+PAGE = (b"Accept", b"text/html")
+
+
+def test_the_application_never_sees_a_ticket_and_never_sets_one(kind: Any, tmp_path: Path) -> None:
+    def forging(_method: str, _path: str) -> Any:
+        cookies = ((b"Set-Cookie", NAME + b"forged; Path=/"), (b"Set-Cookie", b"own=1; Path=/"))
+        return 200, (*cookies, (b"Cache-Control", b"public, max-age=60"), (b"Surrogate-Control", b"max-age=60")), b"hello"
+
+    _, front = site_of(tmp_path, kind, forging)
+    first = front.request("GET", "/", (HOST, PAGE, (b"Cookie", b"own=1")))
+    assert [value for name, value in first.headers if name.lower() == b"set-cookie"] == [b"own=1; Path=/", first.cookie]
+    caching = [value for name, value in first.headers if name.lower() in (b"cache-control", b"surrogate-control")]
+    assert caching == [b"private, max-age=60"], "an answer with a ticket is not for shared caches"
+    ticket = first.cookie.partition(b";")[0]
+    front.request("GET", "/", (HOST, PAGE, (b"Cookie", b"own=1; " + ticket)))
+    front.request("GET", "/", (HOST, PAGE, (b"Cookie", ticket)))
+    seen = [dict(headers).get(b"cookie") for headers in front.served]
+    assert seen == [b"own=1", b"own=1", None]
+
+
+@pytest.mark.parametrize(
+    "target", ["/open/../shop", "//shop", "/%2e%2e/shop", "/a%2fb", "/a%5cb", "/a;b=c", "/a%00", "/a%252fb", "/./shop", "*"]
+)
+def test_a_path_that_could_be_read_in_two_ways_is_refused(target: str, kind: Any, tmp_path: Path) -> None:
+    _, front = site_of(tmp_path, kind)
+    assert front.request("GET", target, (HOST, PAGE)).status == 400
+    assert front.served == []
+
+
+def test_what_is_matched_is_the_path_that_is_served_when_other_middleware_rewrote_it(tmp_path: Path) -> None:
+    """The room covers /shop; the raw path says /open, and the application would serve /shop."""
+    site = Site(tmp_path, small_room(total_active_users=1, path="/shop"))
+    front = AsgiFront(site.decisions, origin)
+    before = front.room
+
+    async def rewriting(scope: Any, receive: Any, send: Any) -> None:
+        await before({**scope, "path": "/shop"}, receive, send)
+
+    front.room = rewriting  # type: ignore[assignment]
+    front.request("GET", "/open", (HOST, PAGE))
+    assert site.events_seen[-1].decided is Decided.ADMITTED
+    front.request("GET", "/open", (HOST, PAGE))
+    assert site.events_seen[-1].decided is Decided.HELD
+
+
+def test_a_server_without_raw_paths_is_matched_by_what_it_serves(tmp_path: Path) -> None:
+    site = Site(tmp_path, small_room(total_active_users=1, path="/caf%C3%A9"))
+    front = AsgiFront(site.decisions, origin)
+    before = front.room
+
+    async def without(scope: Any, receive: Any, send: Any) -> None:
+        await before({name: value for name, value in scope.items() if name != "raw_path"}, receive, send)
+
+    front.room = without  # type: ignore[assignment]
+    assert front.request("GET", "/caf%C3%A9/x", (HOST, PAGE)).cookie
+    assert front.request("GET", "/open", (HOST, PAGE)).cookie == b""
+
+
+def test_a_connection_of_an_unknown_kind_does_not_pass() -> None:
+    reached = []
+
+    async def app(*_: Any) -> None:
+        reached.append(1)
+
+    with pytest.raises(ValueError, match="webtransport"):
+        asyncio.run(WaitingRoom(app, EMPTY)({"type": "webtransport"}, app, app))
+    assert reached == []
+
+
+def test_an_error_in_the_decision_holds_the_visitor(kind: Any, tmp_path: Path) -> None:
+    site, front = site_of(tmp_path, kind)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("broken on purpose")
+
+    site.decisions.receive = fail  # type: ignore[method-assign]
+    requests = front.room.embedded.own_requests
+    requests._arrival = fail
+    given = front.request("GET", "/", (HOST, PAGE))
+    assert (given.status, given.body) == (503, OUTAGE.body)
+    assert front.served == []
+
+
+def test_a_wrong_configuration_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="unknown"):
+        WaitingRoom(lambda *_: None, {"data": str(tmp_path), "romms": []})  # type: ignore[arg-type,return-value]

@@ -1,0 +1,78 @@
+"""A real Chromium in front of the dashboard: it fails a test when a page breaks the content security policy or a script throws."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+AXE = Path(__file__).resolve().parents[2] / ".tools" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = "/usr/bin/chromium"
+HERE = "--host-resolver-rules=MAP * 127.0.0.1"
+"""Every site is on this machine, by any name."""
+
+ARGUMENTS = [HERE, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+PASSWORD = "correct horse battery"
+
+
+def sign_in_link(output: str) -> str:
+    """The link that greenroom printed."""
+    found = re.search(r"^sign in\s+(\S+)", output, re.M)
+    assert found, output
+    return found[1]
+
+
+@dataclass
+class DashboardBrowser:
+    """One browser window and everything it complained about."""
+
+    context: BrowserContext
+    base: str
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"{self.page.url}: {error}"))
+        self.page.on("console", lambda message: self._heard(message))
+
+    def _heard(self, message: Any) -> None:
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.complaints.append(f"{self.page.url}: {message.text}")
+
+    def go(self, path: str) -> Page:
+        self.page.goto(path if path.startswith("http") else self.base + path)
+        return self.page
+
+    def first_sign_in(self, output: str, name: str = "ada") -> Page:
+        """From the printed link to an account of one's own."""
+        page = self.go(sign_in_link(output))
+        page.get_by_label("User name").fill(name)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Create the account").click()
+        page.wait_for_url("**/rooms")
+        return page
+
+    def violations(self) -> list[str]:
+        """What axe-core finds on the page as it is. It is put in beside the policy, which applies to the page's own scripts."""
+        return violations(self.page)
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds on any page, as `DashboardBrowser.violations`."""
+    page.evaluate(AXE.read_text() + "\n;0")
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0].get('failureSummary', '')}" for one in found["violations"]]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's browser."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()

@@ -1,0 +1,136 @@
+"""The dashboard in this process on a real store, with people of every role and zone, and a client that is a browser's cookie jar."""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from api_in_process import StandingClock, health_of
+from config_material import one_of_each, room, zone
+
+from greenroom.config.addresses import origin_problems
+from greenroom.control import accounts
+from greenroom.control.config_service import ConfigService
+from greenroom.control.state import ConfigState, ProcessState, RoomState
+from greenroom.dashboard import Dashboard, Services
+from greenroom.dashboard.sign_in import BrowserFacts
+from greenroom.model.change import Put
+from greenroom.runtime.dry_runs import DryRunProcesses
+from greenroom.stores.sql import SqlStore, default_url
+
+ORIGIN = "http://testserver"
+PASSWORD = "correct horse battery"
+ROLE_NAMES = ("viewer", "operator", "admin")
+
+
+@dataclass
+class ShownState:
+    """Stands for the running process."""
+
+    clock: StandingClock
+    rooms: tuple[RoomState, ...] = ()
+
+    def state(self) -> ProcessState:
+        return ProcessState("1.2.3", "serving", self.clock.at_ms, 0, "127.0.0.1:8080", "/data", ConfigState(), self.rooms, ())
+
+
+@dataclass
+class Visitor:
+    """One browser: its cookies, and what it sends."""
+
+    rig: "DashboardRig"
+    cookies: dict[str, str] = field(default_factory=dict)
+    address: str = "127.0.0.1"
+    base: str = ORIGIN
+
+    def ask(
+        self, method: str, path: str, form: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        return self.rig.run(self._ask(method, path, form, headers))
+
+    async def _ask(self, method: str, path: str, form: Any, headers: Any) -> httpx.Response:
+        transport = httpx.ASGITransport(self.rig.app, raise_app_exceptions=False, client=(self.address, 1234))
+        async with httpx.AsyncClient(transport=transport, base_url=self.base, cookies=self.cookies) as client:
+            said = {"Origin": self.base} if method == "POST" else {}
+            answer = await client.request(method, path, data=form, headers={"Accept": "text/html", **said, **(headers or {})})
+        self.cookies |= dict(answer.cookies)
+        return answer
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        return self.ask("GET", path, headers=headers)
+
+    def csrf(self) -> str:
+        """The token that this browser's pages carry; empty when no one is signed in."""
+        found = re.search(r'<meta name="csrf-token" content="([^"]*)"', self.get("/settings").text)
+        return found[1] if found else ""
+
+    def post(self, path: str, /, **form: Any) -> httpx.Response:
+        return self.ask("POST", path, {"_csrf": self.csrf(), **form})
+
+    def sign_in(self, name: str, password: str = PASSWORD) -> httpx.Response:
+        return self.ask("POST", "/sign-in", {"name": name, "password": password})
+
+
+@dataclass
+class DashboardRig:
+    """The dashboard and its parts."""
+
+    store: SqlStore
+    clock: StandingClock = field(default_factory=StandingClock)
+
+    def __post_init__(self) -> None:
+        self.config = ConfigService(self.store, self.clock)
+        self.shown = ShownState(self.clock)
+        services = Services(
+            config=self.config,
+            sessions=self.store.sessions,
+            observed=self.shown,
+            origin_problems=origin_problems,
+            health=health_of(self.store, self.clock),
+            dry_runs=DryRunProcesses(),
+        )
+        self.app = Dashboard(services)
+        self._runner = asyncio.Runner()
+
+    def run(self, work: Any) -> Any:
+        return self._runner.run(work)
+
+    def close(self) -> None:
+        self._runner.close()
+        self.store.close()
+
+    def put(self, *records: tuple[Any, str]) -> None:
+        self.store.write([Put(*one) for one in records], expected=self.store.read().revision, author="test", now_ms=self.clock.at_ms)
+
+    def fill(self) -> None:
+        """Zones z1 and z2, each with a room; one of everything in z1."""
+        self.put(*[one for one in one_of_each() if type(one[0]).__name__ != "Account"])
+        self.put((zone("z2", limit_floor=1), ""), (room("r2", host="z2.example"), "z2"))
+
+    def add_account(self, name: str, role: str = "viewer", *zones: str) -> None:
+        self.config.change("test", accounts.add(name, role, zones, PASSWORD))
+
+    def person(self, role: str, *zones: str) -> Visitor:
+        """A signed-in browser. The session is made directly: computing a hash for each test would take most of its time."""
+        name = f"{role}-{'-'.join(zones) or 'all'}"
+        if accounts.find(self.store.read(), name) is None:
+            self.add_account(name, role, *zones)
+        account = accounts.find(self.store.read(), name)
+        assert account is not None
+        visitor = Visitor(self)
+        visitor.cookies["greenroom_session"] = self.app.sign_in.as_account(account, BrowserFacts("127.0.0.1", "test")).secret
+        return visitor
+
+
+@contextmanager
+def dashboard_in(folder: Path) -> Iterator[DashboardRig]:
+    """A dashboard with an empty store in this folder."""
+    rig = DashboardRig(SqlStore(default_url(folder)))
+    try:
+        yield rig
+    finally:
+        rig.close()

@@ -1,0 +1,74 @@
+"""The real proxies with the configurations of examples/, on free ports."""
+
+import contextlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+BIN = Path(sys.executable).parent
+START_S = 90.0
+"""Two servers start beside the other tests."""
+
+FILES = {"nginx": "nginx.conf", "caddy": "Caddyfile", "envoy": "envoy.yaml", "haproxy": "haproxy.cfg"}
+FILES |= {"haproxy-spoe": "haproxy.cfg", "apache": "httpd.conf"}
+MORE_FILES = {"haproxy-spoe": ("spoe.cfg", "open-until.map")}
+FILES |= {"nginx-native-pass": "nginx.conf", "haproxy-native-pass": "haproxy.cfg"}
+SECRET = "0123456789abcdef0123456789abcdef"
+COMMANDS: dict[str, list[str]] = {
+    "nginx": [shutil.which("nginx") or "nginx", "-p", "{folder}", "-c", "{file}", "-g", "daemon off;"],
+    "caddy": [str(BIN / "caddy"), "run", "--config", "{file}", "--adapter", "caddyfile"],
+    "envoy": [str(BIN / "envoy"), "-c", "{file}", "--concurrency", "1", "--log-level", "error", "--use-dynamic-base-id"],
+    "haproxy": [shutil.which("haproxy") or "haproxy", "-f", "{file}"],
+}
+COMMANDS |= {f"{name}-native-pass": COMMANDS[name] for name in ("nginx", "haproxy")}
+COMMANDS |= {"haproxy-spoe": COMMANDS["haproxy"]}
+COMMANDS |= {"apache": [shutil.which("apache2") or "apache2", "-d", "{folder}", "-f", "{file}", "-D", "FOREGROUND"]}
+FORWARDING = ("haproxy", "haproxy-native-pass", "apache")
+"""These forward to greenroom; the others ask."""
+
+
+def ports(text: str, proxy: int, greenroom: int, origin: int) -> str:
+    for written, real in ((8000, proxy), (8082, greenroom), (8080, greenroom), (3000, origin)):
+        text = re.sub(rf"\b{written}\b", str(real), text)
+    return text
+
+
+def write_configuration(name: str, folder: Path, at: dict[str, int], rooms: str = "") -> None:
+    """The files of an example with these ports; with `rooms` instead of its own."""
+    for file in ("greenroom.toml", FILES[name], *MORE_FILES.get(name, ())):
+        text = ports((EXAMPLES / name / file).read_text(), **at).replace("total_active_users = 5", "total_active_users = 1")
+        if rooms and file == "greenroom.toml":
+            text = text.partition("[[rooms]]")[0] + rooms
+        (folder / file).write_text(text)
+    (folder / "secret").write_text(SECRET)
+    (folder / "pass-secret.conf").write_text(f'set $pass_secret "{SECRET}";')
+
+
+def command_of(name: str) -> str:
+    """How greenroom is started for this proxy."""
+    return "serve" if name in FORWARDING else "decide"
+
+
+@contextlib.contextmanager
+def running_proxy(name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The proxy, until the block ends; `listens` says when it does."""
+    command = [part.format(folder=folder, file=folder / FILES[name]) for part in COMMANDS[name]]
+    env = {"HOME": str(folder), "PATH": "/usr/bin:/bin", "GREENROOM_PASS_SECRET": SECRET, "GREENROOM_STATE": str(folder)}
+    with open(folder / "proxy.log", "a") as log:
+        proxy = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=env)
+    try:
+        yield proxy
+    finally:
+        proxy.terminate()
+        proxy.wait(20)
+
+
+def listens(proxy: subprocess.Popen[bytes], folder: Path, port: int) -> bool:
+    assert proxy.poll() is None, (folder / "proxy.log").read_text()
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0

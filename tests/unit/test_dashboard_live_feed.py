@@ -1,0 +1,111 @@
+"""What the feed of the live pages remembers: samples of an hour, arrivals of the last minute, minutes of analytics before that."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from greenroom.analytics.question import AnalyticsAnswer, Question
+from greenroom.control.state import Figures
+from greenroom.core.schedule import Effective
+from greenroom.dashboard.live_feed import KEPT, KEPT_EVERY_MS, LiveFrame, RoomTrail, live_frame
+from greenroom.dashboard.pages.live import table_rows
+from greenroom.dashboard.room_live import RoomLive
+from greenroom.dashboard.room_minutes import LiveMinute, last_hour
+from greenroom.errors import StorageFailed
+from greenroom.model.room import Room
+from greenroom.model.visit import Estimate
+from greenroom.ports import SlowAnswer
+
+NOW_MS = 1_790_000_000_000
+ROOM = Room(id="r", name="sale", host="shop.example", total_active_users=100, new_users_per_minute=50)
+MINUTE = LiveMinute(NOW_MS // 60_000 * 60 - 60, 90, 100, 40, 50, 300, 7, 55, 61.5, 120.0, False)
+
+
+def frame(at_ms: int = NOW_MS, trail: RoomTrail | None = None, **figures: Any) -> LiveFrame:
+    live = RoomLive("open", "Not queueing", "green", Effective(ROOM), Figures(**figures), True)
+    return live_frame(live, None, at_ms, trail or RoomTrail())
+
+
+def test_a_sample_is_kept_every_five_seconds_for_an_hour() -> None:
+    trail = RoomTrail()
+    for second in range(4000):
+        trail.add(frame(NOW_MS + second * 1000, active=second))
+    times = [sample[0] for sample in trail.samples]
+    assert len(times) == KEPT
+    assert {after - before for before, after in itertools.pairwise(times)} == {KEPT_EVERY_MS}
+    assert times[-1] >= NOW_MS + 3_995_000
+
+
+def test_arrivals_are_those_let_in_and_what_the_line_has_grown() -> None:
+    trail = RoomTrail()
+    for second in range(61):
+        trail.add(frame(NOW_MS + second * 1000, waiting=second * 2))
+    assert trail.arrivals(40, 120, NOW_MS + 60_000) == 160
+
+
+def test_arrivals_are_unknown_until_a_minute_was_seen() -> None:
+    trail = RoomTrail()
+    trail.add(frame(NOW_MS, waiting=5))
+    assert trail.arrivals(40, 120, NOW_MS + 10_000) is None
+
+
+def test_analytics_tell_arrivals_before_a_minute_was_seen() -> None:
+    trail = RoomTrail()
+    trail.minutes = [MINUTE]
+    assert trail.arrivals(40, 120, NOW_MS) == 55
+
+
+def test_the_history_begins_with_analytics_and_goes_on_with_samples() -> None:
+    trail = RoomTrail()
+    trail.minutes = [MINUTE._replace(start_s=MINUTE.start_s - 120), MINUTE]
+    trail.add(frame(NOW_MS, active=95))
+    times = [point[0] for point in trail.history()]
+    assert times == sorted(times)
+    assert (trail.history()[0][1], trail.history()[-1][1]) == (90, 95)
+
+
+def test_waits_are_those_of_the_newest_minute_in_which_visitors_had_waited() -> None:
+    trail = RoomTrail()
+    trail.minutes = [MINUTE, MINUTE._replace(start_s=MINUTE.start_s + 60, waited_p50_s=None, waited_p95_s=None, abandoned=3)]
+    found = frame(trail=trail)
+    assert (found.waited_p50_s, found.waited_p95_s, found.abandoned) == (61.5, 120.0, 3)
+
+
+def test_an_estimate_that_is_not_finite_is_unknown() -> None:
+    found = frame(waiting=3, estimate=Estimate(1, float("inf"), float("inf"), 0))
+    assert (found.wait_s, found.wait_most_s) == (None, None)
+    assert b"null" in msgspec.json.encode(found)
+
+
+class FailingStore:
+    """An analytics store that does not answer."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
+        del question, timeout_s
+        raise self.error
+
+    def rooms_of(self, zone_id: str) -> list[str]:
+        del zone_id
+        return []
+
+
+@pytest.mark.parametrize("error", [SlowAnswer(), StorageFailed("full")], ids=["slow", "failed"])
+def test_analytics_that_do_not_answer_leave_the_live_page_alone(error: Exception) -> None:
+    assert last_hour(FailingStore(error), "r", NOW_MS) == []
+
+
+def test_the_table_has_one_row_for_five_minutes_newest_first() -> None:
+    minutes = [MINUTE._replace(start_s=600 + 60 * index, active=index, abandoned=1, arrivals=10) for index in range(10)]
+    rows = table_rows(minutes)
+    assert [(row.start_s, row.active, row.abandoned, row.arrivals) for row in rows] == [(900, 9, 5, 50), (600, 4, 5, 50)]
+
+
+def test_a_room_with_other_limits_is_another_frame() -> None:
+    live = RoomLive("open", "", "green", Effective(replace(ROOM, total_active_users=7)), Figures(), True)
+    assert live_frame(live, None, NOW_MS, RoomTrail()).active_limit == 7

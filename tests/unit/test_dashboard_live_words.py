@@ -1,0 +1,98 @@
+"""What the live page says about limits: which one decides, and what others would change."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.control.state import Figures
+from greenroom.core.schedule import Effective, Phase
+from greenroom.dashboard.live_words import LimitPlan, clearing_minutes, effect_of, limit_words
+from greenroom.dashboard.room_live import RoomLive
+from greenroom.model.event import Event
+from greenroom.model.room import Room
+
+EVENT = Event(id="e", name="launch", event_start_ms=1_000_000_000, event_end_ms=2_000_000_000, prequeue_start_ms=500_000_000)
+
+
+def room(**changes: Any) -> Room:
+    return Room(**{"id": "r", "name": "sale", "host": "shop.example", "total_active_users": 100, "new_users_per_minute": 50, **changes})
+
+
+def live(figures: Figures | None = None, word: str = "open", served: bool = True, **now: Any) -> RoomLive:
+    changes = now.pop("room", {})
+    return RoomLive(word, "", "green", Effective(room(**changes), **now), figures or Figures(), served)
+
+
+@pytest.mark.parametrize(
+    ("found", "title"),
+    [
+        (live(word="suspended"), "The room is suspended"),
+        (live(served=False), "No gateway here serves this room"),
+        (live(Figures(storage_failed=True)), "Admissions stopped: storage failed"),
+        (live(phase=Phase.PREQUEUE, event=EVENT), "Pre-queue"),
+        (live(room={"queue_all": True}), "You hold all new visitors"),
+        (live(room={"queueing_method": "reject"}), "The room rejects new visitors"),
+        (live(origin_down=True), "The origin is unhealthy"),
+        (live(room={"queueing_method": "passthrough"}), "Everyone passes"),
+        (live(Figures(active=100, last_minute=50)), "Both limits bind"),
+        (live(Figures(active=100, last_minute=3)), "The limit of active visitors binds"),
+        (live(Figures(active=60, last_minute=50)), "The limit of new visitors per minute binds"),
+        (live(Figures(active=60, waiting=5)), "There is room"),
+        (live(Figures(active=60)), "No limit binds"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_one_sentence_says_what_decides(found: RoomLive, title: str) -> None:
+    assert limit_words(found).title == title
+
+
+def test_a_held_room_never_says_that_limits_decide() -> None:
+    full = Figures(active=100, last_minute=50, waiting=9)
+    assert limit_words(live(full, room={"queue_all": True})).binds == "held"
+
+
+FIGURES = st.builds(Figures, active=st.integers(0, 200), waiting=st.integers(0, 5000), last_minute=st.integers(0, 60))
+PLANS = st.builds(LimitPlan, active=st.integers(1, 500), rate=st.integers(1, 500))
+
+
+def _order(minutes: int | None) -> float:
+    return float("inf") if minutes is None else minutes
+
+
+@given(FIGURES, PLANS, st.integers(0, 300), st.integers(0, 300))
+def test_higher_limits_never_empty_the_line_later(figures: Figures, plan: LimitPlan, more: int, faster: int) -> None:
+    found = live(figures)
+    higher = LimitPlan(plan.active + more, plan.rate + faster)
+    assert _order(clearing_minutes(found, higher)) <= _order(clearing_minutes(found, plan))
+
+
+@given(FIGURES, PLANS)
+def test_no_more_come_in_than_the_rate_allows(figures: Figures, plan: LimitPlan) -> None:
+    minutes = clearing_minutes(live(figures), plan)
+    assert minutes is None or minutes >= (figures.waiting - 1) / plan.rate - 1
+
+
+@given(FIGURES, PLANS)
+def test_the_preview_always_has_something_to_say(figures: Figures, plan: LimitPlan) -> None:
+    said = effect_of(live(figures), plan)
+    assert said
+    assert all(text.endswith(".") and "None" not in text for text in said)
+
+
+def test_the_preview_tells_how_much_sooner_the_line_is_empty() -> None:
+    found = live(Figures(active=100, waiting=1000, last_minute=20))
+    assert "about 50 minutes" in " ".join(effect_of(found, LimitPlan(100, 50)))
+    assert clearing_minutes(found, LimitPlan(200, 50)) == 24  # 50 a minute at first, 40 once 200 are inside
+
+
+def test_lower_limits_say_that_visitors_who_are_inside_stay() -> None:
+    said = " ".join(effect_of(live(Figures(active=100)), LimitPlan(40, 40)))
+    assert "Those who are inside stay" in said
+    assert "your application can serve" not in said
+
+
+def test_figures_without_an_estimate_do_not_break_the_words() -> None:
+    assert limit_words(live(msgspec.structs.replace(Figures(), waiting=3))).binds == "room"

@@ -1,0 +1,182 @@
+"""The parts under the pages: what settings mean, the state of a room in a word, forms, numbers and times, assets, proxies."""
+
+import asyncio
+import gzip
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from config_material import event, room, zone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.control import rooms
+from greenroom.control.refusals import ApiFault, Code
+from greenroom.control.state import Figures, RoomState
+from greenroom.core.schedule import Effective, Phase
+from greenroom.dashboard.assets import Assets
+from greenroom.dashboard.forms import Faults, document_of, field_of, field_view, flat
+from greenroom.dashboard.rendering import Viewer, duration, grouped, local_time, share
+from greenroom.dashboard.room_live import room_live
+from greenroom.dashboard.room_words import last_wait_minutes, meaning
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.runtime.behind_proxy import BehindProxy
+
+KNOWN = Configuration().changed(
+    1, [Entry(zone("z1"), "", 0, 0, 1), Entry(room("r1"), "z1", 0, 0, 1), Entry(event("e1", 10_000), "r1", 0, 0, 1)]
+)
+
+
+NOTHING = Figures()
+
+
+def state(figures: Figures = NOTHING, now: Effective | None = None, **settings) -> RoomState:
+    return RoomState(room("r1", **settings), figures, {}, now)
+
+
+@pytest.mark.parametrize(
+    ("found", "settings", "word"),
+    [
+        (None, {}, "open"),
+        (state(Figures(waiting=3)), {}, "queueing"),
+        (state(Figures(waiting=3, storage_failed=True)), {"queue_all": True}, "storage"),
+        (state(Figures(waiting=3)), {"suspended": True}, "suspended"),
+        (state(now=Effective(room("r1"), Phase.PREQUEUE)), {}, "prequeue"),
+        (state(now=Effective(room("r1", queue_all=True))), {}, "holding"),
+        (None, {"queueing_method": "reject"}, "rejecting"),
+        (None, {"queueing_method": "passthrough"}, "passthrough"),
+        (state(now=Effective(room("r1"), origin_down=True)), {}, "origin"),
+    ],
+)
+def test_a_room_is_told_by_what_matters_most(found: RoomState | None, settings: dict, word: str) -> None:
+    entry = Entry(room("r1", **settings), "z1", 0, 0, 1)
+    assert room_live(KNOWN, entry, found, 0).word == word
+
+
+def test_rooms_of_a_paused_zone_are_suspended() -> None:
+    paused = KNOWN.changed(2, [Entry(zone("z1", paused=True), "", 0, 0, 2)])
+    assert room_live(paused, KNOWN.rooms["r1"], state(Figures(waiting=1)), 0).word == "suspended"
+
+
+@given(active=st.integers(1, 5_000), rate=st.integers(1, 5_000), minutes=st.integers(1, 30))
+def test_the_last_of_a_crowd_waits_as_long_as_the_tighter_limit_says(active: int, rate: int, minutes: int) -> None:
+    found = last_wait_minutes(active, rate, minutes)
+    each_minute = min(rate, active / minutes)
+    if found is not None:
+        assert found >= 10_000 / rate - 10 - 1  # no faster than the rate
+        assert found <= 10_000 / max(1, int(each_minute)) + minutes + 10
+    more = last_wait_minutes(active + 1_000, rate + 1_000, minutes)
+    assert found is None or (more is not None and more <= found)
+
+
+def test_the_example_of_the_issue_is_told_in_words() -> None:
+    shown = {"total_active_users": 500, "new_users_per_minute": 400, "session_duration": 5, "queueing_method": "fifo"}
+    said = " ".join(meaning(shown, grouped))
+    assert "At most 500 people are in your application at once, and at most 400 are let in during any minute." in said
+    assert "A visitor counts for 5 minutes after the last click." in said
+    assert "With 10,000 people arriving within 10 minutes, the last waits about" in said
+    assert "suspended" in meaning({**shown, "suspended": True}, grouped)[0]
+    assert "for more than a week" in " ".join(meaning({**shown, "total_active_users": 1, "new_users_per_minute": 1}, grouped))
+
+
+def test_faults_are_shown_beside_their_fields_and_the_rest_above() -> None:
+    faults = Faults([ApiFault(Code.INVALID, "host: is wrong", "/host"), ApiFault(Code.COVERED, "is covered", "/additional_routes/0")])
+    assert faults.take("host") == ("is wrong",)
+    assert faults.general == ["additional_routes: is covered"]
+    assert [field_of(text) for text in ("", "/greenroom/limit_floor", "/a/0/b")] == ["", "limit_floor", "a"]
+
+
+def test_a_form_gives_back_what_it_showed() -> None:
+    names = ["name", "path", "total_active_users", "queue_all", "queueing_method", "pace_admissions", "refresh_max_seconds"]
+    shown = flat(rooms.show(KNOWN, KNOWN.rooms["r1"], 0))
+    views = [field_view(rooms.ROOM, name, shown[name], Faults()) for name in names]
+    assert [one.kind for one in views] == ["text", "text", "number", "checkbox", "select", "checkbox", "number"]
+    sent = {one.name: [str(one.value)] for one in views if one.kind != "checkbox" or one.value}
+    assert flat(document_of(rooms.ROOM, names, sent)) == {name: shown[name] for name in names}
+    wrong = document_of(rooms.ROOM, ["total_active_users"], {"total_active_users": ["1e9"]})
+    assert wrong == {"total_active_users": "1e9"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 seconds"),
+        (1, "1 second"),
+        (89, "89 seconds"),
+        (90, "2 minutes"),
+        (3_600, "60 minutes"),
+        (7_300, "2 h 2 min"),
+        (float("inf"), "unknown"),
+    ],
+)
+def test_lengths_of_time(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_numbers_and_times_are_written_as_the_viewer_reads_them() -> None:
+    assert [grouped(1_234_567, language) for language in ("en", "de", "fr")] == ["1,234,567", "1.234.567", "1\u202f234\u202f567"]
+    assert grouped(float("nan")) == "unknown"
+    assert local_time(1_700_000_000_000, "Asia/Tokyo") == "2023-11-15 07:13 JST"
+    assert local_time(0, "nowhere") == "1970-01-01 00:00 UTC"
+    assert [share(0, 0), share(5, 10), share(30, 10)] == [0, 50, 100]
+
+
+@pytest.mark.parametrize("text", ["", "../../etc/passwd", "Europe/Nowhere", "\0", "A" * 5_000])
+def test_unknown_time_zones_and_themes_fall_back(text: str) -> None:
+    assert Viewer.of({}, {"greenroom_tz": text, "greenroom_theme": text}) == Viewer("auto", "UTC", "en")
+    assert Viewer.of({"accept-language": "de-AT"}, {"greenroom_tz": "Europe%2FVienna", "greenroom_theme": "dark"}) == Viewer(
+        "dark", "Europe/Vienna", "de"
+    )
+
+
+def test_assets_have_the_hash_of_their_content_in_their_names(tmp_path: Path) -> None:
+    own, fetched = tmp_path / "own", tmp_path / "fetched"
+    for folder in (own, fetched):
+        folder.mkdir()
+    (own / "a.css").write_text("x" * 1_000)
+    (fetched / "a.css").write_text("never: the own file comes first")
+    (fetched / "b.js").write_text("y")
+    (fetched / "b.js.br").write_bytes(b"packed")
+    (fetched / "notes.txt").write_text("not served")
+    assets = Assets((own, fetched, tmp_path / "missing"))
+    assert [assets.has(name) for name in ("a.css", "b.js", "b.js.br", "notes.txt", "c.js")] == [True, True, False, False, False]
+    first = assets.get(assets.name("a.css"))
+    assert first is not None
+    assert gzip.decompress(dict(first.encodings)["gzip"]) == b"x" * 1_000
+    assert assets.get(assets.name("b.js")) == assets.get(assets.name("b.js"))
+    assert assets.get("a.css") is None
+    before = assets.name("a.css")
+    (own / "a.css").write_text("changed")
+    assert Assets((own,)).name("a.css") != before
+
+
+def passed_on(peer: str, headers: dict[str, str]) -> dict:
+    """The scope behind the middleware, for a request from this peer; 10.0.0.1 is trusted."""
+    seen: dict = {}
+
+    async def app(scope, receive, send) -> None:
+        seen.update(scope)
+
+    scope = {
+        "type": "http",
+        "client": (peer, 1),
+        "headers": [(b"host", b"inside:8081"), *((k.encode(), v.encode()) for k, v in headers.items())],
+    }
+    policy = ForwardedPolicy([ip_network("10.0.0.1")])
+    asyncio.run(BehindProxy(app, lambda: policy, "prefix")(scope, None, None))  # type: ignore[arg-type]
+    return seen
+
+
+def test_a_trusted_proxy_says_host_and_path() -> None:
+    said = {"x-forwarded-host": "ops.example.com", "x-forwarded-prefix": "/green/room/"}
+    seen = passed_on("10.0.0.1", said)
+    assert (dict(seen["headers"])[b"host"], seen["prefix"]) == (b"ops.example.com", "/green/room")
+    seen = passed_on("10.0.0.2", said)
+    assert dict(seen["headers"])[b"host"] == b"inside:8081"
+    assert "prefix" not in seen
+
+
+@pytest.mark.parametrize("prefix", ["//evil.example", "/a//b", "a", "/" + "x" * 65, "/a" * 9, "/a?b", '/"><script>', "/../x"])
+def test_a_prefix_that_is_no_path_is_ignored(prefix: str) -> None:
+    assert passed_on("10.0.0.1", {"x-forwarded-prefix": prefix, "x-forwarded-host": "evil example"})["prefix"] == ""

@@ -1,0 +1,146 @@
+"""A data center without contact stops by itself, and the coordinator gives its units to others when its last session must have ended."""
+
+from admission_world import START_MS, small_room, ticket_id
+
+from greenroom.admission import Coordinator, Ledger, problems
+from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, FencesInForce
+from greenroom.admission.coordinator.memory import center_row, recalled, room_row
+from greenroom.model.visit import Standing, make_key
+
+FENCE_MS = 30_000
+
+
+class Two:
+    """Oslo syncs; Paris does while it is in touch."""
+
+    def __init__(self, fence_ms: int = FENCE_MS) -> None:
+        self.room = small_room(total_active_users=4, new_users_per_minute=40)
+        self.now_ms = START_MS
+        self.coordinator = Coordinator(["paris", "oslo"], self.room, self.now_ms)
+        self.coordinator.fence_ms = fence_ms
+        self.paris, self.oslo = (Ledger(self.room, name, 1, self.now_ms) for name in ("paris", "oslo"))
+        self.in_touch = True
+        self.contact_ms = 0
+        self.pass_time(2_000)
+
+    def sync(self, ledger: Ledger, want: int = 0) -> None:
+        up = ledger.report(self.now_ms, want)
+        if ledger is self.oslo or self.in_touch:
+            ledger.apply(self.coordinator.sync(up, self.now_ms, 0), self.now_ms)
+            self.contact_ms = self.now_ms if ledger is self.paris else self.contact_ms
+
+    def pass_time(self, ms: int) -> None:
+        for _ in range(ms // 500):
+            self.now_ms += 500
+            for ledger in (self.paris, self.oslo):
+                ledger.sweep(self.now_ms)
+                self.sync(ledger)
+            assert problems(self.coordinator, [self.paris, self.oslo]) == []
+
+    def pass_until(self, ms: int) -> None:
+        self.pass_time(ms - self.now_ms)
+
+    def fill(self, ledger: Ledger, first: int) -> int:
+        """As many as get in."""
+        for number in range(first, first + 10):
+            self.sync(ledger, 2)
+            if ledger.arrive(ticket_id(number), self.now_ms, 0).standing is not Standing.ADMITTED:
+                return number - first
+            self.pass_time(2_000)
+        return 10
+
+    @property
+    def life_ms(self) -> int:
+        return self.room.session_ms + self.room.renewal_age_ms
+
+
+def test_units_of_a_dead_data_center_are_free_one_session_after_the_fence() -> None:
+    two = Two()
+    assert two.fill(two.paris, 1) >= 3
+    two.in_touch = False
+    held = two.coordinator.data_centers["paris"].held
+    given_up_ms = two.contact_ms + FENCE_MS + FENCE_SLACK_MS
+    two.pass_until(given_up_ms - 500)
+    assert two.coordinator.data_centers["paris"].held == held
+    two.pass_until(given_up_ms + two.life_ms + 4_000)
+    assert two.coordinator.data_centers["paris"].orphans == held
+    two.pass_until(given_up_ms + two.life_ms + 6_000)
+    assert two.coordinator.data_centers["paris"].orphans == 0
+    assert two.fill(two.oslo, 40) >= held
+
+
+def test_without_a_fence_they_are_kept_for_ever() -> None:
+    two = Two(fence_ms=0)
+    two.fill(two.paris, 1)
+    two.in_touch = False
+    held = two.coordinator.data_centers["paris"].held
+    two.pass_time(3_600_000)
+    assert two.coordinator.data_centers["paris"].held == held >= 3
+
+
+def test_behind_the_fence_no_visitor_is_let_in_and_no_session_renewed() -> None:
+    two = Two()
+    two.fill(two.paris, 1)
+    two.in_touch = False
+    two.pass_until(two.contact_ms + FENCE_MS - 500)
+    paris = two.paris
+    alive = next(iter(paris.sessions.inside))
+    assert paris.view(alive, two.now_ms).renewed_ms == two.now_ms
+    two.pass_time(10_000)
+    assert paris.view(alive, two.now_ms).renewed_ms == two.contact_ms + FENCE_MS - 500
+    paris.lease.permits, paris.lease.granted_seen = paris.lease.permits + 1, paris.lease.granted_seen + 1
+    assert paris.arrive(ticket_id(50), two.now_ms, 0).standing is Standing.WAITING
+    assert paris.poll(ticket_id(51), make_key(START_MS, 1), two.now_ms, 0).standing is Standing.WAITING
+    assert paris.admit_mover(ticket_id(52), two.now_ms) is None
+    assert paris.view(alive, two.contact_ms + FENCE_MS - 500 + two.life_ms).standing is Standing.GONE
+
+
+def test_a_data_center_that_comes_back_begins_a_new_epoch_and_goes_on() -> None:
+    two = Two()
+    two.fill(two.paris, 1)
+    two.in_touch = False
+    two.pass_time(FENCE_MS + FENCE_SLACK_MS + 2_000)
+    sessions, epoch = len(two.paris.sessions.inside), two.paris.epoch
+    two.in_touch = True
+    two.pass_time(2_000)
+    assert two.paris.epoch > epoch
+    assert len(two.paris.sessions.inside) == sessions >= 3
+    assert two.coordinator.data_centers["paris"].held >= sessions
+    two.pass_time(two.life_ms + 10_000)
+    assert two.coordinator.pool + sum(center.held for center in two.coordinator.data_centers.values()) == 4
+    assert two.fill(two.paris, 60) >= 3
+
+
+def test_the_next_coordinator_gives_up_a_data_center_that_it_has_never_heard() -> None:
+    two = Two()
+    two.fill(two.paris, 1)
+    rows = {name: center_row(center, ()) for name, center in two.coordinator.data_centers.items()}
+    assert rows["paris"].fence_ms == FENCE_MS
+    two.in_touch = False
+    two.coordinator = recalled(two.room, ["paris", "oslo"], room_row(two.coordinator), rows, 0, two.now_ms, True)
+    two.coordinator.fence_ms = FENCE_MS
+    began_ms = two.now_ms
+    two.pass_until(began_ms + FENCE_MS + FENCE_SLACK_MS - 500)
+    assert two.coordinator.data_centers["paris"].held >= 3
+    two.pass_until(began_ms + FENCE_MS + FENCE_SLACK_MS + two.life_ms + 7_000)
+    assert two.coordinator.data_centers["paris"].held == two.coordinator.data_centers["paris"].orphans == 0
+
+
+def test_the_longest_fence_counts_until_a_later_one_is_in_force() -> None:
+    fences = FencesInForce()
+    assert fences.longest_ms == NEVER_MS
+    fences.confirm(0, 0)
+    fences.say(1, 60_000)
+    fences.say(2, 60_000)
+    assert fences.longest_ms == NEVER_MS
+    fences.confirm(1, 60_000)
+    assert fences.longest_ms == 60_000
+    fences.say(3, 120_000)
+    fences.say(4, 30_000)
+    assert fences.longest_ms == 120_000
+    fences.confirm(2, 60_000)
+    assert fences.longest_ms == 120_000
+    fences.confirm(4, 30_000)
+    assert fences.longest_ms == 30_000
+    fences.say(5, 0)
+    assert fences.longest_ms == NEVER_MS

@@ -1,11 +1,9 @@
 """An earlier greenroom beside this one, for benches: the source of a commit, run by the same interpreter with the same libraries."""
 
 import contextlib
-import io
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,8 +17,8 @@ START = "import sys; sys.path.insert(0, {src!r}); from greenroom.cli import main
 def greenroom_at(commit: str) -> Iterator[list[str]]:
     """The command of greenroom as it was at this commit. What it says about libraries that it misses is harmless."""
     packed = subprocess.run(["git", "-C", str(ROOT), "archive", commit, "src"], capture_output=True, check=True).stdout
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(folder, filter="data")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
         yield [sys.executable, "-c", START.format(src=f"{folder}/src")]
 
 

@@ -145,6 +145,8 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     opened = browser.new_context(locale="en-US", timezone_id="Europe/Berlin")
     opened.set_default_timeout(PATIENCE_MS)
     yield opened
+    for page in opened.pages:
+        page.unroute_all(behavior="ignoreErrors")  # closing waits for handlers, and a page that reloads itself starts another one
     opened.close()
 
 

@@ -22,6 +22,38 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
         yield found
 
 
+def test_what_settings_mean_is_simulated_in_the_background_while_they_are_typed(rig: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = DryRunProcesses()
+    monkeypatch.setattr(rig.dry_runs, "example", real.example)
+    visitor = rig.person("operator")
+    typed = "/zones/z1/rooms/meaning?total_active_users=30000&new_users_per_minute=20000&session_duration=1&queueing_method=fifo"
+    text = visitor.get(typed, **{"HX-Request": "true"}).text
+    assert "At most 30,000 people" in text
+    assert "is being simulated" in text
+    again = html.unescape(text.partition('hx-get="')[2].partition('"')[0])
+    end = time.monotonic() + PATIENCE_S
+    while "hx-get" in (text := visitor.get(again, **{"HX-Request": "true"}).text):
+        assert time.monotonic() < end, text
+        time.sleep(0.2)  # another process simulates
+    assert "no one waits for more than a minute" in text
+    assert "no one waits for more than a minute" in visitor.get(typed).text
+
+
+def test_settings_that_are_not_possible_mean_nothing(rig: DashboardRig) -> None:
+    for query in ("total_active_users=5&new_users_per_minute=9", "total_active_users=x&new_users_per_minute=<b>", ""):
+        answer = rig.person("operator").get(f"/zones/z1/rooms/meaning?{query}")
+        assert "is shown when all of them are possible" in answer.text
+        assert rig.person("operator").get(f"/zones/z1/rooms/meaning/example?{query}").status_code == 404
+
+
+def test_examples_do_not_start_more_processes_than_may_wait() -> None:
+    runs = DryRunProcesses()
+    runs._free_for_examples.acquire()  # as long as one is being simulated
+    asked = [runs.example({"total_active_users": number}) for number in range(WAITING_MAX + 3)]
+    assert not any(one.ended for one in asked)
+    assert len(runs._examples) == WAITING_MAX
+
+
 def test_a_dry_run_says_what_would_happen_and_what_other_limits_would_change(rig: DashboardRig) -> None:
     visitor = rig.person("operator")
     other = {"total_active_users": "900", "new_users_per_minute": "900"}

@@ -17,9 +17,10 @@ from greenroom.control import accounts
 from greenroom.control.config_service import ConfigService
 from greenroom.control.state import ConfigState, ProcessState, RoomState
 from greenroom.dashboard import Dashboard, Services
+from greenroom.dashboard.services import ExampleWait
 from greenroom.dashboard.sign_in import BrowserFacts
 from greenroom.model.change import Put
-from greenroom.runtime.dry_runs import DryRunProcesses
+from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
 from greenroom.stores.sql import SqlStore, default_url
 
 ORIGIN = "http://testserver"
@@ -36,6 +37,13 @@ class ShownState:
 
     def state(self) -> ProcessState:
         return ProcessState("1.2.3", "serving", self.clock.at_ms, 0, "127.0.0.1:8080", "/data", ConfigState(), self.rooms, ())
+
+
+class KnownExamples(DryRunProcesses):
+    """Examples are known at once: walks over all pages do not start a process for each."""
+
+    def example(self, settings: Mapping[str, Any]) -> ExampleWait:
+        return EXAMPLE._replace(wait_s=float(settings["total_active_users"]) * 60, ended=True)
 
 
 @dataclass
@@ -81,6 +89,7 @@ class DashboardRig:
 
     store: SqlStore
     clock: StandingClock = field(default_factory=StandingClock)
+    dry_runs: DryRunProcesses = field(default_factory=lambda: KnownExamples())
 
     def __post_init__(self) -> None:
         self.config = ConfigService(self.store, self.clock)
@@ -91,7 +100,7 @@ class DashboardRig:
             observed=self.shown,
             origin_problems=origin_problems,
             health=health_of(self.store, self.clock),
-            dry_runs=DryRunProcesses(),
+            dry_runs=self.dry_runs,
         )
         self.app = Dashboard(services)
         self._runner = asyncio.Runner()

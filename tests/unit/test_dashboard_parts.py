@@ -18,7 +18,8 @@ from greenroom.dashboard.assets import Assets
 from greenroom.dashboard.forms import Faults, document_of, field_of, field_view, flat
 from greenroom.dashboard.rendering import Viewer, duration, grouped, local_time, share
 from greenroom.dashboard.room_live import room_live
-from greenroom.dashboard.room_words import last_wait_minutes, meaning
+from greenroom.dashboard.room_words import example_words, has_example, meaning
+from greenroom.dashboard.services import ExampleWait
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.runtime.behind_proxy import BehindProxy
@@ -59,25 +60,32 @@ def test_rooms_of_a_paused_zone_are_suspended() -> None:
     assert room_live(paused, KNOWN.rooms["r1"], state(Figures(waiting=1)), 0).word == "suspended"
 
 
-@given(active=st.integers(1, 5_000), rate=st.integers(1, 5_000), minutes=st.integers(1, 30))
-def test_the_last_of_a_crowd_waits_as_long_as_the_tighter_limit_says(active: int, rate: int, minutes: int) -> None:
-    found = last_wait_minutes(active, rate, minutes)
-    each_minute = min(rate, active / minutes)
-    if found is not None:
-        assert found >= 10_000 / rate - 10 - 1  # no faster than the rate
-        assert found <= 10_000 / max(1, int(each_minute)) + minutes + 10
-    more = last_wait_minutes(active + 1_000, rate + 1_000, minutes)
-    assert found is None or (more is not None and more <= found)
-
-
 def test_the_example_of_the_issue_is_told_in_words() -> None:
     shown = {"total_active_users": 500, "new_users_per_minute": 400, "session_duration": 5, "queueing_method": "fifo"}
     said = " ".join(meaning(shown, grouped))
     assert "At most 500 people are in your application at once, and at most 400 are let in during any minute." in said
     assert "A visitor counts for 5 minutes after the last click." in said
-    assert "With 10,000 people arriving within 10 minutes, the last waits about" in said
     assert "suspended" in meaning({**shown, "suspended": True}, grouped)[0]
-    assert "for more than a week" in " ".join(meaning({**shown, "total_active_users": 1, "new_users_per_minute": 1}, grouped))
+    assert has_example(shown)
+    assert not any(has_example({**shown, **change}) for change in ({"suspended": True}, {"queue_all": True}, {"queueing_method": "reject"}))
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ({"wait_s": 1_043.0}, "minutes, the last waits about 17 minutes."),
+        ({"wait_s": 20.0}, "no one waits for more than a minute."),
+        ({"wait_s": 9_000.0}, "the last waits about 2 h 30 min."),
+        ({"wait_s": 9_000.0, "least": True}, "the last would wait for more than 2 h 30 min."),
+        ({"wait_s": 9e6}, "the last would wait for more than 48 h."),
+        ({}, "how long the last waits is not known."),
+        ({"ended": False}, "how long the last waits is being simulated."),
+    ],
+)
+def test_the_example_is_as_exact_as_it_is_known(found: dict, told: str) -> None:
+    text = example_words(ExampleWait(10_000, 10, 120.0, **{"ended": True, **found}), grouped)
+    assert text.startswith("With 10,000 people arriving within 10 minutes, each for 2 minutes")
+    assert text.endswith(told)
 
 
 def test_faults_are_shown_beside_their_fields_and_the_rest_above() -> None:

@@ -1,36 +1,10 @@
 """What the settings of a room mean, in sentences that need no manual."""
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from greenroom.dashboard.rendering import duration
-
-CROWD, CROWD_MINUTES = 10_000, 10
-"""The example: so many people arriving evenly within so many minutes."""
-
-MINUTES_MAX = 60 * 24 * 7
-"""Waits longer than a week are not worth computing."""
-
-
-def last_wait_minutes(active: int, rate: int, session_minutes: int, people: int = CROWD, within: int = CROWD_MINUTES) -> int | None:
-    """Minutes that the last of these people waits at least, when every visit is as short as can be; None: longer than a week.
-
-    Minute by minute: a visitor is let in while fewer than `active` are inside and fewer than `rate` came in this minute, and counts
-    for `session_minutes`.
-    """
-    inside, leaving = 0, deque([0] * session_minutes)
-    let_in = 0
-    for minute in range(MINUTES_MAX):
-        inside -= leaving.popleft()
-        arrived = people * min(minute + 1, within) // within
-        now = max(0, min(rate, active - inside, arrived - let_in))
-        inside += now
-        leaving.append(now)
-        let_in += now
-        if let_in >= people:
-            return max(0, minute + 1 - within)
-    return None
+from greenroom.dashboard.services import ExampleWait
 
 
 def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str]:
@@ -47,8 +21,6 @@ def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str
     said += _METHODS.get(room["queueing_method"], ())
     if room.get("queue_all"):
         said.append("At the moment all new visitors are held, however much room there is.")
-    elif room["queueing_method"] in ("fifo", "random"):
-        said.append(_crowd(active, rate, minutes, number))
     return said
 
 
@@ -60,9 +32,33 @@ _METHODS = {
 }
 
 
-def _crowd(active: int, rate: int, session_minutes: int, number: Callable[[float], str]) -> str:
-    people = f"With {number(CROWD)} people arriving within {CROWD_MINUTES} minutes"
-    wait = last_wait_minutes(active, rate, session_minutes)
-    if wait is None:
-        return f"{people}, the last would wait for more than a week."
-    return f"{people}, the last waits about {duration(wait * 60)}." if wait else f"{people}, no one waits for more than a minute."
+LONG_S = 2 * 86_400
+"""A longer wait is not told exactly: no crowd stays so long."""
+
+
+def has_example(room: Mapping[str, Any]) -> bool:
+    """Whether visitors wait for each other in such a room, so that an example says something."""
+    return not room.get("suspended") and not room.get("queue_all") and room["queueing_method"] in ("fifo", "random")
+
+
+def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
+    """How long the last visitor of the example waits."""
+    people = f"With {number(example.visitors)} people arriving within {example.minutes} minutes, each for {duration(example.visit_s)}"
+    wait_s = example.wait_s
+    if wait_s is None:
+        return (
+            f"{people}: how long the last waits is not known."
+            if example.ended
+            else f"{people}: how long the last waits is being simulated."
+        )
+    if wait_s > LONG_S:
+        return f"{people}, the last would wait for more than {duration(LONG_S)}."
+    if example.least:
+        return f"{people}, the last would wait for more than {duration(wait_s)}."
+    return f"{people}, the last waits about {_rounded(wait_s)}." if wait_s >= 60 else f"{people}, no one waits for more than a minute."
+
+
+def _rounded(wait_s: float) -> str:
+    """The example is not more exact than to the twentieth part."""
+    step_s = 60 if wait_s < 1_800 else 300 if wait_s < 7_200 else 900 if wait_s < 36_000 else 3_600
+    return duration(max(60, round(wait_s / step_s) * step_s))

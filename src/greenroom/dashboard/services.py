@@ -52,6 +52,20 @@ class DryRunState(NamedTuple):
     problem: str = ""
 
 
+class ExampleWait(NamedTuple):
+    """The longest wait of an example: so many visitors within so many minutes, each with a visit of so many seconds on average.
+
+    `wait_s` is None while it is being simulated, and when it is not known (`ended`); `least`: the wait is at least so long.
+    """
+
+    visitors: int
+    minutes: int
+    visit_s: float
+    wait_s: float | None = None
+    least: bool = False
+    ended: bool = False
+
+
 class DryRuns(Protocol):
     """Simulates expected crowds beside the process; see `runtime.dry_runs`."""
 
@@ -60,6 +74,9 @@ class DryRuns(Protocol):
 
     def find(self, run_id: str) -> DryRunState | None:
         """How far it is; None when there is no such run any more."""
+
+    def example(self, settings: Mapping[str, Any]) -> ExampleWait:
+        """What an example crowd meets under these settings of a room. Begins to simulate it when no one has asked before."""
 
 
 @dataclass(frozen=True, kw_only=True)

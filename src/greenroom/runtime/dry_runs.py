@@ -10,17 +10,18 @@ import subprocess
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from random import Random
 from typing import Any
 
-from greenroom.dashboard.services import DryRunState
+from greenroom.dashboard.services import DryRunState, ExampleWait
 from greenroom.errors import InvalidConfig
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.dry_run import DryRunRequest, crowd_of, dry_run
+from greenroom.simulator.example_crowd import MINUTES, VISIT_S, VISITORS, last_wait
 
-LASTS_S = 240.0
+LASTS_S, EXAMPLE_LASTS_S = 240.0, 40.0
 """A run that takes longer is ended: its crowd is too large for its limits."""
 
 AT_ONCE = 1
@@ -28,7 +29,11 @@ KEPT = 20
 """Results that can be looked at; the oldest goes first."""
 
 WAITING_MAX = 5
+EXAMPLES_KEPT = 500
+"""Answers about limits that people typed; the one that was asked for longest ago goes first."""
+
 LOW_PRIORITY = 10
+EXAMPLE = ExampleWait(VISITORS, MINUTES, VISIT_S)
 
 
 class DryRunProcesses:
@@ -36,8 +41,9 @@ class DryRunProcesses:
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, DryRunState] = OrderedDict()
+        self._examples: OrderedDict[str, ExampleWait] = OrderedDict()
         self._guard = threading.Lock()
-        self._free = threading.BoundedSemaphore(AT_ONCE)
+        self._free, self._free_for_examples = threading.BoundedSemaphore(AT_ONCE), threading.BoundedSemaphore(AT_ONCE)
 
     def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
         """The id of a new run of a DryRunRequest in plain values; None while too many wait. Raises InvalidConfig for wrong arrivals."""
@@ -50,7 +56,7 @@ class DryRunProcesses:
             self._runs[run_id] = DryRunState(room_id, dict(wanted))
             while len(self._runs) > KEPT:
                 self._runs.popitem(last=False)
-        threading.Thread(target=self._follow, args=(run_id, json.dumps(asdict(request))), daemon=True).start()
+        threading.Thread(target=self._follow, args=(run_id, asdict(request)), daemon=True).start()
         return run_id
 
     def find(self, run_id: str) -> DryRunState | None:
@@ -58,19 +64,33 @@ class DryRunProcesses:
         with self._guard:
             return self._runs.get(run_id)
 
-    def _follow(self, run_id: str, request: str) -> None:
+    def example(self, settings: Mapping[str, Any]) -> ExampleWait:
+        """As far as it is known; while too many others wait it is not even begun, and the next call tries again."""
+        asked = json.dumps(dict(settings), sort_keys=True)
+        with self._guard:
+            found = self._examples.pop(asked, None)
+            if found is None:
+                if sum(not one.ended for one in self._examples.values()) >= WAITING_MAX:
+                    return EXAMPLE
+                threading.Thread(target=self._follow_example, args=(asked,), daemon=True).start()
+            self._examples[asked] = found or EXAMPLE
+            while len(self._examples) > EXAMPLES_KEPT:
+                self._examples.popitem(last=False)
+            return self._examples[asked]
+
+    def _follow_example(self, asked: str) -> None:
+        found = EXAMPLE
+        with self._free_for_examples:
+            for news in _simulated({"example": json.loads(asked)}, EXAMPLE_LASTS_S):
+                found = EXAMPLE._replace(wait_s=news["seconds"], least=news["least"])
+        with self._guard:
+            if asked in self._examples:
+                self._examples[asked] = found._replace(ended=True)
+
+    def _follow(self, run_id: str, request: Mapping[str, Any]) -> None:
         with self._free:
-            command = [sys.executable, "-m", "greenroom.runtime.dry_runs"]
-            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  our own program
-                end = threading.Timer(LASTS_S, process.kill)
-                end.start()
-                assert process.stdin is not None  # noqa: S101  it was asked for
-                assert process.stdout is not None  # noqa: S101
-                process.stdin.write(request)
-                process.stdin.close()
-                for line in process.stdout:
-                    self._note(run_id, **json.loads(line))
-                end.cancel()
+            for news in _simulated({"dry_run": request}, LASTS_S):
+                self._note(run_id, **news)
         run = self.find(run_id)
         if run is not None and run.results is None and not run.problem:
             self._note(run_id, problem=f"It took longer than {LASTS_S:.0f} seconds. Try fewer visitors, or higher limits.")
@@ -79,6 +99,21 @@ class DryRunProcesses:
         with self._guard:
             if run_id in self._runs:
                 self._runs[run_id] = self._runs[run_id]._replace(**news)
+
+
+def _simulated(request: Mapping[str, Any], lasts_s: float) -> Iterator[dict[str, Any]]:
+    """What a process of its own says; it is ended after so many seconds."""
+    command = [sys.executable, "-m", "greenroom.runtime.dry_runs"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  our own program
+        end = threading.Timer(lasts_s, process.kill)
+        end.start()
+        assert process.stdin is not None  # noqa: S101  it was asked for
+        assert process.stdout is not None  # noqa: S101
+        process.stdin.write(json.dumps(request))
+        process.stdin.close()
+        for line in process.stdout:
+            yield json.loads(line)
+        end.cancel()
 
 
 def _streams() -> Streams:
@@ -91,11 +126,14 @@ def _say(news: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """One dry run."""
+    """One dry run, or one example."""
     os.nice(LOW_PRIORITY)
-    request = DryRunRequest(**json.load(sys.stdin))
+    asked = json.load(sys.stdin)
     try:
-        _say({"results": dry_run(request, _streams, lambda share: _say({"share": share}))})
+        if "example" in asked:
+            _say(last_wait(asked["example"], _streams)._asdict())
+        else:
+            _say({"results": dry_run(DryRunRequest(**asked["dry_run"]), _streams, lambda share: _say({"share": share}))})
     except InvalidConfig as error:
         _say({"problem": str(error)})
     except BrokenPipeError:  # the process that asked has ended

@@ -57,14 +57,12 @@ def dry_run(request: DryRunRequest, streams: Callable[[], Streams], progress: Ca
     rows, visitors = crowd_of(request)
     found = []
     for number, settings in enumerate(request.settings):
-        part = _part(visitors, settings)
-        scaled = {**settings, **{name: max(1, round(settings[name] / part)) for name in LIMITS}}
-        scaled["new_users_per_minute"] = min(scaled["new_users_per_minute"], scaled["total_active_users"])
+        part = scale_of(visitors, settings)
         draw = streams()
         arrivals = (
             _thinned(rows, part, draw) if rows else from_curve(draw("arrivals"), request.curve, round(visitors / part), request.minutes, 1)
         )
-        scenario = sale(scaled, arrivals, 1, Behaviour(visit_s=request.visit_s, patience_s=request.patience_s))
+        scenario = sale(scaled(settings, part), arrivals, 1, Behaviour(visit_s=request.visit_s, patience_s=request.patience_s))
         world = World(scenario, draw)
         if isinstance(world.system, LeaseModel):
             world.system.forecast_nothing()
@@ -73,10 +71,17 @@ def dry_run(request: DryRunRequest, streams: Callable[[], Streams], progress: Ca
     return found
 
 
-def _part(visitors: int, settings: Mapping[str, Any]) -> float:
+def scale_of(visitors: int, settings: Mapping[str, Any]) -> float:
     """By which factor the crowd is larger than what is simulated."""
     smallest = min(float(settings[name]) for name in LIMITS)
     return max(1.0, min(visitors / VISITORS_SIMULATED, smallest / LIMIT_LEAST))
+
+
+def scaled(settings: Mapping[str, Any], part: float) -> dict[str, Any]:
+    """The settings for one `part` of the crowd."""
+    limits = {name: max(1, round(settings[name] / part)) for name in LIMITS}
+    limits["new_users_per_minute"] = min(limits.values())
+    return {**settings, **limits}
 
 
 def _thinned(rows: Sequence[ArrivalRow], part: float, streams: Streams) -> list[tuple[int, int]]:

@@ -9,10 +9,9 @@ from greenroom.control import rooms
 from greenroom.control.api_schema import Json
 from greenroom.control.refusals import Refused
 from greenroom.dashboard.forms import Faults, FieldView, differences, document_of, field_view, flat, unchanged_since
-from greenroom.dashboard.rendering import grouped
+from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_live import STATES, RoomLive, room_live
-from greenroom.dashboard.room_words import meaning
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
@@ -137,7 +136,14 @@ def show(page: PageRequest) -> Response:
     entry = page.room
     shown = flat(rooms.show(page.known, entry, page.now_ms))
     return page.render(
-        "room.html", entry=entry, zone=page.zone, live=_live(page, entry), said=_meaning(shown), shown=worded(shown), labels=LABELS
+        "room.html",
+        entry=entry,
+        zone=page.zone,
+        live=_live(page, entry),
+        said=sentences(shown),
+        example=example_of(page, shown),
+        shown=worded(shown),
+        labels=LABELS,
     )
 
 
@@ -148,10 +154,6 @@ def worded(shown: Mapping[str, Any]) -> Json:
 
 def _live(page: PageRequest, entry: Entry[Room]) -> RoomLive:
     return room_live(page.known, entry, page.room_state(entry.id), page.now_ms)
-
-
-def _meaning(shown: Mapping[str, Any]) -> list[str]:
-    return meaning(shown, grouped)
 
 
 def new(page: PageRequest) -> Response:
@@ -240,6 +242,7 @@ def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: E
         entry=entry,
         steps=steps,
         problems=faults.general,
+        means=MEANS,
         revision=page.field("revision") or (str(entry.revision) if entry else ""),
     )
 
@@ -265,8 +268,9 @@ def _review(page: PageRequest, before: Json | None, after: Json, entry: Entry[Ro
         zone=page.zone,
         entry=entry,
         compared=differences(LABELS, worded(before) if before else None, worded(after)),
-        said=_meaning(after),
-        said_before=_meaning(before) if before else [],
+        said=sentences(after),
+        said_before=sentences(before) if before else [],
+        example=example_of(page, after),
         sent=sent,
         name=after["name"],
     )

@@ -1,0 +1,75 @@
+"""What settings of a room mean, in words: beside the form while they are typed, with an example that is simulated in the background."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from greenroom.control import rooms
+from greenroom.dashboard.forms import document_of, flat
+from greenroom.dashboard.rendering import grouped
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.room_words import example_words, has_example, meaning
+from greenroom.dashboard.routing import view
+from greenroom.model.account import Role
+from greenroom.model.room import room_problems
+
+MEANING = "/zones/{zone_id}/rooms/meaning"
+SIMULATED = ("total_active_users", "new_users_per_minute", "session_duration", "disable_session_renewal", "queueing_method")
+FLAGS = ("disable_session_renewal", "queue_all", "suspended")
+MEANS = (*SIMULATED, "queue_all", "suspended")
+"""Settings that the sentences are about."""
+
+
+class ExampleLine(NamedTuple):
+    """The sentence about the example; `again` is where to ask while it is being simulated, else empty."""
+
+    text: str
+    again: str = ""
+
+
+def sentences(room: Mapping[str, Any]) -> list[str]:
+    """About a room as the API shows it, without the example."""
+    return meaning(room, grouped)
+
+
+def example_of(page: PageRequest, room: Mapping[str, Any]) -> ExampleLine | None:
+    """What an example crowd meets in such a room, as far as it is known; None where no visitor waits for others."""
+    if not has_example(room) or page.services.dry_runs is None:
+        return None
+    example = page.services.dry_runs.example({name: room[name] for name in SIMULATED})
+    settings = {name: str(room[name]).lower() if name in FLAGS else str(room[name]) for name in SIMULATED}
+    again = "" if example.ended else page.url(f"/zones/{page.zone.id}/rooms/meaning/example", **settings)
+    return ExampleLine(example_words(example, grouped), again)
+
+
+def show(page: PageRequest) -> Response:
+    """All sentences about the settings in the query."""
+    room, zone = _asked(page), page.zone
+    template = "room_meaning.html" if page.is_fragment else "room_meaning_page.html"
+    return page.render(template, zone=zone, said=sentences(room) if room else [], example=example_of(page, room) if room else None)
+
+
+def example(page: PageRequest) -> Response:
+    """The one about the example."""
+    room = _asked(page)
+    found = example_of(page, room) if room else None
+    if found is None:
+        raise HTTPException(404)
+    template = "room_example.html" if page.is_fragment else "room_meaning_page.html"
+    return page.render(template, zone=page.zone, said=[], example=found)
+
+
+def _asked(page: PageRequest) -> dict[str, Any] | None:
+    """The settings of the query with defaults for what it leaves out; None when they are not possible."""
+    query = page.request.query_params
+    sent = {name: [page.query(name)] for name in MEANS if name in query}
+    room = {one.name: one.default for one in rooms.ROOM.fields if one.name in MEANS} | flat(document_of(rooms.ROOM, list(sent), sent))
+    if any(name not in room for name in MEANS):
+        return None
+    wrong = room_problems({"name": "room", "host": "*", **room})
+    return None if wrong or room["new_users_per_minute"] > room["total_active_users"] else room
+
+
+PAGES = (view(MEANING, show, Role.OPERATOR), view(f"{MEANING}/example", example))

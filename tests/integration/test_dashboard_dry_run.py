@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from dashboard_rig import DashboardRig, dashboard_in
 
+from greenroom.model.event import Event
 from greenroom.runtime.dry_runs import WAITING_MAX, DryRunProcesses
 
 PATIENCE_S = 90
@@ -90,6 +91,31 @@ def test_the_settings_of_an_event_are_tried(rig: DashboardRig) -> None:
     text = rig.person("operator").get(f"{DRY_RUN}?event=e1").text
     assert '<input type="hidden" name="event" value="e1">' in text
     assert 'name="event"' not in rig.person("operator").get(f"{DRY_RUN}?event=unknown").text
+
+
+def test_the_pre_queue_and_the_draw_of_an_event_are_simulated(rig: DashboardRig) -> None:
+    start_ms = rig.clock.at_ms + 86_400_000
+    times = {"prequeue_start_ms": start_ms - 600_000, "event_start_ms": start_ms, "event_end_ms": start_ms + 3_600_000}
+    rig.put((Event(id="e2", name="sale", shuffle_at_event_start=True, **times), "r1"))
+    visitor = rig.person("operator")
+    text = visitor.get(f"{DRY_RUN}?event=e2").text
+    assert "drawn by lot" in text
+    assert "Come before the start" in text
+    assert "Come before the start" not in visitor.get(DRY_RUN).text
+    assert "Come before the start" in visitor.get(f"{DRY_RUN}?event=e1").text
+    answer = visitor.post(DRY_RUN, event="e2", early_percent="75", **CROWD)
+    run = rig.dry_runs.find(answer.headers["location"].rpartition("/")[2])
+    assert run is not None
+    assert (run.wanted["prequeue_s"], run.wanted["early"], run.wanted["shuffle"]) == (600.0, 0.75, True)
+    end = time.monotonic() + PATIENCE_S
+    while "Simulating" in (text := visitor.get(answer.headers["location"]).text):
+        assert time.monotonic() < end, text
+        time.sleep(0.2)  # another process simulates
+    assert "after the start, 19 of 20" in text
+    assert "Places of the pre-queue were drawn by lot." in text
+    assert "Start of the event" in text
+    wrong = visitor.post(DRY_RUN, event="e2", early_percent="101", **CROWD)
+    assert "must be a whole number from 0 to 100" in html.unescape(wrong.text)
 
 
 def test_only_some_dry_runs_wait_at_once() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from greenroom.errors import InvalidConfig
 from greenroom.simulator.chance import Streams
-from greenroom.simulator.dry_run import DryRunRequest, crowd_of, dry_run
+from greenroom.simulator.dry_run import DryRunRequest, _shaped, _world, crowd_of, dry_run
+from greenroom.simulator.scenario import START_MS
 
 SETTINGS = {
     "total_active_users": 40,
@@ -59,6 +60,33 @@ def test_a_table_of_arrivals_is_read_and_its_faults_have_lines() -> None:
     with pytest.raises(InvalidConfig) as caught:
         crowd_of(DryRunRequest(settings=[SETTINGS], rows="0,1\nx,2\n1,-3"))
     assert [problem.pointer for problem in caught.value.problems] == ["rows: line 2", "rows: line 3"]
+
+
+def test_before_the_start_of_an_event_no_visitor_is_let_in_and_waits_count_from_it() -> None:
+    crowd = {"visitors": 100, "minutes": 1, "curve": "flat", "prequeue_s": 300.0, "early": 0.6}
+    (found,) = run(SETTINGS, **crowd)
+    assert found["entered"] == 100
+    assert max(active for second, active, _ in found["series"] if second < 300) == 0
+    assert max(waiting for second, _, waiting in found["series"] if second < 300) == pytest.approx(60, abs=3)
+    assert 180 <= found["wait_longest_s"] <= 330
+    assert found["empty_after_s"] <= 400
+
+
+@pytest.mark.parametrize(("shuffle", "related"), [(False, True), (True, False)])
+def test_with_a_draw_the_places_of_the_pre_queue_have_nothing_to_do_with_when_visitors_came(shuffle: bool, related: bool) -> None:
+    request = DryRunRequest(settings=[SETTINGS], visitors=120, minutes=1, curve="flat", prequeue_s=300.0, early=0.8, shuffle=shuffle)
+    draw = streams()
+    world = _world(request, SETTINGS, _shaped(request, 120, draw), draw)
+    world.run()
+    early = [one for one in world.crowd.visitors if one.came_ms < START_MS + 300_000]
+    late = [one for one in world.crowd.visitors if one.came_ms >= START_MS + 300_000]
+    by_entry = [one.number for one in sorted(early, key=lambda one: one.entered_ms)]
+    swaps = sum(first > second for at, first in enumerate(by_entry) for second in by_entry[at + 1 :])
+    pairs = len(early) * (len(early) - 1) / 2
+    assert len(early) == 96
+    assert (swaps < pairs / 10) if related else (pairs / 3 < swaps < pairs * 2 / 3)
+    middle = sorted(one.entered_ms for one in late)[len(late) // 2]
+    assert sum(one.entered_ms < middle for one in early) > 90, "who comes after the start stands behind the pre-queue"
 
 
 def test_progress_is_told_over_all_settings() -> None:

@@ -6,7 +6,7 @@ as LIMIT_LEAST visitors still fit: below that, single visits would show in the w
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
@@ -15,7 +15,7 @@ from greenroom.simulator.chance import Streams
 from greenroom.simulator.lease_model import LeaseModel
 from greenroom.simulator.report import quantile
 from greenroom.simulator.sale import sale
-from greenroom.simulator.scenario import Behaviour
+from greenroom.simulator.scenario import START_MS, Behaviour
 from greenroom.simulator.world import World
 
 VISITORS_SIMULATED = 500
@@ -31,7 +31,11 @@ LAST_ROW_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunRequest:
-    """An expected crowd and the settings to try. `rows`: CSV instead of visitors, minutes and curve; settings are those of a Room."""
+    """An expected crowd and the settings to try. `rows`: CSV instead of visitors, minutes and curve; settings are those of a Room.
+
+    Before a start with a pre-queue of `prequeue_s` seconds no visitor is let in; with `shuffle` the places of those who came by then are
+    drawn by lot.
+    """
 
     settings: Sequence[Mapping[str, Any]]
     visitors: int = 0
@@ -40,6 +44,10 @@ class DryRunRequest:
     rows: str = ""
     visit_s: float = 120.0
     patience_s: float = 0.0
+    prequeue_s: float = 0.0
+    early: float = 0.0
+    """Share of `visitors` who come before the start, evenly in the pre-queue; rows have the seconds since it opened."""
+    shuffle: bool = False
 
 
 def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
@@ -59,16 +67,34 @@ def dry_run(request: DryRunRequest, streams: Callable[[], Streams], progress: Ca
     for number, settings in enumerate(request.settings):
         part = scale_of(visitors, settings)
         draw = streams()
-        arrivals = (
-            _thinned(rows, part, draw) if rows else from_curve(draw("arrivals"), request.curve, round(visitors / part), request.minutes, 1)
-        )
-        scenario = sale(scaled(settings, part), arrivals, 1, Behaviour(visit_s=request.visit_s, patience_s=request.patience_s))
-        world = World(scenario, draw)
-        if isinstance(world.system, LeaseModel):
-            world.system.forecast_nothing()
+        arrivals = _thinned(rows, part, draw) if rows else _shaped(request, round(visitors / part), draw)
+        world = _world(request, scaled(settings, part), arrivals, draw)
         world.run(lambda share, number=number: progress((number + share) / len(request.settings)))  # type: ignore[misc]
-        found.append(_result(world, settings, visitors, part))
+        found.append(_result(world, request, settings, visitors, part))
     return found
+
+
+def _world(request: DryRunRequest, settings: Mapping[str, Any], arrivals: list[tuple[int, int]], draw: Streams) -> World:
+    """With a pre-queue it begins as a room that holds all, until the start."""
+    held = {"queue_all": True} if request.prequeue_s else {}
+    scenario = sale({**settings, **held}, arrivals, 1, Behaviour(visit_s=request.visit_s, patience_s=request.patience_s))
+    world = World(scenario, draw)
+    start_ms = START_MS + round(request.prequeue_s * 1000)
+    if held:
+        world.agenda.at(start_ms, world.configure, replace(scenario.room, queue_all=False))
+    if isinstance(world.system, LeaseModel):
+        world.system.forecast_nothing()
+        world.system.draw_until_ms = start_ms if request.shuffle else 0
+    return world
+
+
+def _shaped(request: DryRunRequest, visitors: int, draw: Streams) -> list[tuple[int, int]]:
+    """Those who come early, evenly, then the others in their curve."""
+    early = round(visitors * request.early) if request.prequeue_s else 0
+    before = from_curve(draw("early"), "flat", early, request.prequeue_s / 60, 1) if early else []
+    shift_ms = round(request.prequeue_s * 1000)
+    after = from_curve(draw("arrivals"), request.curve, visitors - early, request.minutes, 1)
+    return [*before, *((at_ms + shift_ms, center) for at_ms, center in after)]
 
 
 def scale_of(visitors: int, settings: Mapping[str, Any]) -> float:
@@ -93,8 +119,10 @@ def _thinned(rows: Sequence[ArrivalRow], part: float, streams: Streams) -> list[
     return from_rows(streams("arrivals"), fewer, LAST_ROW_S, 1)
 
 
-def _result(world: World, settings: Mapping[str, Any], visitors: int, part: float) -> dict[str, Any]:
-    waits = sorted(visitor.wait_s for visitor in world.crowd.visitors if visitor.entered_ms)
+def _result(world: World, request: DryRunRequest, settings: Mapping[str, Any], visitors: int, part: float) -> dict[str, Any]:
+    """Waits count from the start for those who came before it."""
+    start_ms = START_MS + round(request.prequeue_s * 1000)
+    waits = sorted((one.entered_ms - max(one.came_ms, start_ms)) / 1000 for one in world.crowd.visitors if one.entered_ms)
     series = world.ground_truth.series
     step = max(1, -(-len(series) // POINTS))
     kept = [*series[::step], *series[-1:]]
@@ -110,6 +138,7 @@ def _result(world: World, settings: Mapping[str, Any], visitors: int, part: floa
         "wait_longest_s": waits[-1] if waits else 0.0,
         "peak_waiting": round(world.ground_truth.most_waiting * part),
         "peak_active": min(round(world.ground_truth.most_active * part), int(settings["total_active_users"])),
-        "empty_after_s": next((second for second, _, waiting, _ in reversed(series) if waiting), 0.0),
+        "empty_after_s": max(0.0, next((second for second, _, waiting, _ in reversed(series) if waiting), 0.0) - request.prequeue_s),
+        "prequeue_s": request.prequeue_s,
         "series": [[second, round(active * part), round(waiting * part)] for second, active, waiting, _ in kept],
     }

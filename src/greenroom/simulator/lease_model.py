@@ -19,7 +19,7 @@ from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Links
-from greenroom.simulator.scenario import Scenario
+from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
 
 DISK_EVERY_MS = 20_000
@@ -61,6 +61,8 @@ class LeaseModel:
         self.before_poll: Callable[[Center, SimulatedVisitor, int], None] | None = None
         self.after_poll: Callable[[Center, SimulatedVisitor, int, Outcome], None] | None = None
         self.coordinator_down = 0
+        self.draw_until_ms = 0
+        """Visitors who come before that get places by lot: as if all of them had come in the same moment."""
         self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
         names = [f"dc{number:03}" for number in range(scenario.centers)]
         self._fence_ms = scenario.fence_s * 1000
@@ -91,7 +93,8 @@ class LeaseModel:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
-        visitor.key = make_key(ledger.line_ms(now_ms), self._random_bits.getrandbits(22))
+        came_ms = START_MS if self._agenda.now_ms < self.draw_until_ms else ledger.line_ms(now_ms)
+        visitor.key = make_key(came_ms, self._random_bits.getrandbits(22))
         visitor.latency_ms = between(self._random_bits, 1, 10)
         if center.behind or ledger.borrows(now_ms):
             if not center.behind:

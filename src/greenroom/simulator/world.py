@@ -133,20 +133,21 @@ class World:
         was = self.scenario.room
         factor = fault.amount / 100 if change > 0 else 1
         total, per_minute = int(was.total_active_users * factor), int(was.new_users_per_minute * factor)
-        self._configure(replace(self.room, total_active_users=max(1, total), new_users_per_minute=max(1, per_minute)))
+        self.configure(replace(self.room, total_active_users=max(1, total), new_users_per_minute=max(1, per_minute)))
 
     def method(self, _: Fault, change: int) -> None:
         """The operator lets the line in in the other way."""
         was = self.scenario.room.queueing_method
         other = "random" if was == "fifo" else "fifo"
-        self._configure(replace(self.room, queueing_method=other if change > 0 else was))
+        self.configure(replace(self.room, queueing_method=other if change > 0 else was))
 
     def clock_step(self, fault: Fault, change: int) -> None:
         """An operator sets the clocks of servers."""
         for center in fault.centers:
             self.system.step_clock(center, change * int(fault.amount * 1000))
 
-    def _configure(self, room: Room) -> None:
+    def configure(self, room: Room) -> None:
+        """The operator writes down other settings."""
         self.room = room
         self.ground_truth.change(room.total_active_users, room.new_users_per_minute)
         self.system.configure(room)

@@ -55,5 +55,23 @@ const fold = () => sidebar && (sidebar.open = !narrow.matches);
 fold();
 narrow.addEventListener("change", fold);
 
+// A text file put into a field, so that it is sent, checked and shown like text that was typed.
+for (const chooser of document.querySelectorAll("[data-file-into]")) {
+  const [input, problem] = [chooser.querySelector("input"), chooser.querySelector(".problem")];
+  const most = Number(chooser.dataset.fileMax);
+  chooser.hidden = false;
+  input.addEventListener("change", async () => {
+    const [file] = input.files;
+    if (!file) return;
+    const large = file.size > 4 * most;
+    const text = large ? "" : await file.text();
+    const wrong = large || text.length > most ? `The file is too long: at most ${most} characters.` : text.includes("\ufffd") ? "The file is not text in UTF-8." : "";
+    problem.textContent = wrong;
+    problem.hidden = !wrong;
+    if (!wrong) document.getElementById(chooser.dataset.fileInto).value = text.replace(/^\ufeff/, "");
+    input.value = "";
+  });
+}
+
 // After a refused form the first wrong field has the focus.
 document.querySelector(".has-problem input, .has-problem textarea, .has-problem select")?.focus();

@@ -41,13 +41,18 @@ NUMBERS: Mapping[str, NumberField] = {
     "minutes": NumberField("Minutes", "10", 1, 10_080, "Within which they arrive."),
     "visit_minutes": NumberField("Length of a visit", "2", 1, 1_440, "Minutes from being let in to the last click, on average."),
     "patience_minutes": NumberField("Patience", "0", 0, 10_000, "Minutes until a waiting visitor gives up, on average. 0: no one does."),
+    "early_percent": NumberField("Come before the start", "50", 0, 100, "Per cent of the visitors: they gather in the pre-queue."),
     "total_active_users": NumberField("Other limit: active visitors at once", "", 1, 2_147_483_647, "Empty: no comparison."),
     "new_users_per_minute": NumberField("Other limit: new visitors per minute", "", 1, 2_147_483_647, "Empty: no comparison."),
 }
-"""The two limits are those to compare with, and may be empty."""
+"""The two limits are those to compare with, and may be empty; early_percent is asked for an event with a pre-queue."""
 
 ROWS_MAX = 100_000
 """Characters of a table of arrivals: a row for each second of a day is longer than the simulated crowd is large."""
+
+CROWD = ("visitors", "minutes", "visit_minutes", "patience_minutes")
+EARLY_MAX_S = 6 * 3_600.0
+"""Of a pre-queue so much is simulated: no visitor is let in meanwhile, and all of them try again and again."""
 
 LINE_HIGH, LINE_WIDE = 160, 600
 
@@ -89,6 +94,7 @@ def result(page: PageRequest) -> Response:
         run=run,
         run_id=page.path("run_id"),
         lines=_lines(run),
+        start_at=_start_at(run),
         high=LINE_HIGH,
         wide=LINE_WIDE,
     )
@@ -114,7 +120,21 @@ def _wanted(page: PageRequest) -> dict[str, Any]:
         raise Refused(*faults)
     crowd = {"rows": rows} if rows else {"visitors": numbers["visitors"], "minutes": numbers["minutes"], "curve": curve}
     habits = {"visit_s": 60.0 * (numbers["visit_minutes"] or 0), "patience_s": 60.0 * (numbers["patience_minutes"] or 0)}
-    return {"settings": [own, other] if other != own else [own], **crowd, **habits}
+    return {"settings": [own, other] if other != own else [own], **crowd, **habits, **_before_start(page, numbers["early_percent"] or 0)}
+
+
+def _before_start(page: PageRequest, early_percent: int) -> dict[str, Any]:
+    """The pre-queue of the event, if it has one, and whether its places are drawn."""
+    event, early_s = _event(page), _early_s(page)
+    if event is None or not early_s:
+        return {}
+    return {"prequeue_s": early_s, "early": early_percent / 100, "shuffle": event.record.shuffle_at_event_start}
+
+
+def _early_s(page: PageRequest) -> float:
+    """How much of the pre-queue is simulated; 0 without one."""
+    event = _event(page)
+    return min(EARLY_MAX_S, (event.record.event_start_ms - event.record.opens_ms) / 1000) if event else 0.0
 
 
 def _number(page: PageRequest, name: str, faults: list[ApiFault]) -> int | None:
@@ -141,6 +161,7 @@ def _room(page: PageRequest) -> Room:
 def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
     event, room = _event(page), _room(page)
     fields = {name: _field(page, name, asked, faults) for name, asked in NUMBERS.items()}
+    early_s = _early_s(page)
     return page.render(
         "dry_run.html",
         status,
@@ -148,7 +169,10 @@ def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
         zone=page.zone,
         event=event,
         room=room,
-        crowd=[fields[name] for name in ("visitors", "minutes", "visit_minutes", "patience_minutes")],
+        crowd=[fields[name] for name in (*CROWD, *(("early_percent",) if early_s else ()))],
+        early_s=early_s,
+        cut=early_s == EARLY_MAX_S,
+        rows_max=ROWS_MAX,
         others=[fields[name] for name in LIMITS],
         curves=CURVES,
         curve=page.field("curve") or CURVES[0][0],
@@ -162,6 +186,13 @@ def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
 def _field(page: PageRequest, name: str, asked: NumberField, faults: Faults) -> FieldView:
     value = page.field(name) or page.query(name) or asked.default
     return FieldView(name=name, label=asked.label, kind="number", value=value, help=asked.help, problems=faults.take(name))
+
+
+def _start_at(run: DryRunState) -> int:
+    """Where in the chart the event starts; 0 without a pre-queue."""
+    results = run.results or []
+    longest = max((row[0] for one in results for row in one["series"]), default=0) or 1
+    return round(LINE_WIDE * max((one["prequeue_s"] for one in results), default=0) / longest)
 
 
 class DrawnLine(NamedTuple):

@@ -11,8 +11,9 @@ from greenroom.control.config_service import ConfigChange
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.control.time_format import plain_moment
 from greenroom.core.schedule import Phase
-from greenroom.dashboard.forms import Faults, FieldView, field_view, read_value, unchanged_since
+from greenroom.dashboard.forms import Faults, FieldView, field_view, read_value, schema_field, unchanged_since
 from greenroom.dashboard.live_words import LimitPlan, effect_of
+from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_live import RoomLive, room_live
 from greenroom.dashboard.routing import action, view
@@ -198,14 +199,20 @@ UNDOABLE = {
     "queue_all",
     "queueing_method",
     "suspended",
+    "session_duration",
+    "disable_session_renewal",
+    "pace_admissions",
+    "on_unhealthy_origin",
+    "refresh_max_seconds",
+    "description",
     "event_end_ms",
     "written_times",
     "branding",
 }
+"""What can be taken back safely: not the hosts and paths of a room or the name of its cookie, by which visitors are known."""
+
 UNDO_LABELS = {
-    **LIMIT_LABELS,
-    "queue_all": "Hold all new visitors",
-    "queueing_method": "Queueing method",
+    **LABELS,
     "suspended": "Suspended",
     "event_end_ms": "End of the event",
     "branding": "Message, or another part of the theme",
@@ -345,8 +352,9 @@ def undo(page: PageRequest) -> Response:
     document = {name: value for name, _, value in found.said}
     if "event_end_ms" in document:
         document["event_end_time"] = plain_moment(document.pop("event_end_ms"))
-    if "branding" in document:
-        document[EXTENSION] = {"branding": document.pop("branding")}
+    if found.entry.kind == "room":
+        extensions = [name for name in document if schema_field(rooms.ROOM, name).rule.extension]
+        document |= {EXTENSION: {name: document.pop(name) for name in extensions}} if extensions else {}
     make = rooms.change(page.zone.id, page.room.id, document, whole=False)
     if found.entry.kind == "event":
         make = events.change(page.zone.id, page.room.id, found.entry.id, document, whole=False)

@@ -72,8 +72,7 @@ _QUALITY = re.compile(rb";?\s*q=([01](?:\.[0-9]{0,3})?)")
 _PART = re.compile(rb"\s*(image/|audio/|video/|font/|text/css|text/event-stream|(text|application)/(x-)?(java|ecma)script)", re.IGNORECASE)
 
 
-DOCUMENT, PROGRAM = ArrivalKind.DOCUMENT, ArrivalKind.PROGRAM
-_BEGINS_TO_WAIT = (DOCUMENT, PROGRAM, ArrivalKind.UPDATE)
+DOCUMENT, PROGRAM, UPDATE = ArrivalKind.DOCUMENT, ArrivalKind.PROGRAM, ArrivalKind.UPDATE
 
 
 def signs_of(facts: Mapping[bytes, bytes]) -> HeaderSigns:
@@ -130,7 +129,7 @@ def may_take_place(arrival: Arrival, json_enabled: bool, embeddable: bool = Fals
     if arrival.method == "HEAD" or (signs.embedded and not embeddable):
         return False
     kind = kind_of(arrival)
-    if kind is DOCUMENT or kind in _BEGINS_TO_WAIT:
+    if kind is DOCUMENT or kind is PROGRAM or kind is UPDATE:
         return True
     return kind is ArrivalKind.SCRIPT and json_enabled and signs.prefers_json
 

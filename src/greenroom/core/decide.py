@@ -135,7 +135,9 @@ def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[
     if covered.passes_well_known and arrival.path.startswith(WELL_KNOWN) and is_well_known(arrival):
         return BYPASSED, ()
     found = tickets(covered, arrival, now_ms)
-    return decide_among(covered, arrival, now_ms, rank(found, now_ms) if found else (), bool(found))
+    if found:
+        return decide_among(covered, arrival, now_ms, rank(found, now_ms), True)
+    return decide_among(covered, arrival, now_ms, (), False)
 
 
 def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, now_ms: int) -> bool:

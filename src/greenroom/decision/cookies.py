@@ -46,11 +46,10 @@ class CookieWriter:
     def set(self, sealed: bytes, max_age_s: int, now_ms: int) -> bytes:
         """The whole Set-Cookie value of a cookie that lives `max_age_s` seconds from now."""
         second = now_ms // 1000
-        if second != self._second or len(self._tails) > TAILS_MAX:
-            self._second = second
-            self._tails = {}
-        tail = self._tails.get(max_age_s)
+        tail = self._tails.get(max_age_s) if second == self._second else None
         if tail is None:
+            if second != self._second or len(self._tails) > TAILS_MAX:
+                self._second, self._tails = second, {}
             tail = b"%b; Max-Age=%d; Expires=%b" % (self._attributes, max_age_s, http_date(second + max_age_s))
             self._tails[max_age_s] = tail
         return self._name + sealed + tail

@@ -55,26 +55,26 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None) -> Answer:
     """
     held, page, status = hold.held, hold.page, hold.status
     header = arrival.header if arrival.facts is None else arrival.facts.get
-    signs, update = arrival.signs or signs_in(arrival), header(UPDATE_HEADER)
-    in_json = update is not None or (hold.json and signs.prefers_json)
-    if held is None or not (in_json or hold.uniform or shows_page(arrival)):
-        return _without_page(hold, arrival)
     if page.follows:
         page = page.speaking(header(b"accept-language"))
-    if update is not None:
-        status, headers, shows = 200, page.json_headers, page.update(held, update)
+    update = header(UPDATE_HEADER)
+    if update is not None and held is not None:
+        return Answer(200, _held_headers(page.json_headers, held.next_try_s, 200), page.update(held, update), hold.set_cookie)
+    signs = arrival.signs or signs_in(arrival)
+    in_json = hold.json and signs.prefers_json
+    if held is None or not (in_json or hold.uniform or shows_page(arrival)):
+        return _without_page(hold, arrival)
+    if signs.crawler and not hold.uniform:
+        status = 503  # a success would put the waiting page into the index in the place of the real one
+    if in_json:
+        headers, shows = page.json_headers, page.json(held)
+    elif arrival.method == "POST" and sent_by_form(arrival):
+        form = form_of(arrival, body) if body is not None and may_keep_form(arrival) else None
+        headers, shows, kept = page.after_form(held, form)
+        if kept:
+            return Answer(status, headers if status == 200 else _patient(headers, held.next_try_s), shows, hold.set_cookie)
     else:
-        if signs.crawler and not hold.uniform:
-            status = 503  # a success would put the waiting page into the index in the place of the real one
-        if in_json:
-            headers, shows = page.json_headers, page.json(held)
-        elif arrival.method == "POST" and sent_by_form(arrival):
-            form = form_of(arrival, body) if body is not None and may_keep_form(arrival) else None
-            headers, shows, kept = page.after_form(held, form)
-            if kept:
-                return Answer(status, headers if status == 200 else _patient(headers, held.next_try_s), shows, hold.set_cookie)
-        else:
-            headers, shows = page.shown(held, header(b"accept-encoding"))
+        headers, shows = page.shown(held, header(b"accept-encoding"))
     return Answer(status, _held_headers(headers, held.next_try_s, status), shows, hold.set_cookie)
 
 

@@ -60,6 +60,7 @@ ADMITTED, ACTIVE, HELD, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decide
 PASS = Forward()
 """On to the origin without a ticket."""
 
+_NO_TICKET: tuple[None, None] = (None, None)
 _PASSING = (Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED)
 """What was decided when `ArrivalQuestion` is UNCOVERED (0), SUSPENDED (1) or BYPASSED (2)."""
 
@@ -87,7 +88,7 @@ class DecisionService:
         self.data_centers: DataCenters | None = None
         """The data centers, where there may be several."""
         self._sealer = sealer
-        self._reader = TicketReader(sealer)
+        self._tickets = TicketReader(sealer).find
         self.now_ms = clock.now_ms
         """Unix time, as the ledgers tell it."""
         self._entropy = entropy
@@ -123,7 +124,7 @@ class DecisionService:
                 compiled = schedule.now if now_ms < schedule.until_ms else schedule.at(now_ms)
                 if compiled.bypass is not None:
                     arrival = replace(arrival, ray=self._next_ray())
-            tickets = self._reader.find if compiled is None or compiled.draw is None else self._drawn_tickets
+            tickets = self._tickets if compiled is None or compiled.draw is None else self._drawn_tickets
             question, found = decide(compiled, arrival, now_ms, tickets)
             if compiled is not None and question is not SUSPENDED and question is not BYPASSED:
                 return self._ask(compiled, arrival, question, found, now_ms, later, late)
@@ -156,7 +157,7 @@ class DecisionService:
 
     def _drawn_tickets(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Found:
         """The genuine tickets of a room with a draw, by the keys that count; one whose key was drawn has no spelling yet."""
-        found = self._reader.find(compiled, arrival, now_ms)
+        found = self._tickets(compiled, arrival, now_ms)
         draw = compiled.draw
         if draw is None or not found:
             return found
@@ -174,22 +175,30 @@ class DecisionService:
         late: Late | None = None,
     ) -> Verdict | None:
         """Carries out what `decide` named. Raises what the ledger raises; the visitor is held then."""
-        if question is VIEW or question is POLL or question is ARRIVE or question is PEEK:
-            presented = found[0][0] if found else None
-            ticket = presented if presented is not None else self._new_ticket(now_ms)
-            prompt = compiled.prompt
-            if prompt is None or self.data_centers is not None:
-                self._ask_elsewhere(compiled, arrival, question, found, ticket, later, late)
-                return None
-            if question is VIEW:
-                outcome = prompt.view_now(ticket.id, now_ms)
-            elif question is POLL:
-                outcome = prompt.poll_now(ticket.id, ticket.key, now_ms)
-            elif question is ARRIVE:
-                outcome = prompt.arrive_now(ticket.id, now_ms)
-            else:
-                outcome = prompt.peek_now(ticket.id, ticket.key, now_ms)
-            return self._answered(compiled, arrival, question, found, ticket, outcome, now_ms, later, late)
+        if question is ARRIVE:
+            ticket = self._new_ticket(now_ms)
+        elif question is POLL or question is VIEW or question is PEEK:
+            ticket = found[0][0]
+        else:
+            return self._settle(compiled, arrival, question, found, now_ms, later)
+        prompt = compiled.prompt
+        if prompt is None or self.data_centers is not None:
+            self._ask_elsewhere(compiled, arrival, question, found, ticket, later, late)
+            return None
+        if question is POLL:
+            outcome = prompt.poll_now(ticket.id, ticket.key, now_ms)
+        elif question is VIEW:
+            outcome = prompt.view_now(ticket.id, now_ms)
+        elif question is PEEK:
+            outcome = prompt.peek_now(ticket.id, ticket.key, now_ms)
+        else:
+            outcome = prompt.arrive_now(ticket.id, now_ms)
+        return self._answered(compiled, arrival, question, found, ticket, outcome, now_ms, later, late)
+
+    def _settle(
+        self, compiled: CompiledRoom, arrival: Arrival, question: ArrivalQuestion, found: Found, now_ms: int, later: Done
+    ) -> Verdict | None:
+        """Every other question: those that need no outcome of a try, a visit or a look."""
         if question is PLACELESS:
             return self._placeless(compiled, arrival, now_ms)
         if question is PROVISIONAL:
@@ -199,8 +208,8 @@ class DecisionService:
             return self._receipt(compiled, arrival, found[0][0], now_ms)
         if question is LEAVE:
             return self._leave(compiled, arrival, found[0][0] if found else None, now_ms)
-        if question is UNCOVERED or question is SUSPENDED or question is BYPASSED:
-            raise ValueError(f"{question!r} asks nothing of a room")
+        if question in (UNCOVERED, SUSPENDED, BYPASSED, ARRIVE, POLL, VIEW, PEEK):
+            raise ValueError(f"{question!r} is not settled here")
         assert_never(question)
 
     def _ask_elsewhere(
@@ -252,15 +261,14 @@ class DecisionService:
     ) -> Verdict | None:
         """What the ledger's answer means. A session that is gone: the question is the one that the visitor's other tickets raise."""
         standing = outcome.standing
-        if standing is STANDING_GONE:
-            return self._ask(compiled, arrival, *decide_among(compiled, arrival, now_ms, found[1:], True), now_ms, later, late)
-        presented, spelled = found[0] if found else (None, None)
         if standing is STANDING_WAITING:
             if outcome.called and question is POLL and is_late(ticket, now_ms):
                 return self._tried_late(compiled, arrival, found, ticket, outcome, now_ms, late)
-            return self._hold(compiled, arrival, question, ticket, presented, spelled, outcome, now_ms)
+            return self._hold(compiled, arrival, question, found, ticket, outcome, now_ms)
+        if standing is STANDING_GONE:
+            return self._ask(compiled, arrival, *decide_among(compiled, arrival, now_ms, found[1:], True), now_ms, later, late)
         decided = ADMITTED if standing is STANDING_ADMITTED else ACTIVE
-        return self._let_in(compiled, arrival, ticket, presented, spelled, outcome, decided, now_ms, visiting)
+        return self._let_in(compiled, arrival, found, ticket, outcome, decided, now_ms, visiting)
 
     def _tried_late(
         self, compiled: CompiledRoom, arrival: Arrival, found: Found, ticket: Ticket, outcome: Outcome, now_ms: int, late: Late | None
@@ -275,7 +283,7 @@ class DecisionService:
                 done(verdict)
 
         def hold(newest: Outcome) -> Verdict:
-            return self._hold(compiled, arrival, POLL, ticket, *found[0], newest, self.now_ms())
+            return self._hold(compiled, arrival, POLL, found, ticket, newest, self.now_ms())
 
         trying = LateTry(compiled.ledger, ticket, now_ms - ticket.checked_ms, outcome, decide, hold)
         return None if late is not None and late(trying) else trying.give_up() or OUTAGE
@@ -289,7 +297,7 @@ class DecisionService:
                 if outcome.standing is STANDING_WAITING:
                     verdict: Verdict = self._placeless(compiled, arrival, now_ms)
                 else:
-                    verdict = self._let_in(compiled, arrival, ticket, None, None, outcome, PROVISIONALLY, self.now_ms())
+                    verdict = self._let_in(compiled, arrival, (), ticket, outcome, PROVISIONALLY, self.now_ms())
                     if comes_from_elsewhere(arrival) and isinstance(verdict, Forward):
                         verdict = replace(
                             verdict, set_cookie=b"", pass_cookie=b""
@@ -315,7 +323,7 @@ class DecisionService:
     def _new_ticket(self, now_ms: int) -> Ticket:
         drawn = self._entropy(TICKET_ID_BYTES + 3)
         key = make_key(now_ms, int.from_bytes(drawn[TICKET_ID_BYTES:], "big"))
-        return Ticket(id=drawn[:TICKET_ID_BYTES], key=key, accepted_ms=0, checked_ms=now_ms, refresh_ms=0)
+        return Ticket(drawn[:TICKET_ID_BYTES], key, 0, now_ms, 0)
 
     def _receipt(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, now_ms: int) -> Verdict:
         receipt = compiled.draw.receipt_file(ticket.id) if compiled.draw is not None else None
@@ -333,15 +341,15 @@ class DecisionService:
         self,
         compiled: CompiledRoom,
         arrival: Arrival,
+        found: Found,
         ticket: Ticket,
-        presented: Ticket | None,
-        spelled: bytes | None,
         outcome: Outcome,
         decided: Decided,
         now_ms: int,
         visiting: bool = False,
     ) -> Verdict:
         """`visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE."""
+        presented, spelled = found[0] if found else _NO_TICKET
         self._observe(DecisionEvent(now_ms, decided, compiled.effective, arrival, presented, outcome))
         accepted_ms, checked_ms, home = ticket.accepted_ms, ticket.checked_ms, ticket.home
         renewed_ms = outcome.renewed_ms or now_ms
@@ -367,40 +375,44 @@ class DecisionService:
         compiled: CompiledRoom,
         arrival: Arrival,
         question: ArrivalQuestion,
+        found: Found,
         ticket: Ticket,
-        presented: Ticket | None,
-        spelled: bytes | None,
         outcome: Outcome,
         now_ms: int,
     ) -> Hold:
         room = compiled.room
+        presented, spelled = found[0] if found else _NO_TICKET
         self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
         if question is not PEEK:
             ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
-        checked_ms, refresh_ms, position = ticket.checked_ms, ticket.refresh_ms, outcome.position
-        left_s = -((now_ms - checked_ms - refresh_ms) // 1000)
-        next_try_s = 0 if compiled.turns_away else left_s if left_s > 1 else 1
+        checked_ms, refresh_ms, refresh_s, next_try_s = ticket.checked_ms, ticket.refresh_ms, 0, 0
+        if not compiled.turns_away:
+            left_s = -((now_ms - checked_ms - refresh_ms) // 1000)
+            refresh_s, next_try_s = -(-refresh_ms // 1000), left_s if left_s > 1 else 1
+        estimate, position, ahead, failed = outcome.estimate, outcome.position, outcome.ahead, outcome.storage_failed
+        least_minutes = ahead // room.new_users_per_minute if estimate is None and room.queueing_method == "fifo" else 0
         held = Held(
             now_ms,
             room.queueing_method,
             checked_ms,
-            0 if compiled.turns_away else -(-refresh_ms // 1000),
+            refresh_s,
             next_try_s,
-            outcome.estimate,
-            queue_all=room.queue_all,
-            least_minutes=outcome.ahead // room.new_users_per_minute if outcome.estimate is None and room.queueing_method == "fifo" else 0,
-            origin_unhealthy=compiled.effective.origin_down,
-            position=position,
-            ahead=outcome.ahead,
-            waiting=outcome.waiting,
-            joined_ms=arrival_ms_of(ticket.key),
-            in_line=position > 0,
-            storage_failed=outcome.storage_failed,
+            estimate,
+            least_minutes,
+            False,  # queue_full
+            room.queue_all,
+            position,
+            ahead,
+            outcome.waiting,
+            arrival_ms_of(ticket.key),
+            position > 0,
+            failed,
+            compiled.effective.origin_down,
         )
-        if compiled.effective.event or compiled.draw:
+        if compiled.draw is not None or compiled.effective.event is not None:
             held = with_event(held, compiled, ticket.id)
         cookie = b""
-        known = not (outcome.storage_failed and question is VIEW)  # else the ticket of a session is kept as it is
+        known = not (failed and question is VIEW)  # else the ticket of a session is kept as it is
         if known and (spelled is not None or not compiled.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
             cookie = compiled.cookies.of(arrival.scheme).set(sealed, PLACE_KEPT_MS // 1000, now_ms)

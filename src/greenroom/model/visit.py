@@ -81,6 +81,13 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
                 return value
         return None
 
+    def values(self, name: bytes) -> tuple[bytes, ...]:
+        """Every value of a header (lower-case name), in the order sent."""
+        if self.facts is None:
+            return tuple([value for key, value in self.headers if key == name])
+        value = self.facts.get(name)
+        return () if value is None else (value,)
+
 
 HOME_BYTES = 6
 NO_HOME = bytes(HOME_BYTES)

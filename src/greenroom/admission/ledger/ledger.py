@@ -104,10 +104,9 @@ class Ledger:
 
     def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """A waiting ticket came back in time: the place is taken, and a try is made."""
-        known = self._settled(ticket_id, now_ms)
-        if known:
+        sessions, line = self.sessions, self.line
+        if (ticket_id in sessions.inside or ticket_id in sessions.spent) and self._settled(ticket_id, now_ms):
             return self.view(ticket_id, now_ms)
-        line = self.line
         slot = line.slots.get(ticket_id, -1)
         before: tuple[int, int] | None = None
         if slot >= 0:
@@ -120,7 +119,7 @@ class Ledger:
                 return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
             slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
             self.census.place_taken(key, now_ms)
-            self.sessions.spent.pop(ticket_id, None)
+            sessions.spent.pop(ticket_id, None)
             self.reporting.newcomers += 1
         key = line.keys[slot]
         rank = line.rank(key)
@@ -138,10 +137,9 @@ class Ledger:
 
     def peek(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """A waiting ticket came back too early: the answer is what is known, and nothing changes."""
-        known = self._settled(ticket_id, now_ms)
-        if known:
+        sessions, line = self.sessions, self.line
+        if (ticket_id in sessions.inside or ticket_id in sessions.spent) and (known := self._settled(ticket_id, now_ms)):
             return known
-        line = self.line
         slot = line.slots.get(ticket_id, -1)
         if slot < 0:
             return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
@@ -331,12 +329,12 @@ class Ledger:
 
     def _newcomer_source(self, now_ms: int) -> PermitSource | None:
         """What a newcomer may be let in with: people here come first, and while QUEUE people anywhere."""
-        lease = self.lease
+        lease, waiting = self.lease, len(self.line.slots)
         if self._queueing.overdraws:
             return lease.source(now_ms, True)
-        if lease.at_hand(now_ms) > len(self.line.slots) and not lease.queueing:
+        if lease.permits > waiting and not lease.queueing and lease.at_hand(now_ms) > waiting:
             return PermitSource.PERMIT
-        return None if self.line.slots or lease.connected(now_ms) else lease.source(now_ms, False)
+        return None if waiting or lease.connected(now_ms) else lease.source(now_ms, False)
 
     def _admit(self, ticket_id: bytes, source: PermitSource, now_ms: int, place: tuple[int, int] | None) -> Outcome:
         """Admits a visitor; `place` is (key, previous refresh) of a visitor in line."""

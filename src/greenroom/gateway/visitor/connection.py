@@ -27,7 +27,6 @@ from greenroom.gateway.visitor.late_tries import HeldExchange, Trying
 from greenroom.gateway.visitor.lingering import Lingering
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.body import BadBody
-from greenroom.gateway.wire.head_limits import END as HEAD_END
 from greenroom.gateway.wire.head_limits import end_of_head, hopeless
 from greenroom.gateway.wire.own_answers import answer_bytes, refusal
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
@@ -96,7 +95,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
                 self._buffer = self._buffer + data if self._buffer else data
                 if exchange is None:
                     self._read_requests()
-                if len(self._buffer) > self.limits.pipelined_bytes and self._waits():
+                if self._buffer and len(self._buffer) > self.limits.pipelined_bytes and self._waits():
                     self.flow.pause(AHEAD)
             elif self._lingering is not None and not self.write_paused:
                 self.deadline = self._lingering.deadline(len(data), self.gateway.now())
@@ -190,17 +189,18 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
 
     def _read_request(self) -> bool:
         """Takes one request from the buffer and has it decided; False when it is not complete or was refused."""
-        data, limits = self._buffer, self.limits
+        data = self._buffer
         if data[0] == 13 and data[:2] == b"\r\n":  # one empty line before a request is tolerated: old clients end bodies with it
             data = self._buffer = data[2:]
             if not data:
                 return False
-        if data.endswith(HEAD_END) and data.rfind(HEAD_END, 0, -1) < 0:  # nearly always one head came and nothing else
-            block, self._buffer = data, b""
-        elif end := end_of_head(data):
-            block, self._buffer = data[:end], data[end:]
-        else:
+        end = end_of_head(data)
+        if not end:
             return self._wait_for_head(data)
+        if end == len(data):  # as nearly always: one head came and nothing else
+            block, self._buffer = data, b""
+        else:
+            block, self._buffer = data[:end], data[end:]
         head = read_head(block, self.peer)
         if not isinstance(head, RequestHead):
             return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))
@@ -208,11 +208,13 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         self.counts.requests += 1
         self._head_since = 0.0
         gateway = self.gateway
-        exchange = self.exchange = Exchange(self, head, began=gateway.now() if gateway.on_request is not None else 0.0)
+        exchange = self.exchange = Exchange(self, head)
+        if gateway.on_request is not None:
+            exchange.began = gateway.now()
         if head.content_length or head.chunked:
-            if limits.body_bytes and (head.content_length or 0) > limits.body_bytes:
+            if 0 < self.limits.body_bytes < (head.content_length or 0):
                 return self.refuse(413, "the body of the request is too large")
-            self.body = RequestBody(head, limits)
+            self.body = RequestBody(head, self.limits)
         verdict = gateway.verdict(head.arrival, exchange.decided, exchange.late)
         if verdict is not None:
             exchange.decided(verdict)
@@ -285,10 +287,12 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             self.finished(keep)
 
     def _write_answer(self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False) -> None:
-        data = answer_bytes(answer, head, keep, self.gateway.date_line, bodiless)
-        if self.gateway.on_request is not None:
-            self.gateway.answers(self.peer.client, self.exchange, answer)
-        self.write(data)
+        gateway = self.gateway
+        data = answer_bytes(answer, head, keep, gateway.date_line, bodiless)
+        if gateway.on_request is not None:
+            gateway.answers(self.peer.client, self.exchange, answer)
+        self.counts.bytes_out += len(data)
+        self.transport.write(data)
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""
@@ -333,19 +337,19 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
 
     def finished(self, keep: bool, *, unread: bool = False) -> None:
         """The answer is written. `unread`: the visitor may still be sending, and must be given time to read the answer."""
-        exchange, self.exchange = self.exchange, None
+        exchange, self.exchange, gateway = self.exchange, None, self.gateway
         if exchange is not None:
             exchange.visitor = None
-            if self.gateway.on_request is not None:
-                self.gateway.ended(exchange)
+            if gateway.on_request is not None:
+                gateway.ended(exchange)
         body = self.body
         if not keep:
             self._end(unread or body is not None or bool(self._buffer))
             return
         if body is not None:
-            body.wait(self.gateway.now())
+            body.wait(gateway.now())
         if not self.write_paused:
-            self.deadline = self.gateway.now() + self.limits.keep_alive_s
+            self.deadline = gateway.now() + self.limits.keep_alive_s
         if self._buffer:
             self._read_on()
         elif self.half_closed:

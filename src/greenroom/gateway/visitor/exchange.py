@@ -56,16 +56,17 @@ class Exchange(Tunnelling, eq=False):
             return
         self.verdict = verdict
         try:
-            if type(verdict) is Forward:
+            if type(verdict) is Hold:
+                visitor.counts.answered += 1
+                arrival = self.head.arrival
+                if arrival.method == "POST":
+                    self._hold_form(visitor, verdict)
+                else:
+                    visitor.answer(render(verdict, arrival))
+            elif type(verdict) is Forward:
                 visitor.counts.forwarded += 1
                 self.forward = verdict
                 self._send(visitor)
-            elif type(verdict) is Hold:
-                visitor.counts.answered += 1
-                if self.head.arrival.method == "POST":
-                    self._hold_form(visitor, verdict)
-                else:
-                    visitor.answer(render(verdict, self.head.arrival))
             elif type(verdict) is Answer:
                 visitor.counts.answered += 1
                 visitor.answer(verdict)

@@ -47,7 +47,7 @@ def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[byte
     lines = [b" HTTP/1.1\r\nhost: " + (authority or host) + _passed(head.section.lines, of_proxies)]
     if peer.trusted and peer.policy.of(arrival.host).covers(peer.address):
         lines += [b"%b: %b" % item for item in arrival.headers if item[0] in of_proxies]
-    lines += [b"cookie: " + kept for name, value in arrival.headers if name == b"cookie" and (kept := without_cookies(value, own_cookies))]
+    lines += [b"cookie: " + kept for value in arrival.values(b"cookie") if (kept := without_cookies(value, own_cookies))]
     if head.content_length is not None:
         lines.append(b"content-length: %d" % head.content_length)
     elif head.chunked:

@@ -24,8 +24,11 @@ from greenroom.model.visit import Arrival
 SECTION_REMEMBERED_MAX = 4_096
 """Longer header sections are parsed each time; a browser's have 600 to 2,000 bytes."""
 
+BLOCK_REMEMBERED_MAX = 4_096
+"""The longest whole head that is remembered with what it said."""
+
 SECTIONS_REMEMBERED = 1_000
-"""Connections whose latest header section is remembered: those that are busy, at most 8 MB however many there are."""
+"""Connections whose latest head is remembered: those that are busy, at most 12 MB however many there are."""
 
 
 class Section(msgspec.Struct):
@@ -48,9 +51,9 @@ _LIMITS = Limits()
 
 
 class Peer(Sender):
-    """The other end of one connection of the gateway. Only what came last changes: `line`, `section` and the `head` that they made."""
+    """The other end of one connection of the gateway. Only what came last changes: `section`, and `block` with the `head` it made."""
 
-    __slots__ = ("forwarding", "head", "limits", "line", "section", "varying")
+    __slots__ = ("block", "forwarding", "head", "limits", "section", "varying")
 
     def __init__(
         self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0), limits: Limits = _LIMITS
@@ -60,8 +63,8 @@ class Peer(Sender):
         self.limits = limits
         self.varying = (COOKIE, FORWARDED_FOR) if self.trusted else (COOKIE,)
         self.forwarding = forwarding_lines(self.client, self.scheme)
-        self.line: RequestLine | None = None
         self.section: Section | None = None
+        self.block = b""
         self.head: RequestHead | None = None
 
     def remember(self, section: Section) -> None:
@@ -72,7 +75,7 @@ class Peer(Sender):
             _remembering.append(self)
             if len(_remembering) > SECTIONS_REMEMBERED:
                 _remembering.popleft().forget()
-        self.section, self.head = section, None
+        self.section = section
 
     @property
     def default_authority(self) -> bytes:
@@ -83,7 +86,8 @@ class Peer(Sender):
 
     def forget(self) -> None:
         """Lets go of what came last."""
-        self.line = self.section = self.head = None
+        self.section = self.head = None
+        self.block = b""
 
 
 _remembering: deque[Peer] = deque()
@@ -126,6 +130,8 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
     Never raises, for any bytes. After a refusal the connection must be closed: the start of the next request is unknown.
     """
+    if peer.head is not None and block == peer.block:
+        return peer.head
     end, limits = block.find(b"\r\n"), peer.limits
     if len(block) > limits.head_bytes:
         return TOO_LARGE
@@ -137,8 +143,6 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
     raw = block[end:]
     known = peer.section
     if known is not None and known.raw == raw:
-        if peer.line is line and peer.head is not None:
-            return peer.head
         section = known
     else:
         read = _read_section(raw, peer)
@@ -147,8 +151,8 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
         section = read
         peer.remember(section)
     head = _understood(line, section, peer)
-    if isinstance(head, RequestHead) and section is peer.section:
-        peer.line, peer.head = line, head
+    if isinstance(head, RequestHead) and section is peer.section and len(block) <= BLOCK_REMEMBERED_MAX:
+        peer.block, peer.head = block, head
     return head
 
 

@@ -35,20 +35,34 @@ from greenroom.gateway.server import Gateway
 from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.room import Room
-from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.entropy import Entropy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.memory import MemoryLedger
 
 CONNECTIONS = 64
-WAITERS = 12_000
-DUE_S = 2.6
-"""After this every ticket of the line is due for a try."""
+INSIDE = 2_000
+"""Let-in visitors."""
+
+DUE_MS, TICK_MS = 2_600, 400
+"""After this every new ticket is due for a try, and so often a room in a process syncs."""
+
+REQUEST_US = 30
+"""How far the rooms' clock goes on with each request: a busy gateway's pace, however busy this machine is."""
 
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: 1024\r\nConnection: keep-alive\r\n\r\n" + b"x" * 1024
 )
+
+
+class Stepping:
+    """The rooms' clock: it goes on with what is asked, so no ticket is late because the machine is busy."""
+
+    def __init__(self) -> None:
+        self.us = time.time_ns() // 1_000
+
+    def now_ms(self) -> int:
+        return self.us // 1_000
 
 
 class Kept:
@@ -75,9 +89,9 @@ class Kept:
         return {"peername": ("127.0.0.1", 40_000), "sockname": ("127.0.0.1", 80)}.get(name)
 
 
-def rooms(folder: Path, limit: int) -> tuple[DecisionService, Gateway]:
-    """A gateway in front of one room."""
-    clock, take = MonotonicClock(), Entropy()
+def rooms(folder: Path, limit: int, clock: Stepping) -> tuple[MemoryLedger, Gateway]:
+    """A gateway in front of one room, and its ledger."""
+    take = Entropy()
     room = Room(id="room", name="bench", host=HOST.decode(), total_active_users=limit, new_users_per_minute=limit, session_duration=30)
     ledger = MemoryLedger(room, clock, take.bits, None)
     compiled = compile_room(room, (), clock.now_ms(), ledger, always_use_https=False, draws=DrawFiles(folder), on_error=print)
@@ -87,7 +101,7 @@ def rooms(folder: Path, limit: int) -> tuple[DecisionService, Gateway]:
     )
     origin = Origin.of("http://127.0.0.1:9")
     limits = Limits(requests_per_connection=1_000_000_000, origin_idle_s=1_000_000, connections_per_address=0)
-    return service, Gateway(service, lambda _: origin, limits=limits, on_error=print)
+    return ledger, Gateway(service, lambda _: origin, limits=limits, on_error=print)
 
 
 def asker(gateway: Gateway, connections: int = CONNECTIONS) -> Callable[[bytes], bytes]:
@@ -139,37 +153,42 @@ def main() -> None:
 async def measure(rounds: int, requests: int, profiled: str | None) -> None:
     """All kinds of request, round by round."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder, clock = Path(name), Stepping()
         (folder / "full").mkdir()
-        _, inside = rooms(folder, 100_000)
-        _, full = rooms(folder / "full", 1)
+        _, inside = rooms(folder, 100_000, clock)
+        ledger, full = rooms(folder / "full", 1, clock)
         ask_inside, ask_full = asker(inside), asker(full)
         page = navigating()
-        admitted = [ticket(ask_inside(head)) for head in heads(page, [b""] * 2_000)]
-        ask_full(LINE + page[0] + b"\r\n")
-        waiting = [ticket(ask_full(head)) for head in heads(page, [b""] * WAITERS)]
-        time.sleep(DUE_S)  # the ledger's clock is the machine's: the tickets must be due, as real ones are
-        rows: dict[str, tuple[Callable[[bytes], bytes], list[bytes]]] = {
-            "let in": (ask_inside, heads(page, admitted)),
-            "let in, one visitor": (ask_inside, heads(page[:1], admitted[:1])),
-            "newcomer's page": (ask_full, heads(page, [b""] * requests)),
-            "page in line": (ask_full, heads(page, waiting)),
-            "page in line, one waiter": (ask_full, heads(page[:1], waiting[:1])),
-            "update": (ask_full, heads(browsers(), waiting)),
-            "update, one waiter": (ask_full, heads(browsers()[:1], waiting[:1])),
+        ask_full(LINE + page[0] + b"\r\n")  # the only one who is let in
+        admitted = heads(page, [ticket(ask_inside(head)) for head in heads(page, [b""] * INSIDE)])
+
+        def in_line(kinds: list[bytes]) -> list[bytes]:
+            """Requests of newcomers who have come back in time."""
+            tickets = [ticket(ask_full(head)) for head in heads(page, [b""] * requests)]
+            for _ in range(0, DUE_MS, TICK_MS):
+                clock.us += TICK_MS * 1_000
+                ledger.tick()
+            return heads(kinds, tickets)
+
+        rows: dict[str, tuple[Callable[[bytes], bytes], Callable[[], list[bytes]]]] = {
+            "let in": (ask_inside, lambda: admitted),
+            "let in, one visitor": (ask_inside, lambda: admitted[:1]),
+            "newcomer's page": (ask_full, lambda: heads(page, [b""] * requests)),
+            "page in line": (ask_full, lambda: in_line(page)),
+            "update": (ask_full, lambda: in_line(browsers())),
+            "update, one waiter": (ask_full, lambda: in_line(browsers())[:1]),
         }
         took: dict[str, list[float]] = {row: [] for row in rows}
-        places = dict.fromkeys(rows, 0)
         profile = cProfile.Profile()
         for number in range(rounds + 1):
-            for row, (ask, sent) in rows.items():
-                start = places[row]
-                batch = [sent[(start + at) % len(sent)] for at in range(requests)]
-                places[row] = start + requests
+            for row, (ask, asked) in rows.items():
+                sent = asked()
+                batch = [sent[at % len(sent)] for at in range(requests)]
                 if row == profiled:
                     profile.enable()
                 began = time.process_time_ns()
                 for head in batch:
+                    clock.us += REQUEST_US
                     ask(head)
                 spent = time.process_time_ns() - began
                 profile.disable()

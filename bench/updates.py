@@ -1,9 +1,10 @@
 """What the requests of a busy room cost, the update of somebody in line first, beside servers that do nothing: CPU of the server.
 
-    python bench/updates.py [--waiters 12000] [--rounds 3] [--seconds 2] [--against PATH]
+    python bench/updates.py [--waiters 12000] [--rounds 3] [--seconds 1] [--against PATH]
 
 12,000 different waiters stand in line, each with a ticket of its own and the header lines of one of 384 kinds of Chrome; they ask one after
-the other over 64 connections, so no request repeats one that could be remembered as a whole. The floors (`bench/floors.py`) are servers in
+the other over 64 connections, so no request repeats one that could be remembered as a whole. Their tickets are new in each round: one that
+comes too late may be of a visitor in front, and then the answer is held. The floors (`bench/floors.py`) are servers in
 the same event loop that parse nothing; nginx is a plain proxy. Every server has CPU 0 while it is measured, wrk and the origin have CPU 1,
 and rounds alternate between the contestants. CPU time is what the kernel accounted to the server's process, so a busy machine disturbs it
 less than it would a rate, and the ratio to a floor of the same run least. It takes less than two minutes.
@@ -34,11 +35,11 @@ LIMIT = 100
 INSIDE = 2_000
 """Visitors of the open room."""
 
-DUE_S = 3.0
-"""After this every ticket is due for a try."""
+DUE_S = 2.6
+"""After this every new ticket is due for a try; two seconds later the first ones are late."""
 
 WARM_S = 1
-"""Before each measurement: waiters who were silent while others were measured come back to their places."""
+"""Before each measurement: the waiters take their places."""
 
 LUA = """
 local heads, at = {}, 0
@@ -56,12 +57,13 @@ end
 
 
 class Contestant(NamedTuple):
-    """A server and what it is asked; `floor` names the contestant that does nothing but this."""
+    """A server and what it is asked; `floor` names the contestant that does nothing but this. `line`: so many of these browsers wait."""
 
     port: int
     pid: int
     heads: str
     floor: str
+    line: tuple[list[bytes], int] = ([], 0)
 
 
 def cpu_us(pid: int) -> float:
@@ -118,8 +120,10 @@ def measure(contestants: dict[str, Contestant], folder: Path, rounds: int, secon
     script = folder / "heads.lua"
     script.write_text(LUA)
     for _ in range(rounds):
-        for name, (port, pid, heads, _floor) in contestants.items():
-            if heads.startswith("line"):
+        for name, (port, pid, heads, _, (kinds, waiters)) in contestants.items():
+            if waiters:
+                write_heads(folder / heads, kinds, tickets(port, waiters))
+                time.sleep(DUE_S)
                 load(port, WARM_S, folder / heads, script)
             before = cpu_us(pid)
             answered = load(port, seconds, folder / heads, script)
@@ -136,22 +140,24 @@ def greenroom(stack: contextlib.ExitStack, folder: Path, command: str, port: int
         made[number] = stack.enter_context(running([command, "serve", "--config", str(folder / f"{number}.toml")], number, 0)).pid
     waiting = tickets(closed, waiters + LIMIT)[LIMIT:]
     asked: dict[str, tuple[list[bytes], list[bytes]]] = {
-        "line: updates": (browsers(), waiting),
-        "line: published": (browsers(b"1"), waiting),
-        "line: one update": (browsers()[:1], waiting[:1]),
-        "line: pages": (navigating(), waiting),
+        "updates": (browsers(), waiting),  # for the floors
+        "pages": (navigating(), waiting),
         "newcomers": (navigating(), [b""] * waiters),
         "inside": (navigating(), tickets(inside, INSIDE)),
     }
     for name, (kinds, carried) in asked.items():
         write_heads(folder / f"{name}{label}", kinds, carried)
+
+    def in_line(name: str, kinds: list[bytes], floor: str, visitors: int = waiters) -> Contestant:
+        return Contestant(closed, made[closed], f"line: {name}{label}", floor, (kinds, visitors))
+
     return {
         f"let-in visitors{label}": Contestant(inside, made[inside], f"inside{label}", "floor: proxy"),
         f"newcomers' page{label}": Contestant(closed, made[closed], f"newcomers{label}", "floor: page"),
-        f"page of visitors in line{label}": Contestant(closed, made[closed], f"line: pages{label}", "floor: page"),
-        f"update, different waiters{label}": Contestant(closed, made[closed], f"line: updates{label}", "floor: JSON"),
-        f"the same, published JSON{label}": Contestant(closed, made[closed], f"line: published{label}", "floor: JSON"),
-        f"update, one waiter repeated{label}": Contestant(closed, made[closed], f"line: one update{label}", "floor: JSON"),
+        f"page of visitors in line{label}": in_line("pages", navigating(), "floor: page"),
+        f"update, different waiters{label}": in_line("updates", browsers(), "floor: JSON"),
+        f"the same, published JSON{label}": in_line("published", browsers(b"1"), "floor: JSON"),
+        f"update, one waiter repeated{label}": in_line("one update", browsers()[:1], "floor: JSON", 1),
     }
 
 
@@ -165,7 +171,7 @@ def floors(stack: contextlib.ExitStack, folder: Path) -> dict[str, Contestant]:
     for kind, port, heads in (("JSON", 9105, "updates"), ("page", 9106, "pages"), ("proxy", 9107, "inside")):
         command = [sys.executable, str(Path(__file__).with_name("floors.py")), kind.lower(), str(port), str(ORIGIN)]
         pid = stack.enter_context(running(command, port, 0)).pid
-        found[f"floor: {kind}"] = Contestant(port, pid, heads if kind == "proxy" else f"line: {heads}", "")
+        found[f"floor: {kind}"] = Contestant(port, pid, heads, "")
     return found | {PROXY: Contestant(NGINX, nginx, "inside", "floor: proxy")}
 
 
@@ -173,7 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--waiters", type=int, default=12_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--seconds", type=int, default=1)
     parser.add_argument("--against", metavar="PATH", help="the command of another greenroom, measured in the same rounds; a minute longer")
     options = parser.parse_args()
     own = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
@@ -182,7 +188,6 @@ def main() -> None:
         contestants = floors(stack, folder) | greenroom(stack, folder, own, OWN, "", options.waiters)
         if options.against:
             contestants |= greenroom(stack, folder, options.against, OTHER, " (other)", options.waiters)
-        time.sleep(DUE_S)
         took = {name: statistics.median(values) for name, values in measure(contestants, folder, options.rounds, options.seconds).items()}
     print(f"{'':36} {'CPU us/request':>14} {'of its floor':>13} {'of nginx':>9}")
     for name, contestant in contestants.items():

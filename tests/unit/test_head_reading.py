@@ -12,7 +12,7 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire import header_lines
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.head_limits import end_of_head
-from greenroom.gateway.wire.header_lines import FRAMES_REMEMBERED, ONCE_SEEN_MAX
+from greenroom.gateway.wire.header_lines import BYTES_KEPT, FRAMES_BYTES, LINE_BYTES, ONCE_SEEN_MAX
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 
@@ -398,18 +398,39 @@ def test_lines_learned_from_a_stranger_are_read_as_a_proxys_when_a_proxy_sends_t
 
 
 def test_lines_that_never_come_again_are_not_kept():
-    before = len(header_lines._known)
+    before = len(header_lines._remembered.young)
     for number in range(300):
         assert isinstance(read_head(b"GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: %d\r\n\r\n" % number, PEER), RequestHead)
-    assert len(header_lines._known) <= before
+    assert len(header_lines._remembered.young) <= before
 
 
-def test_what_strangers_can_make_us_remember_is_limited():
-    for number in range(FRAMES_REMEMBERED + 10):
-        for _ in range(2):
-            read_head(b"GET / HTTP/1.1\r\nHost: a\r\nX-Number: %d\r\n\r\n" % number, PEER)
-    assert 0 < len(header_lines._known) <= FRAMES_REMEMBERED
+def costs(lines):
+    return sum(len(shape) * BYTES_KEPT + known.lines.frame.count * LINE_BYTES for shape, known in lines.items())
+
+
+def test_what_strangers_can_make_us_remember_is_limited(monkeypatch):
+    monkeypatch.setattr(header_lines, "_remembered", header_lines._Remembered())
+    filler = b"X-Filler: " + b"a" * 3_800 + b"\r\n"
+    one = (len(filler) + 60) * BYTES_KEPT + 4 * LINE_BYTES
+    for number in range(3 * FRAMES_BYTES // one):
+        for cookie in (b"a=1", b"a=2"):
+            read_head(b"GET / HTTP/1.1\r\nHost: a\r\n" + filler + b"X-Number: %d\r\nCookie: %b\r\n\r\n" % (number, cookie), PEER)
+    assert costs(header_lines._remembered.young) <= FRAMES_BYTES
+    assert costs(header_lines._remembered._older) <= FRAMES_BYTES < costs(header_lines._remembered._older) + one
     assert len(header_lines._once_seen) <= ONCE_SEEN_MAX
+
+
+def test_lines_that_keep_coming_stay_known_whatever_else_comes(monkeypatch):
+    monkeypatch.setattr(header_lines, "_remembered", header_lines._Remembered())
+    usual = b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: b\r\nCookie: c=%d\r\n\r\n"
+    filler = b"X-Filler: " + b"a" * 3_800 + b"\r\n"
+    frames = {id(read_head(usual % number, PEER).section.lines.frame) for number in (1, 2)}
+    for number in range(3_000):
+        for cookie in (b"a=1", b"a=2"):
+            read_head(b"GET / HTTP/1.1\r\nHost: a\r\n" + filler + b"X-Number: %d\r\nCookie: %b\r\n\r\n" % (number, cookie), PEER)
+        if number % 500 == 0:
+            frames.add(id(read_head(usual % number, PEER).section.lines.frame))
+    assert len(frames) == 2  # the one that was read whole, and the one that was remembered ever since
 
 
 @given(st.lists(st.sampled_from([b"\r\n", b"\r", b"\n", b"a", b"\r\n\r\n"]), max_size=9).map(b"".join))

@@ -23,9 +23,14 @@ from greenroom.model.arrival_kind import HeaderSigns
 LENGTH_DIGITS_MAX = 18
 """Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""
 
-FRAMES_REMEMBERED, FRAME_REMEMBERED_MAX = 1_024, 4_096
-"""Kinds of header lines that are remembered, and their longest. A browser's have 600 to 2,000 bytes. What strangers can make us remember
-stays below 30 MB."""
+FRAME_REMEMBERED_MAX = 4_096
+"""The longest header lines that are remembered. A browser's have 600 to 2,000 bytes."""
+
+FRAMES_BYTES = 15_000_000
+"""What each of two generations of remembered header lines may take, about: 2,000 of a browser's."""
+
+LINE_BYTES, BYTES_KEPT = 250, 3
+"""What a remembered line takes beside its text, which is kept so many times: as it came, as name and value, and for the origin."""
 
 ONCE_SEEN_MAX = 8_192
 """Kinds of header lines of which it is only remembered that they came once; lines that never come again are not worth keeping."""
@@ -115,8 +120,8 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
         end = shape.find(b"\r\n", start)
         values.append((name, shape[start:end]))
         shape = shape[:start] + shape[end:]
-    known = _known.get(shape)
-    if known is None and (known := _learn(shape)) is None:
+    known = _remembered.young.get(shape)
+    if known is None and (known := _remembered.again(shape) or _learn(shape)) is None:
         return _read_whole(raw)
     headers, facts = known.lines.headers, known.lines.facts
     for name, value in values:
@@ -133,7 +138,33 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
     return HeaderLines(known.lines.frame, headers, facts)
 
 
-_known: dict[bytes, _Known] = {}
+class _Remembered:
+    """Kinds of header lines in two generations. When the younger one is full the older one goes, and with it what was not used since."""
+
+    __slots__ = ("_older", "_taken", "young")
+
+    def __init__(self) -> None:
+        self.young: dict[bytes, _Known] = {}
+        self._older: dict[bytes, _Known] = {}
+        self._taken = 0
+
+    def again(self, shape: bytes) -> _Known | None:
+        """What is known of lines that are not among the younger ones; now they are."""
+        known = self._older.get(shape)
+        if known is not None:
+            self.keep(shape, known)
+        return known
+
+    def keep(self, shape: bytes, known: _Known) -> None:
+        """Remembers these."""
+        cost = len(shape) * BYTES_KEPT + known.lines.frame.count * LINE_BYTES
+        self._taken += cost
+        if self._taken > FRAMES_BYTES:
+            self._older, self.young, self._taken = self.young, {}, cost
+        self.young[shape] = known
+
+
+_remembered = _Remembered()
 _once_seen: set[int] = set()
 
 
@@ -150,11 +181,10 @@ def _learn(shape: bytes) -> _Known | None:
     lines = _read_whole(shape)
     if isinstance(lines, Refusal):
         return None
-    if len(_known) >= FRAMES_REMEMBERED:
-        _known.clear()
     names = [name for name, _ in lines.headers]
     lines.frame.signs = signs_of(lines.facts or dict(lines.headers))
-    known = _known[shape] = _Known(lines, {name: names.index(name) for name, _, _ in (COOKIE, FORWARDED_FOR) if names.count(name) == 1})
+    known = _Known(lines, {name: names.index(name) for name, _, _ in (COOKIE, FORWARDED_FOR) if names.count(name) == 1})
+    _remembered.keep(shape, known)
     return known
 
 

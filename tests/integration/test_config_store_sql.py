@@ -52,6 +52,8 @@ def test_every_kind_of_record_comes_back_as_it_was_written(url: str) -> None:
     assert list(fresh.entries()) == list(store.read().entries())
     assert fresh.rooms["r1"].record.description == "é\0\U0001f600"
     assert [entry.action for entry in store.audit(2)] == ["removed", "changed"]
+    assert [(entry.kind, entry.id) for entry in store.audit(9, removed_from="r1")] == [("event", "e1")]
+    assert store.audit(9, removed_from="z1") == []
     store.close()
 
 

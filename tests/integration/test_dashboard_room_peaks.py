@@ -1,8 +1,10 @@
 """Peaks and lines in the table of rooms: what the analytics know, asked once a minute, labelled when generated, left out when unknown."""
 
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from dashboard_rig import dashboard_in
@@ -41,6 +43,8 @@ class Counting:
 def test_peaks_are_those_of_the_minutes_and_asked_once_a_minute(tmp_path: Path) -> None:
     store, cache = Counting(store_of_a_sale(tmp_path)), PeakCache()
     now_ms = END_S * 1000
+    cache.of_all(store, ROOMS, now_ms)  # type: ignore[arg-type]
+    cache.settle()
     found = cache.of_all(store, ROOMS, now_ms)  # type: ignore[arg-type]
     parts = sale_parts("r1", END_S, 90)
     assert set(found) == {"r1"}
@@ -54,8 +58,22 @@ def test_peaks_are_those_of_the_minutes_and_asked_once_a_minute(tmp_path: Path) 
     assert cache.of_all(store, ROOMS, now_ms + FRESH_MS - 1) == found  # type: ignore[arg-type]
     assert store.asked == asked
     store.fails = True
+    cache.of_all(store, ROOMS, now_ms + FRESH_MS)  # type: ignore[arg-type]
+    cache.settle()
     assert cache.of_all(store, ROOMS, now_ms + FRESH_MS) == found  # type: ignore[arg-type]
     assert store.asked == asked + 1
+    store.keeper.close()
+
+
+def test_a_slow_store_delays_no_table(tmp_path: Path) -> None:
+    store, cache, answer = Counting(store_of_a_sale(tmp_path)), PeakCache(), threading.Event()
+    slow = SimpleNamespace(answer=lambda *of: answer.wait(60) and store.answer(*of))
+    assert cache.of_all(slow, ROOMS, END_S * 1000) == {}  # type: ignore[arg-type]
+    assert cache.of_all(slow, ROOMS, END_S * 1000 + FRESH_MS) == {}, "one thread asks at a time"  # type: ignore[arg-type]
+    answer.set()
+    cache.settle()
+    assert set(cache.of_all(slow, ROOMS, END_S * 1000)) == {"r1"}  # type: ignore[arg-type]
+    assert store.asked == 2
     store.keeper.close()
 
 
@@ -65,6 +83,8 @@ def test_the_table_shows_them_with_the_label_of_generated_data(tmp_path: Path) -
         rig.clock.at_ms = END_S * 1000
         keeper = store_of_a_sale(tmp_path)
         rig.app.services = replace(rig.app.services, analytics=keeper)
+        rig.person("viewer").get("/rooms")
+        rig.app.services.peaks.settle()
         text = rig.person("viewer").get("/rooms").text
         row = re.search(r"<tr>\s*<th[^>]*><a href=\"/zones/z1/rooms/r1\".*?</tr>", text, re.S)
         assert row

@@ -173,9 +173,9 @@ class LayeredStore:
         """Goes to the store; both layers afterwards."""
         return self._both(self._store.write(changes, expected=expected, author=author, now_ms=now_ms))
 
-    def audit(self, limit: int, before: int | None = None) -> list[AuditEntry]:
+    def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
         """Of the store alone."""
-        return self._store.audit(limit, before)
+        return self._store.audit(limit, before, removed_from=removed_from)
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Of the store alone."""

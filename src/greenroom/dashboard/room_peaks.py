@@ -1,5 +1,6 @@
 """The last day of every room in the table: its peaks, and a line of the last hour. Asked at most once a minute for all rooms."""
 
+import contextlib
 import threading
 from typing import NamedTuple
 
@@ -11,8 +12,9 @@ from greenroom.ports import AnalyticsStore, SlowAnswer
 FRESH_MS = 60_000
 HOUR_S, DAY_S = 3_600, 86_400
 STEP_S = 300
-PATIENCE_S = 1.0
-"""The table does not wait longer for its figures of the past."""
+PATIENCE_S = 2.0
+WAIT_S = 0.02
+"""The table does not wait longer for its figures of the past: it renews itself."""
 
 ROWS_MAX = 10_000
 LINE_WIDE, LINE_HIGH = 60, 18
@@ -28,26 +30,36 @@ class RoomPeaks(NamedTuple):
 
 
 class PeakCache:
-    """The answer for all rooms, kept for a minute."""
+    """The answer for all rooms, kept for a minute, and asked for in a thread: a day of a thousand rooms takes the store some time."""
 
     def __init__(self) -> None:
         self._found: dict[str, RoomPeaks] = {}
         self._asked_ms = 0
         self._guard = threading.Lock()
+        self._asking: threading.Thread | None = None
 
     def of_all(self, store: AnalyticsStore | None, room_ids: frozenset[str], now_ms: int) -> dict[str, RoomPeaks]:
-        """By room; what is not known is left out. Blocks, and never raises: while one request asks, others get what is known."""
+        """By room; what is not known (yet) is left out. Never raises, and never waits for longer than WAIT_S."""
         if store is None or not room_ids:
             return {}
-        if now_ms - self._asked_ms >= FRESH_MS and self._guard.acquire(blocking=False):
-            try:
-                self._found = _asked(store, room_ids, now_ms // 1000)
-            except (QuestionRefused, SlowAnswer, StorageFailed):
-                pass  # the table goes without
-            finally:
+        with self._guard:
+            asking = self._asking
+            if now_ms - self._asked_ms >= FRESH_MS and not (asking and asking.is_alive()):
                 self._asked_ms = now_ms
-                self._guard.release()
+                asking = self._asking = threading.Thread(target=self._ask, args=(store, room_ids, now_ms // 1000), daemon=True)
+                asking.start()
+        if asking:
+            asking.join(WAIT_S)
         return self._found
+
+    def settle(self) -> None:
+        """Waits until the store has answered."""
+        if self._asking:
+            self._asking.join()
+
+    def _ask(self, store: AnalyticsStore, room_ids: frozenset[str], now_s: int) -> None:
+        with contextlib.suppress(QuestionRefused, SlowAnswer, StorageFailed):  # the table goes without
+            self._found = _asked(store, room_ids, now_s)
 
 
 def _asked(store: AnalyticsStore, room_ids: frozenset[str], now_s: int) -> dict[str, RoomPeaks]:

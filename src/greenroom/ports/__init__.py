@@ -184,8 +184,11 @@ class ConfigStore(Protocol):
         a parent or what is to be removed is not there. `author` is for the audit log: who, as an operator would say it.
         """
 
-    def audit(self, limit: int, before: int | None = None) -> list[AuditEntry]:
-        """The newest entries first, at most `limit`, all with a number below `before`."""
+    def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
+        """The newest entries first, at most `limit`, all with a number below `before`.
+
+        `removed_from`: only removals of what belonged to this object, such as the events of a room.
+        """
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Calls `changed` after every write made through this object, in the writer's thread; it must be quick and not raise."""

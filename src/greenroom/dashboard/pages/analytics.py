@@ -14,7 +14,6 @@ from greenroom.dashboard.analytics_panels import (
     GLANCE,
     MORE_SPANS,
     PANELS,
-    SPAN_MOST_S,
     SPANS,
     ChartSpan,
     SpanAnswer,
@@ -32,8 +31,8 @@ from greenroom.ports import SlowAnswer
 
 ANALYTICS = "/zones/{zone_id}/rooms/{room_id}/analytics"
 DEFAULT = "24h"
-AUDIT_PAGES, AUDIT_PAGE = 10, 500
-"""Pages of the audit log in which removed events are looked for."""
+REMOVED_MAX = 200
+"""Entries of the audit log among which removed events are looked for: a room has rules too."""
 
 EVENTS_MAX = 50
 LENGTHS = {name: seconds for name, _, seconds in (*SPANS, *MORE_SPANS)}
@@ -186,18 +185,12 @@ def _marks(page: PageRequest) -> Iterable[EventMark]:
         event = entry.record
         if not event.suspended:
             found[event.id] = EventMark(event.name, event.opens_ms, event.event_start_ms, event.event_end_ms, removed=False)
-    before: int | None = None
-    for _ in range(AUDIT_PAGES):
-        log = page.services.config.store.audit(AUDIT_PAGE, before)
-        for one in log:
-            if one.kind == "event" and one.action == "removed" and one.parent == page.room.id and one.before and one.id not in found:
-                start_ms, end_ms = one.before.get("event_start_ms"), one.before.get("event_end_ms")
-                if isinstance(start_ms, int) and isinstance(end_ms, int) and start_ms < one.at_ms:
-                    opens_ms = one.before.get("prequeue_start_ms") or start_ms
-                    found[one.id] = EventMark(one.name, opens_ms, start_ms, min(end_ms, one.at_ms), removed=True)
-        if len(log) < AUDIT_PAGE or log[-1].at_ms < page.now_ms - SPAN_MOST_S * 1000:
-            break
-        before = log[-1].number
+    for one in page.services.config.store.audit(REMOVED_MAX, removed_from=page.room.id):
+        if one.kind == "event" and one.before and one.id not in found:
+            start_ms, end_ms = one.before.get("event_start_ms"), one.before.get("event_end_ms")
+            if isinstance(start_ms, int) and isinstance(end_ms, int) and start_ms < one.at_ms:
+                opens_ms = one.before.get("prequeue_start_ms") or start_ms
+                found[one.id] = EventMark(one.name, opens_ms, start_ms, min(end_ms, one.at_ms), removed=True)
     return sorted(found.values(), key=lambda mark: -mark.start_ms)[:EVENTS_MAX]
 
 

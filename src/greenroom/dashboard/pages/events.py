@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 LINE_DAYS_BEFORE, LINE_DAYS = 7, 35
 """The timeline begins so many days ago, and is so long."""
 
-ROWS_MAX = 500
+ROWS_MAX = 200
 LINES_MAX = 30
 """Events in the list, rooms in the timeline: the next ones first."""
 

@@ -101,11 +101,13 @@ class SqlStore:
                 changed()
         return after
 
-    def audit(self, limit: int, before: int | None = None) -> list[AuditEntry]:
+    def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
         """See `ports.ConfigStore`; at most AUDIT_PAGE_MAX."""
         wanted = select(audit).order_by(audit.c.number.desc()).limit(min(limit, AUDIT_PAGE_MAX))
         if before is not None:
             wanted = wanted.where(audit.c.number < before)
+        if removed_from:
+            wanted = wanted.where(audit.c.parent == removed_from, audit.c.action == "removed")
         with self._transaction() as connection:
             rows = connection.execute(wanted).mappings().all()
         return [AuditEntry(**{**row, "before": _decoded(row["before"]), "after": _decoded(row["after"])}) for row in rows]

@@ -1,25 +1,46 @@
-"""What people who watch the live page of a room cost: CPU time of the process, in per cent of one core.
+"""What people who watch the live page of a room cost: CPU time of the process in per cent of one core, and requests of visitors.
 
-    python bench/live_watchers.py [--watchers 200] [--seconds 20]
+    python bench/live_watchers.py [--watchers 200] [--seconds 10] [--rounds 5]
 
-Starts a greenroom with one room, opens so many streams with one session, reads them all, and compares the CPU time of the greenroom
-process with that of the same time without watchers.
+Starts a greenroom with one room in front of an origin of its own, opens so many streams with one session, reads them all, and compares
+the CPU time of the greenroom process with that of the same time without watchers. Then `wrk` asks through the gateway, without and with
+watchers in turn, each for half of the seconds; the figure is the median of the ratios of neighbouring rounds. The origin, `wrk` and
+the readers of the streams use the same two processors, so the ratio says more than greenroom alone costs.
 """
 
 import argparse
 import asyncio
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 TICKS = os.sysconf("SC_CLK_TCK")
+SETTLE_S = 3.0
+
+ORIGIN = r"""
+import asyncio, uvloop
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+class Site(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def data_received(self, data):
+        self.transport.write(ANSWER * data.count(b"\r\n\r\n"))
+async def main():
+    server = await asyncio.get_running_loop().create_server(Site, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+uvloop.run(main())
+"""
 
 
 class NoRedirect(HTTPRedirectHandler):
@@ -62,7 +83,7 @@ async def measure(pid: int, port: int, path: str, cookie: str, watchers: int, se
     """(per cent of a core, messages a second)."""
     heard = [0]
     tasks = [asyncio.create_task(watch(port, path, cookie, heard)) for _ in range(watchers)]
-    await asyncio.sleep(5)
+    await asyncio.sleep(SETTLE_S)
     before, heard[0], begun = cpu_s(pid), 0, time.monotonic()
     await asyncio.sleep(seconds)
     passed = time.monotonic() - begun
@@ -72,36 +93,76 @@ async def measure(pid: int, port: int, path: str, cookie: str, watchers: int, se
     return used, heard[0] / passed
 
 
+def throughput(port: int, seconds: float, cookie: str) -> float:
+    """Requests a second of an admitted visitor through the gateway."""
+    command = ["wrk", "-t1", "-c32", f"-d{seconds:.0f}s", "-H", f"Cookie: {cookie}", f"http://127.0.0.1:{port}/"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"Requests/sec:\s+([\d.]+)", said)
+    assert found, said
+    return float(found[1])
+
+
+async def watched_throughput(port: int, seconds: float, ticket: str, stream: tuple[int, str, str], watchers: int) -> float:
+    """The same while so many watch."""
+    tasks = [asyncio.create_task(watch(*stream, [0])) for _ in range(watchers)]
+    await asyncio.sleep(SETTLE_S / 3)
+    found = await asyncio.to_thread(throughput, port, seconds, ticket)
+    for task in tasks:
+        task.cancel()
+    return found
+
+
+@contextmanager
+def running(data: str) -> Iterator[tuple[int, int, int]]:
+    """A greenroom with one room: its process, its port for visitors, its control port."""
+    origin = subprocess.Popen([sys.executable, "-c", ORIGIN], stdout=subprocess.PIPE, text=True)
+    assert origin.stdout
+    where = f"http://127.0.0.1:{origin.stdout.readline().strip()}"
+    options = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", data, "--origin", where]
+    limits = ["--total-active-users", "500", "--new-users-per-minute", "500"]
+    process = subprocess.Popen([GREENROOM, "serve", *options, *limits], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    ports = {}
+    try:
+        for line in process.stdout or ():
+            if found := re.match(r"(visitors|listen|control)\s+http://\S+:(\d+)", line):
+                ports[found[1]] = int(found[2])
+            if line.startswith("ready"):
+                break
+        control = ports.pop("control")
+        yield process.pid, next(iter(ports.values())), control
+    finally:
+        for one in (process, origin):
+            one.terminate()
+            one.wait()
+
+
 def main() -> None:
-    """Prints one line without watchers and one with them."""
+    """Prints the cost of watching, and what remains for visitors."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--watchers", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as data:
-        options = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", data, "--origin", "http://127.0.0.1:9"]
-        limits = ["--total-active-users", "500", "--new-users-per-minute", "500"]
-        process = subprocess.Popen([GREENROOM, "serve", *options, *limits], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        try:
-            port = 0
-            for line in process.stdout or ():
-                found = re.match(r"control\s+http://\S+:(\d+)", line)
-                port = int(found[1]) if found else port
-                if line.startswith("ready"):
-                    break
-            command = [GREENROOM, "token", "create", "bench", "--data", data, "--scope", "edit"]
-            token = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-            base = f"http://127.0.0.1:{port}"
-            cookie = cookie_of(base, token)
-            page = build_opener().open(Request(f"{base}/rooms", headers={"Cookie": cookie})).read().decode()
-            room = re.search(r"/zones/[^/\"]+/rooms/(?!new)[^/\"]+", page)
-            assert room, "the room is in the table"
-            for watchers in (0, asked.watchers):
-                used, rate = asyncio.run(measure(process.pid, port, f"{room[0]}/live/stream", cookie, watchers, asked.seconds))
-                print(f"{watchers} watchers: {used:.1f} % of a core, {rate:.0f} messages a second")
-        finally:
-            process.terminate()
-            process.wait()
+    with tempfile.TemporaryDirectory() as data, running(data) as (pid, visitors, port):
+        command = [GREENROOM, "token", "create", "bench", "--data", data, "--scope", "edit"]
+        token = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        base = f"http://127.0.0.1:{port}"
+        cookie = cookie_of(base, token)
+        page = build_opener().open(Request(f"{base}/rooms", headers={"Cookie": cookie})).read().decode()
+        room = re.search(r"/zones/[^/\"]+/rooms/(?!new)[^/\"]+", page)
+        assert room, "the room is in the table"
+        stream = f"{room[0]}/live/stream"
+        for watchers in (0, asked.watchers):
+            used, rate = asyncio.run(measure(pid, port, stream, cookie, watchers, asked.seconds))
+            print(f"{watchers} watchers: {used:.1f} % of a core, {rate:.0f} messages a second")
+        admitted = build_opener().open(f"http://127.0.0.1:{visitors}/").headers["Set-Cookie"].partition(";")[0]
+        ratios = []
+        for _ in range(asked.rounds):
+            alone = throughput(visitors, asked.seconds / 2, admitted)
+            watched = asyncio.run(watched_throughput(visitors, asked.seconds / 2, admitted, (port, stream, cookie), asked.watchers))
+            ratios.append(watched / alone)
+            print(f"gateway: {alone:,.0f} requests a second, {watched:,.0f} with {asked.watchers} watchers")
+        print(f"with watchers the gateway serves {statistics.median(ratios):.3f} of the requests (median of {asked.rounds} rounds)")
 
 
 if __name__ == "__main__":

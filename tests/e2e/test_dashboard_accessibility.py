@@ -9,8 +9,8 @@ from dashboard_browser import AXE, DashboardBrowser, chromium
 from greenroom.dashboard.routes import ROUTES
 
 # The explorer is GraphiQL as npm has it: its editor has three faults of its own that only its makers can fix.
-# The page of visitors is not one of the dashboard's: test_page_in_chromium checks it.
-OTHERS = (".json", "csv", "/stream", "/live.events", "/explorer", "/page/visitor")
+# The page of visitors and the status page are not the dashboard's, and may run no script in its frames: tests of their own check them.
+OTHERS = (".json", "csv", "/stream", "/live.events", "/explorer", "/page/visitor", "/status-page/preview")
 ROWS = [row for row in ROUTES if row.method == "GET" and not row.path.endswith(OTHERS)]
 FILE = '[log]\nlevel = "error"\n[[rooms]]\nname = "shop"\nhost = "shop.example.com"\ntotal_active_users = 5\nnew_users_per_minute = 5\n'
 

@@ -32,6 +32,7 @@ VALUES = {
     "policy_id": "p1",
     "rule_id": "r1-0",
     "session_id": "none",
+    "note_id": "n1",
 }
 """What stands for the values of paths: things that are there (config_material.one_of_each)."""
 
@@ -53,8 +54,8 @@ with_role = [row for row in ROUTES if row.role is not None]
 every_guarded_row = pytest.mark.parametrize("row", with_role, ids=name_of)
 every_write = pytest.mark.parametrize("row", [row for row in with_role if row.method == "POST"], ids=name_of)
 every_look = pytest.mark.parametrize("row", [row for row in ROUTES if row.method == "GET"], ids=name_of)
-OF_VISITORS = "/page/visitor"
-"""Ends the path of what is not the dashboard's own: the waiting page, as its author wrote it, in a sandbox."""
+OF_VISITORS = ("/page/visitor", "/status-page/preview")
+"""Ends the path of what is not the dashboard's own: the waiting page, as its author wrote it, and the status page, in a sandbox."""
 every_own_page = pytest.mark.parametrize(
     "row", [row for row in ROUTES if row.method == "GET" and not row.path.endswith(OF_VISITORS)], ids=name_of
 )

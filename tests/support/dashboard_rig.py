@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -21,6 +22,8 @@ from greenroom.dashboard.services import ExampleWait
 from greenroom.dashboard.sign_in import BrowserFacts
 from greenroom.model.change import Put
 from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
+from greenroom.runtime.status_page import ShownStatusPages
+from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
 from greenroom.stores.sql import SqlStore, default_url
 
 ORIGIN = "http://testserver"
@@ -90,6 +93,7 @@ class DashboardRig:
     store: SqlStore
     clock: StandingClock = field(default_factory=StandingClock)
     dry_runs: DryRunProcesses = field(default_factory=lambda: KnownExamples())
+    settings: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(status_listen=None, status_pages=()))
 
     def __post_init__(self) -> None:
         self.config = ConfigService(self.store, self.clock)
@@ -101,9 +105,14 @@ class DashboardRig:
             origin_problems=origin_problems,
             health=health_of(self.store, self.clock),
             dry_runs=self.dry_runs,
+            status=ShownStatusPages(lambda: self.settings, self._status_facts),  # type: ignore[arg-type,return-value]
         )
         self.app = Dashboard(services)
         self._runner = asyncio.Runner()
+
+    async def _status_facts(self) -> StatusFacts:
+        notes = [NoteFacts(one.id, one.incident, one.title, one.text, one.at_ms) for one in self.store.read().incident_notes.records()]
+        return StatusFacts(self.clock.at_ms, (RoomFacts("r1", "r1", "z1"),), (), (), notes)
 
     def run(self, work: Any) -> Any:
         return self._runner.run(work)

@@ -26,6 +26,7 @@ NAVIGATION = (
     NavigationItem("Waiting rooms", "Lists", "/lists", "rules", whole=True),
     NavigationItem("Origins", "Health checks", "/health", "health"),
     NavigationItem("Origins", "Notifications", "/notifications", "bell", whole=True),
+    NavigationItem("Origins", "Status page", "/status-page", "pages", whole=True),
     NavigationItem("Installation", "Zones", "/zones", "zones"),
     NavigationItem("Installation", "Route tester", "/explain", "explain", whole=True),
     NavigationItem("Installation", "Configuration problems", "/problems", "problems", whole=True),
@@ -70,6 +71,7 @@ def visible(person: Person) -> list[tuple[str, list[NavigationItem]]]:
 NOTICES: Mapping[str, str] = {
     "created": "Created.",
     "saved": "Saved.",
+    "published": "Published. The status page shows it within ten seconds.",
     "removed": "Removed.",
     "revoked": "Revoked.",
     "tested": "The test is on its way. See what was sent.",

@@ -1,6 +1,6 @@
 """What the pages of the dashboard are made from: the use-cases of the API, the state of the process, and the sessions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -79,6 +79,37 @@ class DryRuns(Protocol):
         """What an example crowd meets under these settings of a room. Begins to simulate it when no one has asked before."""
 
 
+class StatusDraft(NamedTuple):
+    """A message for the status page that is not published yet, or not in this form; fields of an IncidentNote."""
+
+    id: str
+    incident: str
+    title: str
+    text: str
+    at_ms: int
+
+
+class ServedStatusPage(NamedTuple):
+    """One status page: its heading, and where it is served (empty: nowhere)."""
+
+    title: str
+    where: str
+
+
+class StatusPreview(Protocol):
+    """The public status pages as everyone would see them; see `runtime.status_page`."""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether anyone can see them: the settings have an address and pages."""
+
+    def pages(self) -> Sequence[ServedStatusPage]:
+        """Those of the settings; where there are none, one with everything on it."""
+
+    async def html(self, number: int, draft: StatusDraft | None) -> tuple[str, str]:
+        """Content security policy and HTML of one of `pages`, in the event loop. Raises StorageFailed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Services:
     """Everything a page may use. What a process does not have is None or empty, and the page says so."""
@@ -93,6 +124,7 @@ class Services:
     analytics: AnalyticsStore | None = None
     queries: AsksAnalytics | None = None
     dry_runs: DryRuns | None = None
+    status: StatusPreview | None = None
     fetch_logo: Callable[[str], str] | None = None
     """(address) -> the picture as a `data:` URL, once; blocks. Raises GreenroomError with the reason."""
     peaks: PeakCache = field(default_factory=PeakCache)

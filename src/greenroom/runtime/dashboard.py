@@ -24,6 +24,7 @@ from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard, Services
 from greenroom.dashboard.person import Person
+from greenroom.dashboard.services import StatusPreview
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.model.branding import LOGO_BYTES_MAX
@@ -48,6 +49,7 @@ class Running(NamedTuple):
     health: HealthView | None
     notifications: NotificationView | None
     analytics: AnalyticsStore | None
+    status: StatusPreview | None = None
 
 
 class AnalyticsQueries:

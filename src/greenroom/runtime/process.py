@@ -53,7 +53,7 @@ from greenroom.runtime.notifications import Notifications
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler
-from greenroom.runtime.status_page import open_status_pages
+from greenroom.runtime.status_page import open_status_pages, status_preview
 from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
@@ -148,7 +148,8 @@ class Process:
             api = management_api(store, self._clock, self, origins, self, service, self._notifications, analytics.answers())
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
-            running = Running(self, self, origins, service, self._notifications, analytics.store())
+            shown = status_preview(lambda: self.config, self._known, self._notifications, self._health)
+            running = Running(self, self, origins, service, self._notifications, analytics.store(), shown)
             dashboard = self._dashboard = open_dashboard(
                 store, self._sessions, self._clock, running, analytics.answers(), lambda: self.config.sending.outbound
             )

@@ -1,7 +1,7 @@
 """The status pages of one process: their listener, and the facts that they show."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,12 +9,14 @@ from datetime import UTC, datetime, timedelta
 from greenroom.api.client_address import WithClientAddress
 from greenroom.config.settings import Config
 from greenroom.control.state import RoomState
+from greenroom.dashboard.services import ServedStatusPage, StatusDraft
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.notifications import Look, Notifications
-from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
-from greenroom.status_page.view import DAYS
+from greenroom.status_page import CheckFacts, NoteFacts, PageSettings, RoomFacts, StatusFacts, status_pages
+from greenroom.status_page.render import CSP, html
+from greenroom.status_page.view import DAYS, view
 
 DAY_MS = 86_400_000
 
@@ -56,6 +58,49 @@ class StatusFactsSource:
             days.setdefault(uptime.check_id, {})[uptime.day] = (uptime.good, uptime.total)
             newest[uptime.check_id] = uptime.rtt_ms or newest.get(uptime.check_id, 0.0)
         return [replace(check, days=days.get(check.id, {}), response_ms=newest.get(check.id, 0.0)) for check in checks]
+
+
+class ShownStatusPages:
+    """The pages for the dashboard; see `dashboard.services.StatusPreview`."""
+
+    def __init__(self, config: Callable[[], Config], gather: Callable[[], Awaitable[StatusFacts]]) -> None:
+        self._config = config
+        self._gather = gather
+
+    @property
+    def is_served(self) -> bool:
+        """See StatusPreview."""
+        config = self._config()
+        return bool(config.status_listen and config.status_pages)
+
+    def pages(self) -> list[ServedStatusPage]:
+        """See StatusPreview."""
+        served = self._config().status_pages
+        return [ServedStatusPage(page.title, f"{page.host}{page.path}") for page in served] or [ServedStatusPage(EVERYTHING.title, "")]
+
+    async def html(self, number: int, draft: StatusDraft | None) -> tuple[str, str]:
+        """See StatusPreview."""
+        settings = [*self._config().status_pages] or [EVERYTHING]
+        facts = await self._gather()
+        if draft is not None:
+            others = [note for note in facts.notes if note.id != draft.id]
+            facts = replace(facts, notes=[*others, NoteFacts(*draft)])
+        base = settings[number].path.rstrip("/")
+        return IN_FRAME, html(view(settings[number], facts), f"{base}/feed.atom", f"{base}/status.json", refreshes=False)
+
+
+EVERYTHING = PageSettings(title="Status", rooms=("*",), health_checks=("*",))
+IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbox")
+"""The policy of the page itself, for a frame of the dashboard, in which it may do nothing but be looked at."""
+
+
+def status_preview(
+    config: Callable[[], Config], look: Look, notifications: Notifications | None, health: ProcessHealth | None
+) -> ShownStatusPages | None:
+    """The pages for the dashboard; None in a process that cannot know what is on them."""
+    if notifications is None or health is None:
+        return None
+    return ShownStatusPages(config, StatusFactsSource(look, notifications, health).gather)
 
 
 def _room(state: RoomState, config: Config) -> RoomFacts:

@@ -24,14 +24,15 @@ CSP = "; ".join(
 REFRESH_S = 60
 
 
-def html(found: StatusView, feed: str, data: str) -> str:
+def html(found: StatusView, feed: str, data: str, *, refreshes: bool = True) -> str:
     """The page. `feed` and `data` are where the other forms are."""
+    refresh = f'<meta http-equiv="refresh" content="{REFRESH_S}">' if refreshes else ""
     lines = "".join(map(_line, found.lines)) or '<li class="soft">Nothing is shown here yet.</li>'
     going_on = [story for story in found.stories if story.open]
     past = [story for story in found.stories if not story.open]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="refresh" content="{REFRESH_S}"><title>{escape(found.title)}: {escape(found.words)}</title>'
+        f"{refresh}<title>{escape(found.title)}: {escape(found.words)}</title>"
         f'<link rel="alternate" type="application/atom+xml" title="{escape(found.title)}" href="{escape(feed)}">'
         f"<style>{STYLE}</style></head><body><main><h1>{escape(found.title)}</h1>"
         f'<div class="banner {found.state}" role="status">{escape(found.words)}</div>'

@@ -1,0 +1,174 @@
+"""The public status page: how it looks, and the messages that operators write for it, with a preview before anyone sees them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from anyio import from_thread
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from greenroom.alerting.outbox import INCIDENTS_KEPT_MS
+from greenroom.control import incident_notes
+from greenroom.control.api_schema import Json
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.forms import Faults, FieldView, unchanged_since
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.services import StatusDraft, StatusPreview
+from greenroom.errors import StorageFailed
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.notification import IncidentNote
+
+STATUS = "/status-page"
+NOTE = f"{STATUS}/messages/{{note_id}}"
+FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
+"""The preview is shown in a frame of the dashboard, and nowhere else."""
+
+NOTES_SHOWN, INCIDENTS_SHOWN = 100, 50
+
+
+def show(page: PageRequest) -> Response:
+    """The pages that are served, the form for a message, and the messages."""
+    return _form(page, {}, Faults(), None)
+
+
+def publish(page: PageRequest) -> Response:
+    """Makes a message, for all to see."""
+    return _saved(page, incident_notes.create(_document(page)), None)
+
+
+def edit(page: PageRequest) -> Response:
+    """The form with a message."""
+    entry = _note(page)
+    return _form(page, incident_notes.show(entry), Faults(), entry)
+
+
+def save(page: PageRequest) -> Response:
+    """Changes a message."""
+    entry = _note(page)
+    plan = incident_notes.change(entry.id, _document(page))
+    return _saved(page, unchanged_since("incident_note", entry.id, page.field("revision"), plan), entry)
+
+
+def remove(page: PageRequest) -> Response:
+    """Takes a message away."""
+    entry = _note(page)
+    page.change(unchanged_since("incident_note", entry.id, page.field("revision"), incident_notes.delete(entry.id)))
+    return page.redirect(STATUS, notice="removed")
+
+
+def preview(page: PageRequest) -> Response:
+    """The page as everyone sees it now."""
+    return _drawn(page, page.query("page"), None)
+
+
+def preview_draft(page: PageRequest) -> Response:
+    """The page as it would be with the message in the form; nothing is published."""
+    document, known = _document(page), page.known.incident_notes.get(page.field("note"))
+    try:
+        plan = incident_notes.change(known.id, document) if known else incident_notes.create(document)
+        shown = page.services.config.trial(_unwritten(plan))
+    except Refused as refused:
+        answer = page.render("page_problems.html", 400, texts=[fault.message for fault in refused.faults])
+        answer.headers.update(FRAME | {"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"})
+        return answer
+    return _drawn(page, page.field("page"), StatusDraft(**{name: getattr(shown, name) for name in StatusDraft._fields}))
+
+
+def _drawn(page: PageRequest, number: str, draft: StatusDraft | None) -> Response:
+    status = _status(page)
+    count = len(status.pages())
+    at = int(number) if number.isascii() and number.isdigit() and len(number) < 5 and int(number) < count else 0
+    try:
+        policy, body = from_thread.run(status.html, at, draft)
+    except StorageFailed as error:
+        raise Refused(ApiFault(Code.UNAVAILABLE, f"what happened cannot be read at the moment: {error}"), status=503) from error
+    return Response(body, media_type="text/html", headers=FRAME | {"Content-Security-Policy": policy})
+
+
+def _status(page: PageRequest) -> StatusPreview:
+    if page.services.status is None:
+        raise HTTPException(404)
+    return page.services.status
+
+
+def _note(page: PageRequest) -> Entry[IncidentNote]:
+    return incident_notes.note_of(page.known, page.path("note_id"))
+
+
+def _document(page: PageRequest) -> Json:
+    """What the form says, as the API wants it. A message about an incident has no title of its own."""
+    incident = page.field("incident").strip()
+    return {"incident": incident, "title": "" if incident else page.field("title").strip(), "text": page.field("text").strip()}
+
+
+def _unwritten(plan: Any) -> Any:
+    """The plan, answering with the record that it would write."""
+
+    def planned(known: Any, at: Any) -> Any:
+        change = plan(known, at)
+        return change._replace(answer=lambda _known: change.changes[0].record)
+
+    return planned
+
+
+def _saved(page: PageRequest, plan: Any, entry: Entry[IncidentNote] | None) -> Response:
+    try:
+        page.change(plan)
+    except Refused as refused:
+        return _form(page, _document(page), Faults(refused.faults), entry, refused.status)
+    return page.redirect(STATUS, notice="saved" if entry else "published")
+
+
+def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[IncidentNote] | None, status: int = 200) -> Response:
+    notes = sorted(page.known.incident_notes.values(), key=lambda note: -note.record.at_ms)
+    incidents = _incidents(page)
+    return page.render(
+        "status_page.html",
+        status,
+        note=entry,
+        may=page.person.may(Role.OPERATOR),
+        served=page.services.status.pages() if page.services.status else None,
+        is_served=bool(page.services.status and page.services.status.is_served),
+        fields=_fields(values, faults, incidents),
+        problems=faults.general,
+        notes=notes[:NOTES_SHOWN],
+        total=len(notes),
+        about={one["id"]: one for one in incidents},
+        revision=page.field("revision") or (str(entry.revision) if entry else ""),
+    )
+
+
+def _incidents(page: PageRequest) -> list[Json]:
+    view = page.services.notifications
+    found = view.incidents(max(0, page.now_ms - INCIDENTS_KEPT_MS)) if view else []
+    return [incident_notes.show_incident(one) for one in found[:INCIDENTS_SHOWN]]
+
+
+def _fields(values: Mapping[str, Any], faults: Faults, incidents: list[Json]) -> list[FieldView]:
+    about = [("", "Nothing: a message of its own")]
+    about += [(one["id"], f"{one['text'][:80]} ({one['started_at'][:10]})") for one in incidents]
+    incident = str(values.get("incident", ""))
+    if incident and incident not in dict(about):
+        about.append((incident, "An incident that is no longer kept"))
+    title = "Such as: Maintenance on Sunday. Left out beside an incident, which has its own."
+    text = "Plain text for everyone; blank lines separate paragraphs."
+    return [
+        FieldView(
+            name="incident", label="About", kind="select", value=incident, choices=tuple(about), help="", problems=faults.take("incident")
+        ),
+        FieldView(name="title", label="Title", kind="text", value=values.get("title", ""), help=title, problems=faults.take("title")),
+        FieldView(name="text", label="Text", kind="textarea", value=values.get("text", ""), help=text, problems=faults.take("text")),
+    ]
+
+
+PAGES = (
+    view(STATUS, show),
+    action(STATUS, publish),
+    view(f"{STATUS}/preview", preview),
+    action(f"{STATUS}/preview", preview_draft),
+    view(NOTE, edit, Role.OPERATOR),
+    action(NOTE, save),
+    action(f"{NOTE}/remove", remove),
+)

@@ -1,0 +1,115 @@
+"""Messages of the status page: shown before they are published, changed, taken away, and harmless whatever they say."""
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from dashboard_rig import DashboardRig, dashboard_in
+
+from greenroom.errors import StorageFailed
+from greenroom.model.notification import IncidentNote
+from greenroom.status_page import PageSettings
+
+STATUS = "/status-page"
+HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(2)>"
+MESSAGE = {"title": "Maintenance", "text": "From 02:00 to 04:00.\n\nSorry."}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[DashboardRig]:
+    with dashboard_in(tmp_path) as found:
+        found.fill()
+        yield found
+
+
+def notes(rig: DashboardRig) -> dict[str, IncidentNote]:
+    return {one.id: one for one in rig.store.read().incident_notes.records()}
+
+
+def test_a_message_is_previewed_published_changed_and_taken_away(rig: DashboardRig) -> None:
+    visitor, before = rig.person("operator"), notes(rig)
+    shown = visitor.post(f"{STATUS}/preview", **MESSAGE)
+    assert "Maintenance" in shown.text
+    assert "From 02:00" in shown.text
+    assert notes(rig) == before
+    assert "Maintenance" not in visitor.get(f"{STATUS}/preview").text
+    assert visitor.post(STATUS, **MESSAGE).headers["location"].endswith("notice=published")
+    (made,) = [note for note in notes(rig).values() if note.id not in before]
+    assert (made.title, made.text, made.at_ms) == ("Maintenance", MESSAGE["text"], rig.clock.at_ms)
+    assert "Maintenance" in visitor.get(f"{STATUS}/preview").text
+    where = f"{STATUS}/messages/{made.id}"
+    form = visitor.get(where).text
+    assert "Sorry." in form
+    revision = re.search(r'name="revision" value="(\d+)"', form)
+    assert revision
+    other = visitor.post(f"{STATUS}/preview", note=made.id, title="Moved", text="To Monday.")
+    assert "Moved" in other.text
+    assert "Maintenance" not in other.text
+    assert visitor.post(where, revision=revision[1], title="Moved", text="To Monday.").status_code == 303
+    assert notes(rig)[made.id] == replace(made, title="Moved", text="To Monday.")
+    late = visitor.post(where, revision=revision[1], title="Late", text="x")
+    assert "changed by another person" in late.text
+    assert visitor.post(f"{where}/remove", revision=str(rig.store.read().incident_notes[made.id].revision)).status_code == 303
+    assert notes(rig) == before
+
+
+def test_a_message_that_cannot_be_published_is_refused_beside_its_field_and_has_no_preview(rig: DashboardRig) -> None:
+    visitor, before = rig.person("operator"), notes(rig)
+    answer = visitor.post(STATUS, title="x" * 201, text="")
+    assert answer.status_code == 400
+    assert answer.text.count('aria-invalid="true"') >= 1
+    assert "at most 200 characters" in html.unescape(answer.text)
+    shown = visitor.post(f"{STATUS}/preview", title="x" * 201, text="")
+    assert shown.status_code == 400
+    assert shown.headers["content-security-policy"].startswith("sandbox;")
+    assert notes(rig) == before
+
+
+def test_a_hostile_message_is_text_and_its_frame_may_do_nothing(rig: DashboardRig) -> None:
+    visitor = rig.person("operator")
+    assert visitor.post(STATUS, title=HOSTILE, text=HOSTILE).status_code == 303
+    for answer in (visitor.get(f"{STATUS}/preview"), visitor.post(f"{STATUS}/preview", text=HOSTILE), visitor.get(STATUS)):
+        assert "<script>alert" not in answer.text
+        assert "<img" not in answer.text
+    policy = visitor.get(f"{STATUS}/preview").headers["content-security-policy"].split("; ")
+    assert "sandbox" in policy
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'self'" in policy
+    assert not any("unsafe" in part for part in policy)
+    assert visitor.get(f"{STATUS}/preview").headers["x-frame-options"] == "SAMEORIGIN"
+
+
+def test_viewers_read_and_do_not_write(rig: DashboardRig) -> None:
+    viewer = rig.person("viewer")
+    assert "Write a message" not in viewer.get(STATUS).text
+    assert viewer.get(f"{STATUS}/preview").status_code == 200
+    assert viewer.post(STATUS, **MESSAGE).status_code == 403
+    assert viewer.post(f"{STATUS}/preview", **MESSAGE).status_code == 403
+
+
+def test_each_page_of_the_settings_has_its_preview(rig: DashboardRig) -> None:
+    visitor = rig.person("viewer")
+    assert "No status page is served yet" in visitor.get(STATUS).text
+    pages = (PageSettings(title="Shop", rooms=("r1",)), PageSettings(title="Blog", host="blog.example"))
+    rig.settings = SimpleNamespace(status_listen="127.0.0.1:1", status_pages=pages)
+    text = visitor.get(STATUS).text
+    assert "No status page is served yet" not in text
+    assert "Blog (blog.example/)" in text
+    assert "<h1>Shop</h1>" in visitor.get(f"{STATUS}/preview").text
+    assert "<h1>Blog</h1>" in visitor.get(f"{STATUS}/preview?page=1").text
+    for wrong in ("2", "-1", "x", "9" * 30, "\u0663"):
+        assert "<h1>Shop</h1>" in visitor.get(f"{STATUS}/preview?page={wrong}").text
+
+
+def test_a_store_that_fails_is_said(rig: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken() -> None:
+        raise StorageFailed("gone")
+
+    monkeypatch.setattr(rig.app.services.status, "_gather", broken)
+    answer = rig.person("viewer").get(f"{STATUS}/preview")
+    assert answer.status_code == 503
+    assert "cannot be read at the moment" in answer.text

@@ -1,11 +1,14 @@
 """What the waiting room costs at each proxy, in one run: the same proxy without greenroom is 1.
 
-    python bench/proxies.py [--rounds 3] [--seconds 1]
+    python bench/proxies.py [--rounds 3] [--seconds 1] [--only nginx haproxy caddy uvicorn]
 
 Each proxy runs with its configuration of examples/, and once more as a plain proxy. Proxy and greenroom share CPU 0 (one worker each), wrk
 and the origin (nginx, a page of 1 KB) share CPU 1, 64 connections with keep-alive. A visitor who is inside asks for the page; passes are
 made here with the secret of the example and last through the run. Rounds alternate between the contestants; medians are printed.
-CPU time per request, of the proxy and of greenroom, and the ratio of the proxies' own, bear a busy machine better than rates do.
+
+`shared` is the ratio of the rates, so of a proxy and a greenroom that have one processor between them. `own core` is what they reach with a
+processor each: the CPU time of the plain proxy for a request, divided by that of the proxy or of greenroom, the longer of the two. It bears
+a busy machine better. A `floor` is the same proxy asking the least that can answer (proxy_floors.py): no decision service can be below it.
 For ASGI, the difference in CPU time per request, uvicorn with httptools and uvloop.
 """
 
@@ -27,6 +30,7 @@ from hashlib import md5
 from pathlib import Path
 
 from gateway import ORIGIN_CONF, cpu_seconds, running, worker_of, wrk
+from proxy_floors import YES_CONF, nginx_asks
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 BIN = Path(sys.executable).parent
@@ -67,6 +71,29 @@ frontend visitors
   default_backend origin
 backend origin
   server origin 127.0.0.1:{origin}
+""",
+    "envoy": """static_resources:
+  listeners:
+    - address: {{ socket_address: {{ address: 127.0.0.1, port_value: {port} }} }}
+      filter_chains:
+        - filters:
+            - name: envoy.filters.network.http_connection_manager
+              typed_config:
+                "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+                stat_prefix: visitors
+                use_remote_address: true
+                route_config:
+                  virtual_hosts:
+                    - {{ name: o, domains: ["*"], routes: [{{ match: {{ prefix: "/" }}, route: {{ cluster: origin }} }}] }}
+                http_filters:
+                  - name: envoy.filters.http.router
+                    typed_config: {{ "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router }}
+  clusters:
+    - name: origin
+      load_assignment:
+        cluster_name: origin
+        endpoints:
+          - {{ lb_endpoints: [{{ endpoint: {{ address: {{ socket_address: {{ address: 127.0.0.1, port_value: {origin} }} }} }} }}] }}
 """,
     "caddy": """{{
   admin off
@@ -173,6 +200,27 @@ class Bench:
             header = f"Cookie: __greenroom_pass={own_pass(name, '127.0.0.1')}"
         self.contestants[f"{kind}, {told}"] = (proxy, header if limit > 1 else "Accept: text/html", f"{kind}, plain")
 
+    def nginx_floor(self) -> None:
+        proxy, asked = self.next_port(), self.next_port()
+        (self.folder / "yes.conf").write_text(YES_CONF.format(folder=self.folder, port=asked))
+        answers = self.start(["nginx", "-c", str(self.folder / "yes.conf")], asked)
+        file = nginx_asks(EXAMPLES / "nginx/nginx.conf", self.folder, proxy, asked, ORIGIN)
+        self.pids["nginx, floor of auth_request"] = (
+            self.start([part.format(folder=self.folder, file=file) for part in COMMANDS["nginx"]], proxy),
+            answers,
+        )
+        self.contestants["nginx, floor of auth_request"] = (proxy, "", "nginx, plain")
+
+    def haproxy_floor(self) -> None:
+        proxy, asked = self.next_port(), self.next_port()
+        folder = self.folder / "floor"
+        folder.mkdir()
+        configure("haproxy-spoe", folder, proxy, asked, 1)
+        answers = self.start([sys.executable, str(Path(__file__).with_name("proxy_floors.py")), "spoe", str(asked)], asked)
+        command = [part.format(folder=folder, file=folder / "haproxy.cfg") for part in COMMANDS["haproxy"]]
+        self.pids["haproxy, floor of SPOE"] = self.start(command, proxy), answers
+        self.contestants["haproxy, floor of SPOE"] = (proxy, "", "haproxy, plain")
+
     def asgi(self, what: str) -> None:
         port = self.next_port()
         options = ["--app-dir", str(self.folder), "--port", str(port), "--no-access-log", "--log-level", "warning", "--no-proxy-headers"]
@@ -188,6 +236,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=1)
+    parser.add_argument("--only", nargs="+", choices=STARTS, default=list(STARTS))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
@@ -200,44 +249,77 @@ def main() -> None:
         (folder / "greenroom.toml").write_text(f'data = "{folder}/asgi"\nanalytics = "off"\n{QUIET}{room}')
         stack.enter_context(running(["nginx", "-c", str(folder / "origin.conf")], ORIGIN, 1))
         bench = Bench(folder, stack)
-        for kind in PLAIN:
-            bench.plain(kind)
-        bench.example("nginx-native-pass", "native pass")
-        bench.example("nginx", "auth_request")
-        bench.example("nginx", "auth_request, waiting page", limit=1)
-        bench.example("haproxy-native-pass", "native pass")
-        bench.example("haproxy-spoe", "SPOE")
-        bench.example("haproxy-spoe", "SPOE, waiting page", limit=1)
-        bench.example("haproxy", "through greenroom")
-        bench.example("haproxy", "through greenroom, waiting page", limit=1)
-        bench.example("caddy", "forward-auth")
-        bench.example("caddy", "forward-auth, waiting page", limit=1)
-        bench.example("envoy", "ext_authz")
-        bench.contestants = {what: row for what, row in bench.contestants.items() if not what.startswith("envoy")} | {
-            "envoy, ext_authz": (*bench.contestants["envoy, ext_authz"][:2], "nginx, plain")
-        }
-        bench.asgi("plain")
-        bench.asgi("room")
-        rates: dict[str, list[float]] = {what: [] for what in bench.contestants}
-        cpu: dict[str, list[tuple[float, float]]] = {what: [] for what in bench.contestants}
-        for _ in range(options.rounds):
-            for what, (port, header, _) in bench.contestants.items():
-                before = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
-                rates[what].append(wrk(port, options.seconds, header=header)[0])
-                after = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
-                requests = max(1.0, rates[what][-1] * options.seconds)
-                cpu[what].append(((after[0] - before[0]) / requests * 1e6, (after[1] - before[1]) / requests * 1e6))
-        print(f"{'':42} {'req/s':>8} {'ratio':>6} {'proxy us':>9} {'ratio':>6} {'greenroom us':>13}  compared with")
-        used = {what: [statistics.median(column) for column in zip(*rows, strict=True)] for what, rows in cpu.items()}
-        for what, (_, _, other) in bench.contestants.items():
-            ratio = statistics.median([mine / theirs for mine, theirs in zip(rates[what], rates[other], strict=True)])
-            mine, asked = used[what]
-            if "native" in what and asked > mine / 4:
-                sys.exit(f"{what}: greenroom was asked, so this would not measure passes")
-            row = f"{statistics.median(rates[what]):8.0f} {ratio:6.2f} {mine:9.1f} {used[other][0] / mine:6.2f} {asked:13.1f}"
-            print(f"{what:42} {row}  {other}")
+        for kind in options.only:
+            STARTS[kind](bench)
+        measure(bench, options.rounds, options.seconds)
+
+
+def start_nginx(bench: Bench) -> None:
+    """Every way of nginx."""
+    bench.plain("nginx")
+    bench.example("nginx-native-pass", "native pass")
+    bench.example("nginx", "auth_request")
+    bench.nginx_floor()
+    bench.example("nginx", "auth_request, waiting page", limit=1)
+
+
+def start_haproxy(bench: Bench) -> None:
+    """Every way of HAProxy."""
+    bench.plain("haproxy")
+    bench.example("haproxy-native-pass", "native pass")
+    bench.example("haproxy-spoe", "SPOE")
+    bench.haproxy_floor()
+    bench.example("haproxy-spoe", "SPOE, waiting page", limit=1)
+    bench.example("haproxy", "through greenroom")
+    bench.example("haproxy", "through greenroom, waiting page", limit=1)
+
+
+def start_caddy(bench: Bench) -> None:
+    """Caddy."""
+    bench.plain("caddy")
+    bench.example("caddy", "forward-auth")
+    bench.example("caddy", "forward-auth, waiting page", limit=1)
+
+
+def start_envoy(bench: Bench) -> None:
+    """Envoy, beside a plain Envoy."""
+    bench.plain("envoy")
+    bench.example("envoy", "ext_authz")
+
+
+def start_uvicorn(bench: Bench) -> None:
+    """An application without and with a waiting room inside."""
+    bench.asgi("plain")
+    bench.asgi("room")
+
+
+STARTS = {"nginx": start_nginx, "haproxy": start_haproxy, "caddy": start_caddy, "envoy": start_envoy, "uvicorn": start_uvicorn}
+
+
+def measure(bench: Bench, rounds: int, seconds: int) -> None:
+    """Lets wrk go round, prints."""
+    rates: dict[str, list[float]] = {what: [] for what in bench.contestants}
+    cpu: dict[str, list[tuple[float, float]]] = {what: [] for what in bench.contestants}
+    for _ in range(rounds):
+        for what, (port, header, _) in bench.contestants.items():
+            before = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
+            rates[what].append(wrk(port, seconds, header=header)[0])
+            after = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
+            requests = max(1.0, rates[what][-1] * seconds)
+            cpu[what].append(((after[0] - before[0]) / requests * 1e6, (after[1] - before[1]) / requests * 1e6))
+    print(f"{'':42} {'req/s':>8} {'shared':>6} {'proxy us':>9} {'asked us':>9} {'own core':>8}  compared with")
+    used = {what: [statistics.median(column) for column in zip(*rows, strict=True)] for what, rows in cpu.items()}
+    for what, (_, _, other) in bench.contestants.items():
+        shared = statistics.median([mine / theirs for mine, theirs in zip(rates[what], rates[other], strict=True)])
+        mine, asked = used[what]
+        if "native" in what and asked > mine / 4:
+            sys.exit(f"{what}: greenroom was asked, so this would not measure passes")
+        row = f"{statistics.median(rates[what]):8.0f} {shared:6.2f} {mine:9.1f} {asked:9.1f} {used[other][0] / max(mine, asked):8.2f}"
+        print(f"{what:42} {row}  {other}")
+    if bench.uvicorns:
         alone, ours = (used[what][0] for what in bench.uvicorns)
         print(f"CPU of uvicorn for a request: {alone:.0f} us, in a waiting room {ours:.0f} us, so it adds {ours - alone:.0f} us")
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 
 
 if __name__ == "__main__":

@@ -78,10 +78,11 @@ def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom,
         visitor.wait_until_in()
     assert all(visitor.get().waiting for visitor in visitors[3:])
     assert re.search(rf"worker 2: control    http://127.0.0.1:{control + 1}", running.output)
-    first = workers_of(running)
-    os.kill(first[0], signal.SIGKILL)
-    running.wait_until_printed("has been restarted")
-    greenroom.eventually(lambda: running.output.count(": ready") == 3, lambda: running.output, within_s=60)
+    for worker in workers_of(running):
+        os.kill(worker, signal.SIGKILL)
+    assert not visitors[0].get().waiting, "a connection waits until a worker is back"
+    running.wait_until_printed("has been restarted", times=2)
+    greenroom.eventually(lambda: running.output.count(": ready") == 4, lambda: running.output, within_s=60)
     assert len(workers_of(running)) == 2
     assert all(not visitor.get().waiting for visitor in visitors[:3])
     assert running.stop() == 0

@@ -22,10 +22,14 @@ PASS_ON = (
 START_S = 60.0
 
 
+COMMANDS = {"serve": ("serve",), "serve --workers": ("serve", "--workers", "2"), "decide": ("decide",)}
+
+
 class Processes:
     """greenroom processes on one socket, which outlives each of them."""
 
-    def __init__(self, folder: Path, origin: str, eventually: Any) -> None:
+    def __init__(self, folder: Path, origin: str, eventually: Any, command: str) -> None:
+        self.command = command
         self.listener = socket.socket()
         self.listener.bind(("127.0.0.1", 0))
         self.listener.listen(4_096)
@@ -33,20 +37,22 @@ class Processes:
         self.folder, self.eventually = folder, eventually
         self.running: list[subprocess.Popen[str]] = []
         room = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 6\nnew_users_per_minute = 100\npace_admissions = false\n'
-        (folder / "greenroom.toml").write_text(f'origin = "{origin}"\ncontrol = "127.0.0.1:0"\ndata = "data"\ndrain_seconds = 5\n{room}')
+        more = 'decide = "127.0.0.1:0"\ntrusted_proxies = ["127.0.0.1"]' if command == "decide" else f'origin = "{origin}"'
+        (folder / "greenroom.toml").write_text(f'{more}\ncontrol = "127.0.0.1:0"\ndata = "data"\ndrain_seconds = 5\n{room}')
 
     def log(self, index: int) -> str:
         return (self.folder / f"log{index}").read_text()
 
-    def start(self, names: str = "visitors") -> int:
+    def start(self, names: str = "") -> int:
         """One more process; its number. It is not waited for."""
+        names = names or ("decide" if self.command == "decide" else "visitors")
         command = [
             sys.executable,
             "-c",
             PASS_ON,
             str(self.listener.fileno()),
             GREENROOM,
-            "serve",
+            *COMMANDS[self.command],
             "--config",
             self.folder / "greenroom.toml",
         ]
@@ -61,64 +67,83 @@ class Processes:
 
         def is_ready() -> bool:
             assert self.running[index].poll() is None, self.log(index)
+            if self.command == "serve --workers":
+                return self.log(index).count(": ready") == 2
             return "\nready" in self.log(index)
 
         self.eventually(is_ready, lambda: self.log(index), START_S)
 
     def end(self) -> None:
         for process in self.running:
+            process.terminate()  # killed, a process with workers would leave its Redis behind
+        for process in self.running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
             process.kill()
             process.wait(20)
         self.listener.close()
 
 
 @pytest.fixture
-def processes(tmp_path: Path, origin: Any, greenroom: Any) -> Iterator[Processes]:
-    made = Processes(tmp_path, origin.url, greenroom.eventually)
+def processes(request: Any, tmp_path: Path, origin: Any, greenroom: Any) -> Iterator[Processes]:
+    made = Processes(tmp_path, origin.url, greenroom.eventually, getattr(request, "param", "serve"))
     yield made
     made.end()
 
 
+def asked(visitor: Any, path: str, as_proxy: bool, headers: dict[str, str] | None = None) -> tuple[str, Any]:
+    """What is wrong with the answer for a visitor who is inside, and the answer; `as_proxy`: a proxy asks about the visitor (forward-auth)."""
+    said = {"X-Forwarded-Method": "POST", "X-Forwarded-Uri": path, "X-Forwarded-Host": "shop.example", "X-Forwarded-For": "192.0.2.7"}
+    if as_proxy:
+        answer = visitor.get("/forward-auth", headers={**said, **(headers or {})})
+        inside = answer.status == 200 and answer.headers.get("Greenroom-Verdict") == "forward"
+    else:
+        answer = visitor.get(path, "POST", headers, b"x" * 1_000)
+        inside = answer.status == 200 and not answer.waiting
+    return "" if inside else f"{answer.status} {answer.text[:200]}", answer
+
+
+@pytest.mark.parametrize("processes", COMMANDS, indirect=True)
 def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(processes: Processes, visitor_class: Any) -> None:
     processes.ready(processes.start())
+    decides = processes.command == "decide"
     inside = [visitor_class(processes.address) for _ in range(6)]
-    assert not any(visitor.get("/").waiting for visitor in inside)
+    for visitor in inside:  # a worker may have to fetch its permits first
+        processes.eventually(lambda visitor=visitor: not asked(visitor, "/", decides)[0], "everybody who fits is let in")
     waiting = visitor_class(processes.address)
-    place = waiting.take_place()
-    assert place.waiting
+    problem, place = asked(waiting, "/", decides)
+    assert problem, "it is full"
+    time.sleep(place.refresh_s)  # as the page says; then the place is real
+    assert asked(waiting, "/", decides)[0]
     failures: list[str] = []
     served = [0] * len(inside)
     over = threading.Event()
 
     def visit(index: int) -> None:
-        while not over.is_set():
+        while not over.wait(0.01):  # so that the processors are free for processes that start
             try:
-                answer = inside[index].get(f"/{index}", "POST", body=b"x" * 1_000)
+                problem, _ = asked(inside[index], f"/{index}", decides)
             except OSError as error:
-                failures.append(repr(error))
-            else:
-                served[index] += 1
-                if answer.waiting or answer.status != 200:
-                    failures.append(f"{answer.status} {answer.text[:200]}")
+                problem = repr(error)
+            served[index] += not problem
+            failures.extend([problem] if problem else [])
 
     threads = [threading.Thread(target=visit, args=(index,)) for index in range(len(inside))]
     for thread in threads:
         thread.start()
     try:
-        for _ in range(2):  # an upgrade: the new process is there before the old one is told to end
-            old = len(processes.running) - 1
-            new = processes.start()
-            time.sleep(1.5)  # it gets as far as it can: the data directory is in use
-            assert "ready" not in processes.log(new)
-            processes.running[old].terminate()
-            assert processes.running[old].wait(30) == 0
-            assert "cut off" not in processes.log(old)
-            processes.ready(new)
+        old, new = 0, processes.start()  # an upgrade: the new process is there before the old one is told to end
+        time.sleep(1.5)  # it gets as far as it can: the data directory is in use
+        assert "ready" not in processes.log(new)
+        processes.running[old].terminate()
+        assert processes.running[old].wait(30) == 0
+        assert "cut off" not in processes.log(old)
+        processes.ready(new)
         before = sum(served)
-        last = len(processes.running) - 1  # a restart: the old process has ended before the new one begins
-        processes.running[last].terminate()
-        assert processes.running[last].wait(30) == 0
-        processes.ready(processes.start())
+        if processes.command != "serve --workers":  # a restart: the old process has ended before the new one begins
+            processes.running[new].terminate()
+            assert processes.running[new].wait(30) == 0
+            processes.ready(processes.start())
         processes.eventually(lambda: sum(served) > before + 20, "visitors are served again")
     finally:
         over.set()
@@ -126,9 +151,9 @@ def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(p
             thread.join(60)
     assert failures == [], f"of {sum(served)} requests"
     assert min(served) > 0
-    assert visitor_class(processes.address).get("/").waiting, "the six inside are still counted"
-    kept = waiting.get("/", headers={"Greenroom-Update": "1"}).told
-    assert (kept["inWaitingRoom"], kept.get("queuePosition", 1)) == (True, 1), "the place outlives three processes"
+    assert asked(visitor_class(processes.address), "/", decides)[0], "the six inside are still counted"
+    kept = asked(waiting, "/", decides, {"Greenroom-Update": "1"})[1].told
+    assert (kept["inWaitingRoom"], kept.get("queuePosition", 1)) == (True, 1), "the place outlives the processes"
 
 
 def test_what_cannot_be_used_is_said(processes: Processes) -> None:

@@ -42,6 +42,14 @@ def inherited_sockets(environ: MutableMapping[str, str], pid: int, alone: str) -
     return found
 
 
+def adopt(number: int) -> None:
+    """Makes the listening socket with this file descriptor the inherited one of this process, for visitors. Call it first of all."""
+    if number != FIRST_FD:
+        os.dup2(number, FIRST_FD)
+        os.close(number)
+    os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="visitors")
+
+
 def _listener(number: int, name: str) -> socket.socket:
     try:
         os.set_inheritable(number, False)

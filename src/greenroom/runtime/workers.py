@@ -1,7 +1,11 @@
 """Several workers on one machine: starts them, restarts those that crash, forwards signals, and ends them.
 
-Workers share one address (SO_REUSEPORT: the kernel deals connections out), one data directory, and ledgers in Redis: the one that is
-named, or a private redis-server on a socket file in the data directory, which no other user can reach and which persists everything.
+Workers share one address, one data directory, and ledgers in Redis: the one that is named, or a private redis-server on a socket file in
+the data directory, which no other user can reach and which persists everything.
+
+Each worker has a listening socket of its own on the address (SO_REUSEPORT: the kernel deals connections out), which this process opens and
+keeps: while a worker is replaced, its connections wait there and none is refused. A socket that was passed to this process (socket
+activation) is given to all workers instead, so that the process itself can be replaced in the same way.
 """
 
 import ctypes
@@ -14,15 +18,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
 from greenroom.config.settings import Address, Config
+from greenroom.gateway.server import BACKLOG
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
+from greenroom.runtime.parts import HANDOVER_S
 
 WORKERS_MAX = 64
 """Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a typing error."""
@@ -53,8 +60,8 @@ _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 class PrivateRedis:
     """A redis-server of our own. Its data stay in `<data>/redis`."""
 
-    def __init__(self, data: Path) -> None:
-        """Raises CannotStart when it is not installed, or already runs for another greenroom."""
+    def __init__(self, data: Path, wait_s: float = 0.0) -> None:
+        """Raises CannotStart when it is not installed, or still runs for another greenroom after `wait_s`."""
         program = shutil.which("redis-server")
         if program is None:
             raise CannotStart(
@@ -65,6 +72,9 @@ class PrivateRedis:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            until = time.monotonic() + wait_s
+            while not _locked(self._lock) and time.monotonic() < until:
+                time.sleep(LOOK_S)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CannotStart(f"the data directory {data} is in use by another greenroom; choose another with --data") from None
@@ -115,12 +125,22 @@ class PrivateRedis:
             return False
 
 
+def _locked(folder: int) -> bool:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 class Worker:
     """One process, and the next one in its place."""
 
-    def __init__(self, number: int, command: Sequence[str]) -> None:
+    def __init__(self, number: int, command: Sequence[str], listener: int) -> None:
+        """`listener` is the file descriptor that `command` adopts."""
         self.number = number
         self._command = command
+        self._listener = listener
         self._began_s = 0.0
         self._rest_until_s = 0.0
         self._process: subprocess.Popen[bytes] | None = None
@@ -128,7 +148,8 @@ class Worker:
     def start(self) -> None:
         """Begins it."""
         self._began_s = time.monotonic()
-        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, preexec_fn=_as_child)  # noqa: S603
+        kept = (self._listener,)
+        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, preexec_fn=_as_child, pass_fds=kept)  # noqa: S603
 
     def signal(self, number: int) -> None:
         """Passes a signal on."""
@@ -165,24 +186,43 @@ def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say
     Raises CannotStart.
     """
     with ExitStack() as undo:
-        place = bind(config.listen, "visitors", reuse_port=True)  # never listens: it keeps the address while workers come and go
-        undo.callback(place.close)
-        redis = PrivateRedis(config.data) if config.shared is None else None
+        given = inherited_sockets(os.environ, os.getpid(), "visitors")
+        sockets = _sockets(config.listen, count, given)
+        for one in sockets:
+            undo.callback(one.close)
+        place = sockets[0]
+        redis = PrivateRedis(config.data, config.drain_seconds + HANDOVER_S if given else 0.0) if config.shared is None else None
         if redis:
             redis.start()
             undo.callback(redis.stop)
-        workers = [Worker(number, _command(arguments, number, bound(place), config.control, redis)) for number in range(1, count + 1)]
+        workers = [
+            Worker(number, _command(arguments, number, one, config.control, redis), one.fileno()) for number, one in enumerate(sockets, 1)
+        ]
         say(f"visitors   http{'s' if config.tls else ''}://{bound(place)}")
         say(f"workers    {count}, ledgers in {redis.url if redis else config.shared and config.shared.redis}")
         return _Foreman(workers, redis, say).run()
 
 
-def _command(arguments: Sequence[str], number: int, listen: Address, control: Address, redis: PrivateRedis | None) -> list[str]:
+def _sockets(listen: Address, count: int, given: Mapping[str, socket.socket]) -> list[socket.socket]:
+    if given.keys() - {"visitors"}:
+        raise CannotStart("socket activation: several workers can be passed a socket for visitors only")
+    if given:
+        return [given["visitors"]] * count
+    sockets = [bind(listen, "visitors", reuse_port=True)]
+    while len(sockets) < count:
+        sockets.append(bind(bound(sockets[0]), "visitors", reuse_port=True))
+    for one in sockets:
+        one.listen(BACKLOG)
+    return sockets
+
+
+def _command(arguments: Sequence[str], number: int, listener: socket.socket, control: Address, redis: PrivateRedis | None) -> list[str]:
     own = Address(control.host, control.port + number - 1 if control.port else 0)
-    more = ["--worker", str(number), "--listen", str(listen), "--control", str(own)]
+    more = ["--worker", str(number), "--listen", str(bound(listener)), "--control", str(own)]
     if redis:
         more += ["--redis", redis.url]
-    return [sys.executable, "-c", "from greenroom.cli import main; main()", *arguments, *more]
+    main = f"from greenroom.runtime.inherited import adopt; adopt({listener.fileno()}); from greenroom.cli import main; main()"
+    return [sys.executable, "-c", main, *arguments, *more]
 
 
 class _Foreman:

@@ -1,83 +1,14 @@
 """The same requests through every integration: what the gateway does, but for the differences that docs/reference/proxies.md lists."""
 
-import contextlib
-import os
-import re
-import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conformance import NEVER_ENTERED, ROOMS, Row, Seen, rooms_toml, send, table
-from real_proxies import FILES, START_S, command_of, listens, running_proxy, write_configuration
+from integrations import INTEGRATIONS, Address, gateway
 
 ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
-SERVERS = {
-    "uvicorn": ["uvicorn", "plain_apps:asgi", "--host", "127.0.0.1", "--port", "{port}", "--no-proxy-headers"],
-    "gunicorn": ["gunicorn", "plain_apps:wsgi", "--bind", "127.0.0.1:{port}", "--threads", "8"],
-}
-Address = tuple[str, int]
 ROWS = table()
-
-
-@contextlib.contextmanager
-def gateway(_name: str, folder: Path, greenroom: Any, origin: Any, _port: Any) -> Iterator[Address]:
-    path = folder / "greenroom.toml"
-    path.write_text(f'origin = "{origin.url}"\n{rooms_toml()}')
-    listen = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(folder / "data"))
-    yield greenroom.run("serve", "--config", str(path), *listen).wait_until_ready().address
-
-
-@contextlib.contextmanager
-def proxy(name: str, folder: Path, greenroom: Any, origin: Any, free_port: Callable[[], int]) -> Iterator[Address]:
-    at = {"proxy": free_port(), "greenroom": free_port(), "origin": int(origin.url.rpartition(":")[2])}
-    write_configuration(name, folder, at, rooms_toml())
-    config = ("--config", str(folder / "greenroom.toml"), "--control", "127.0.0.1:0", "--data", str(folder / "data"))
-    running = greenroom.run(command_of(name), *config)
-    with running_proxy(name, folder) as started:
-        greenroom.eventually(lambda: "\nready" in running.output, lambda: running.output, START_S)
-        greenroom.eventually(lambda: listens(started, folder, at["proxy"]), lambda: (folder / "proxy.log").read_text())
-        greenroom.eventually(lambda: asked(at["proxy"]), "greenroom is asked: it refuses this one")
-        yield "127.0.0.1", at["proxy"]
-
-
-def asked(port: int) -> bool:
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
-        sock.sendall(b"GET /a%2fb HTTP/1.1\r\nHost: full.example\r\nConnection: close\r\n\r\n")
-        return sock.recv(12)[-3:] in (b"400", b"404")
-
-
-@contextlib.contextmanager
-def middleware(name: str, folder: Path, greenroom: Any, _origin: Any, free_port: Callable[[], int]) -> Iterator[Address]:
-    port = free_port()
-    (folder / "greenroom.toml").write_text(f'data = "data"\n{rooms_toml()}')
-    command, *arguments = [part.format(port=port) for part in SERVERS[name]]
-    env = {"PATH": os.environ["PATH"], "GREENROOM_CONFIG": str(folder / "greenroom.toml"), "PYTHONPATH": str(ROOT / "tests/support")}
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([BIN / command, *arguments], stdout=log, stderr=log, cwd=folder, env=env, start_new_session=True)
-
-    def answers() -> bool:
-        assert process.poll() is None, (folder / "log").read_text()
-        with socket.socket() as sock:
-            return sock.connect_ex(("127.0.0.1", port)) == 0
-
-    try:
-        greenroom.eventually(answers, (folder / "log").read_text, START_S)
-        yield "127.0.0.1", port
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(20)
-
-
-INTEGRATIONS: dict[str, Any] = {
-    **dict.fromkeys(("nginx", "caddy", "envoy", "haproxy", "haproxy-spoe", "apache"), proxy),
-    **dict.fromkeys(SERVERS, middleware),
-}
 
 
 def played(address: Address, visitor_class: Any) -> dict[str, Seen]:
@@ -151,17 +82,16 @@ def test_every_integration_does_what_the_gateway_does(
     tmp_path: Path,
     greenroom: Any,
     origin: Any,
-    free_port: Callable[[], int],
     visitor_class: Any,
 ) -> None:
     if not expected:
         (tmp_path / "gateway").mkdir()
-        with gateway(name, tmp_path / "gateway", greenroom, origin, free_port) as address:
+        with gateway(name, tmp_path / "gateway", greenroom, origin.url, rooms_toml()) as address:
             expected.update(played(address, visitor_class))
     if name == "gateway":
         assert {seen.origin for seen in expected.values()} == {True, False}
         return
-    with INTEGRATIONS[name](name, tmp_path, greenroom, origin, free_port) as address:
+    with INTEGRATIONS[name](name, tmp_path, greenroom, origin.url, rooms_toml()) as address:
         found = played(address, visitor_class)
     reasons: dict[str, list[str]] = {}
     for row in ROWS:

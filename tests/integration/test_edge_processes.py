@@ -1,8 +1,10 @@
 """Several greenroom processes that share their books: edges with one Redis, and workers of one machine with a private one."""
 
+import contextlib
 import os
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,8 +69,17 @@ def workers_of(running) -> list[int]:
     return [int(one) for one in children if b"--worker" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
+def two_free_ports() -> int:
+    """The first of two neighbours."""
+    while True:
+        first = free_port()
+        with socket.socket() as second, contextlib.suppress(OSError, OverflowError):
+            second.bind(("127.0.0.1", first + 1))
+            return first
+
+
 def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom, origin) -> None:
-    control = free_port()
+    control = two_free_ports()
     options = ("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "1000")
     places = ("--listen", "127.0.0.1:0", "--control", f"127.0.0.1:{control}", "--data", str(greenroom.data))
     running = greenroom.run("serve", *options, *places, "--workers", "2")

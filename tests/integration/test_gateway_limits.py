@@ -1,9 +1,11 @@
 """What the gateway does not put up with: too much, too slow, too many, and what is not HTTP."""
 
 import asyncio
+from ipaddress import ip_network
 
 import pytest
 
+from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
@@ -270,6 +272,29 @@ def test_the_answer_to_a_large_unwanted_body_can_be_read_while_it_is_still_being
         async with rig.running(), rig.visitor() as talk:
             talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 5_000_000)
             assert (await talk.response()).body == rig.PAGE.body
+
+    run(story())
+
+
+def test_a_proxy_that_never_sends_the_body_cannot_have_the_next_visitors_request_read_as_one(rig, run) -> None:
+    """HAProxy 2.6 forgets a body when the answer comes first, and uses the connection for another visitor."""
+
+    async def story() -> None:
+        rig.decisions.decide = rig.hold_held
+        unfinished = b"POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"
+        async with rig.running(linger_s=1, policy=ForwardedPolicy([ip_network("127.0.0.0/8")])):
+            async with rig.visitor() as talk:
+                talk.send(unfinished)
+                assert (await talk.response()).header("Connection") == "close"
+            async with rig.visitor() as talk:
+                talk.send(unfinished + b"12345")
+                assert (await talk.response()).header("Connection") is None
+                assert (await talk.get("/next")).body == b"hello from /next", "a body that is there changes nothing"
+        async with rig.running(), rig.visitor() as talk:
+            talk.send(unfinished)
+            assert (await talk.response()).header("Connection") is None, "a browser's connection has one visitor"
+            talk.send(b"12345")
+            assert (await talk.get("/next")).body == b"hello from /next"
 
     run(story())
 

@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -38,12 +38,14 @@ def ports(text: str, proxy: int, greenroom: int, origin: int) -> str:
     return text
 
 
-def write_configuration(name: str, folder: Path, at: dict[str, int], rooms: str = "") -> None:
-    """The files of an example with these ports; with `rooms` instead of its own."""
+def write_configuration(name: str, folder: Path, at: dict[str, int], rooms: str = "", change: Callable[[str], str] | None = None) -> None:
+    """The files of an example with these ports; with `rooms` instead of its own, and `change`d what the proxy reads."""
     for file in ("greenroom.toml", FILES[name], *MORE_FILES.get(name, ())):
         text = ports((EXAMPLES / name / file).read_text(), **at).replace("total_active_users = 5", "total_active_users = 1")
         if rooms and file == "greenroom.toml":
             text = text.partition("[[rooms]]")[0] + rooms
+        if change and file == FILES[name]:
+            text = change(text)
         (folder / file).write_text(text)
     (folder / "secret").write_text(SECRET)
     (folder / "pass-secret.conf").write_text(f'set $pass_secret "{SECRET}";')

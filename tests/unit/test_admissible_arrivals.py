@@ -56,6 +56,7 @@ CANNOT = {
     "Safari's preview": arrival(accept=PAGE, x_purpose="preview"),
     "Firefox's prefetch": arrival(accept=PAGE, x_moz="prefetch"),
     "a WebSocket": arrival(upgrade="websocket", connection="Upgrade", user_agent="app/1"),
+    "a WebSocket, as a proxy asks about it": arrival(sec_websocket_key="dGhlIHNhbXBsZSBub25jZQ==", accept="*/*", user_agent="app/1"),
     "a preflight": arrival(method="OPTIONS", accept="*/*", origin="https://a", access_control_request_method="POST"),
     "HEAD": arrival(method="HEAD", accept="*/*"),
     "fetch in a page": fetched("empty", "cors"),

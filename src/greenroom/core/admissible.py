@@ -5,7 +5,7 @@ The first row that fits decides:
 | arrival | kind | may begin to wait | because |
 |---|---|---|---|
 | prefetch, prerender, preview (Sec-Purpose, Purpose, X-Purpose, X-Moz) | SPECULATION | no | the visitor has not asked to see it yet |
-| WebSocket upgrade | SOCKET | no | has no page to show, its page is a visitor already |
+| WebSocket upgrade (Upgrade or Sec-WebSocket-Key, see below) | SOCKET | no | has no page to show, its page is a visitor already |
 | CORS preflight | PREFLIGHT | no | the browser shows nothing, and it may not carry cookies |
 | link preview (PREVIEW_AGENTS) | PREVIEW | no | a chat message with a link is not a visitor |
 | our own page's update (UPDATE_HEADER) | UPDATE | yes | the visitor watches the page that sent it |
@@ -21,7 +21,8 @@ The first row that fits decides:
 
 A frame on a page of another site begins to wait only where the room may be embedded (`frame_ancestors`): a page could otherwise make the
 browsers of its visitors fill the line, unseen. HEAD never begins to wait: neither a browser nor a monitor shows anything. An arrival with
-a greenroom ticket may always wait: a genuine ticket proves that its bearer keeps cookies.
+a greenroom ticket may always wait: a genuine ticket proves that its bearer keeps cookies. Proxies that ask about a WebSocket (nginx, Caddy)
+keep Upgrade to themselves; they pass on Sec-WebSocket-Key, which only a handshake has.
 """
 
 import re
@@ -65,7 +66,7 @@ AGENTS_REMEMBERED, ACCEPT_REMEMBERED_MAX = 2_048, 256
 _PAGES = frozenset((b"document", b"frame", b"iframe"))
 _FRAMES = frozenset((b"frame", b"iframe", b"embed", b"object", b"fencedframe"))
 _PAGE_MARKS = frozenset((b"origin", b"referer", b"x-requested-with"))
-_ASIDE = frozenset((b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"upgrade"))
+_ASIDE = frozenset((b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"upgrade", b"sec-websocket-key"))
 _SPECULATION = (b"prefetch", b"prerender", b"preview", b"instant")
 _JSON_TYPE = re.compile(rb"application/(json|[a-z0-9.+*-]*\+json)")
 _QUALITY = re.compile(rb";?\s*q=([01](?:\.[0-9]{0,3})?)")
@@ -89,7 +90,7 @@ def _kind(facts: Mapping[bytes, bytes], agent: bytes) -> ArrivalKind | None:
         purpose = facts.get(b"sec-purpose") or facts.get(b"purpose") or facts.get(b"x-purpose") or facts.get(b"x-moz")
         if purpose is not None and purpose.lower().startswith(_SPECULATION):
             return ArrivalKind.SPECULATION
-        if facts.get(b"upgrade", b"").lower() == b"websocket":
+        if facts.get(b"upgrade", b"").lower() == b"websocket" or b"sec-websocket-key" in facts:
             return ArrivalKind.SOCKET
     if _is_preview(agent):
         return ArrivalKind.PREVIEW

@@ -18,7 +18,7 @@ ID_BYTES = 16
 
 _RENDERED = frozenset(
     b"accept accept-language accept-encoding access-control-request-method origin purpose referer sec-fetch-dest sec-fetch-mode "
-    b"sec-purpose upgrade user-agent x-moz x-purpose x-requested-with".split()
+    b"sec-purpose sec-websocket-key upgrade user-agent x-moz x-purpose x-requested-with".split()
 ) | {UPDATE_HEADER}
 """Headers that rendering may read (`core.admissible` does); the others are not kept."""
 

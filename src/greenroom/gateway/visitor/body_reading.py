@@ -12,7 +12,7 @@ from greenroom.gateway.visitor.contracts import ConnectionServices, FramedReques
 from greenroom.gateway.visitor.flow import AHEAD, TURN, Flow
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.request_head import RequestHead
+from greenroom.gateway.wire.request_head import Peer, RequestHead
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -25,6 +25,7 @@ class BodyReading:
     gateway: ConnectionServices
     limits: Limits
     flow: Flow
+    peer: Peer
     body: RequestBody | None
     _buffer: bytes
 
@@ -93,7 +94,11 @@ class BodyReading:
         self._buffer = body.rest + self._buffer
 
     def can_go_on(self, head: RequestHead) -> bool:
-        """Whether the next request can be found: the body is read, or so little is left that it may be thrown away. To be asked once."""
+        """Whether the next request can be found: the body is read, or so little is left that it may be thrown away. To be asked once.
+
+        A trusted proxy's connection carries many visitors, and some proxies (HAProxy 2.6, from HTTP/2) never send the rest of a body after
+        the answer but use the connection again: the next visitor's request would be taken for the rest. So that one ends here.
+        """
         body = self.body
         if body is None:
             return True
@@ -102,7 +107,7 @@ class BodyReading:
         if body.done:
             self._body_over(body)
             return True
-        return body.small_rest()
+        return not self.peer.trusted and body.small_rest()
 
     def take_buffer(self) -> bytes:
         """Hands over the kept bytes."""

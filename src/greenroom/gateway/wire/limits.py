@@ -49,7 +49,8 @@ class Limits:
         high=64 * KIB,
     )
     drain_bytes: int = spec(
-        "Most of an unwanted request body that is read and discarded to keep the connection open; a larger one closes it.",
+        "Most of an unwanted request body that is read and discarded to keep the connection open; a larger one closes it, and so does one "
+        "that a trusted proxy has not sent yet.",
         64 * KIB,
         unit="bytes",
         low=0,

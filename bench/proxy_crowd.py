@@ -3,8 +3,8 @@
     python bench/proxy_crowd.py nginx|haproxy-spoe|envoy [--visitors 5000] [--total 1500] [--rate 1500] [--kill-every-s 20]
 
 The proxy runs with its configuration of examples/ and asks both processes; they share a Redis with a log on disk. One greenroom, Redis
-and the proxy are killed (kill -9) in turn and started again three seconds later. The origin is the only witness. Exit code 1:
-a limit was certainly exceeded, or a visitor who stayed was not let in.
+and the proxy are killed (kill -9) in turn and started again some seconds later. The origin is the only witness. Exit code 1:
+a limit was certainly exceeded, a visitor who stayed was not let in, or one was let in long before another who had come first.
 """
 
 import argparse
@@ -21,7 +21,10 @@ from crowd import Crowd
 from proxied_site import PARTS, WITH_TWO, ProxiedSite
 from redis_world import free_port
 
-AWAY_S = 3.0
+AWAY_S = 2.5
+OVERTAKING_S = 15.0
+"""Of ninety-nine in a hundred visitors: a try every few seconds, one part away, and the browser's own wait for it."""
+
 ROOM = '[[rooms]]\nname = "shop"\nhost = "*"\ntotal_active_users = {total}\nnew_users_per_minute = {rate}\nsession_duration = 1\n'
 
 
@@ -67,7 +70,8 @@ def main() -> int:
             report = asyncio.run(story(site, crowd, given.kill_every_s))
     print(json.dumps({"proxy": given.proxy, **report}, indent=1))
     exceeded = report["most_active"] > given.total or report["most_in_60_s"] > given.rate  # type: ignore[operator]
-    return int(exceeded or report["stayed_but_not_let_in"] > 0)  # type: ignore[operator]
+    unfair = report["overtaking_p99_s"] > OVERTAKING_S  # type: ignore[operator]
+    return int(exceeded or unfair or report["stayed_but_not_let_in"] > 0)  # type: ignore[operator]
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from greenroom.model.crawler import Crawler
 from greenroom.model.event import EVENTS_PER_ROOM, Event
 from greenroom.model.fields import Spec, plain_type, specs
 from greenroom.model.health_check import ALL_REGIONS, CHECKS_MAX, REGIONS, HealthCheck, HttpCheck, TcpCheck
+from greenroom.model.oidc import OidcEntry, OidcRole
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
@@ -149,6 +150,13 @@ def configuration() -> str:
     parts.append(
         "\n## `[[crawlers]]`\n\nCrawlers in addition to the built-in ones: [the how-to](../howto/countries-and-crawlers.md).\n\n"
         + keys(Crawler)
+    )
+    parts.append(
+        "\n## `[dashboard.oidc]`\n\nSign-in to the dashboard through an OpenID Connect provider: "
+        "[the how-to](../howto/dashboard.md#sign-in-with-the-accounts-of-your-organization).\n\n"
+        + keys(OidcEntry)
+        + "\n### `[[dashboard.oidc.roles]]`\n\nThe first row that fits a person counts. Without one there is no access.\n\n"
+        + keys(OidcRole)
     )
     parts.append(
         "\n## `[[status_pages]]`\n\nPublic pages on `status_listen`: [the how-to](../howto/status-page.md).\n\n" + keys(PageSettings)

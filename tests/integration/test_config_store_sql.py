@@ -218,6 +218,7 @@ KINDS_SINCE = {
     "0001": {"health_check", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note", "account"},
     "0002": {"account"},
     "0003": set(),
+    "0004": set(),
 }
 """Kinds that the greenroom of that version did not know yet."""
 

@@ -16,6 +16,7 @@ from config_material import one_of_each, room, zone
 from greenroom.config.addresses import origin_problems
 from greenroom.control import accounts
 from greenroom.control.config_service import ConfigService
+from greenroom.control.oidc_provider import OidcProvider
 from greenroom.control.state import ConfigState, ProcessState, RoomState
 from greenroom.dashboard import Dashboard, Services
 from greenroom.dashboard.services import ExampleWait
@@ -91,6 +92,7 @@ class DashboardRig:
     """The dashboard and its parts."""
 
     store: SqlStore
+    oidc: OidcProvider | None = None
     clock: StandingClock = field(default_factory=StandingClock)
     dry_runs: DryRunProcesses = field(default_factory=lambda: KnownExamples())
     settings: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(status_listen=None, status_pages=()))
@@ -99,6 +101,7 @@ class DashboardRig:
         self.config = ConfigService(self.store, self.clock)
         self.shown = ShownState(self.clock)
         services = Services(
+            oidc=lambda: self.oidc,
             config=self.config,
             sessions=self.store.sessions,
             observed=self.shown,

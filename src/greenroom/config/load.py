@@ -28,6 +28,7 @@ from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.health_check_entries import read_health_checks
 from greenroom.config.native_pass_entries import read_pass_keys
 from greenroom.config.notification_entries import read_sending
+from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.room_entries import foreign_form_notes, read_rooms
 from greenroom.config.rule_entries import read_lists
@@ -35,10 +36,7 @@ from greenroom.config.settings import (
     ORIGINS_MAX,
     SECTIONS,
     Address,
-    AnalyticsRetention,
     Config,
-    Health,
-    Log,
     OriginEntry,
     Server,
     Tls,
@@ -49,7 +47,6 @@ from greenroom.config.template_entries import read_text
 from greenroom.config.toml_lines import KeyLines, step
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.wire.limits import Limits
 from greenroom.lookups.places import UnusableDatabase, open_database
 from greenroom.model.fields import specs
 from greenroom.model.room import host_problems
@@ -58,7 +55,7 @@ FILE_MAX = 64 * 1024 * 1024
 """Room for 60 templates of the largest size; a mistyped path to something huge is refused instead of read."""
 
 ALERTING = ("webhooks", "pagerduty_services", "alert_policies")
-TABLES = ("origins", *SECTIONS, "lists", "crawlers", "rooms", "health_checks", "status_pages", *ALERTING)
+TABLES = ("origins", *SECTIONS, "dashboard", "lists", "crawlers", "rooms", "health_checks", "status_pages", *ALERTING)
 LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
 TAKEN_AS_WRITTEN = (
@@ -67,6 +64,9 @@ TAKEN_AS_WRITTEN = (
     "trusted_headers", "trusted_proxies",
 )  # fmt: skip
 """Keys of the server that the configuration takes over as they are."""
+
+WITH_DEFAULTS = ("analytics_retention", "limits", "log", "health")
+"""Sections that are there although the file has none."""
 
 
 def load_config(path: Path, overrides: Mapping[str, str] | None = None, *, needs_origin: bool = True) -> Config:
@@ -159,6 +159,7 @@ class _Reading:
         sending = read_sending(sections["notifications"], sections["outbound"], self._folder, self.problems)
         alerting = read_alerting(raw, self._folder, self.problems)
         pass_keys, pass_files = read_pass_keys(sections["native_pass"], self._folder, read.rooms, self.problems)
+        oidc, oidc_files = read_oidc(raw.get("dashboard", {}), self._folder, self.problems)
         status = read_status_pages(server.status_listen if server else "", raw.get("status_pages", []), self.problems)
         data = self._data(server.data if server else "")
         store = server.store if server else ""
@@ -180,23 +181,21 @@ class _Reading:
             decide=address_of(server.decide),
             data=data,
             store=store_url(store, self._folder),
-            analytics_retention=sections["analytics_retention"] or AnalyticsRetention(),
             shared=shared,
             origin=origin,
             origins=origins,
             **{key: getattr(server, key) for key in TAKEN_AS_WRITTEN},
             tls=tls,
-            limits=sections["limits"] or Limits(),
-            log=sections["log"] or Log(),
-            health=sections["health"] or Health(),
+            **{name: sections[name] or SECTIONS[name]() for name in WITH_DEFAULTS},
             sending=sending,
             alerting=alerting,
             pass_keys=pass_keys,
+            oidc=oidc,
             status_listen=status[0],
             status_pages=status[1],
             path=self._path,
             files=self._files(
-                tls, *read.files, *range_files, *sending.files, *alerting.files, *pass_files, *filter(None, databases.values())
+                tls, *read.files, *range_files, *sending.files, *alerting.files, *pass_files, *oidc_files, *filter(None, databases.values())
             ),
             notes=(*exposure_notes(listeners["control"]), *read.notes, *foreign_form_notes(read.rooms, https)),
         )

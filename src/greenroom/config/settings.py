@@ -17,6 +17,7 @@ from greenroom.model.crawler import Crawler
 from greenroom.model.event import Event
 from greenroom.model.fields import spec
 from greenroom.model.health_check import REGIONS, HealthCheck
+from greenroom.model.oidc import OidcSettings
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.zone import Zone
@@ -256,6 +257,8 @@ class Config:
     health: Health = field(default_factory=Health)
     pass_keys: PassKeys | None = None
     """What native passes are signed with."""
+    oidc: OidcSettings | None = None
+    """Sign-in to the dashboard through an OpenID Connect provider."""
     sending: Sending = field(default_factory=Sending)
     alerting: Alerting = field(default_factory=Alerting)
     status_listen: Address | None = None

@@ -1,4 +1,4 @@
-"""Who is signed in: a local account, an API token, or the holder of the one-time link."""
+"""Who is signed in: a local account, an API token, a person of an OpenID Connect provider, or the holder of the one-time link."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

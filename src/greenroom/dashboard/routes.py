@@ -14,6 +14,7 @@ from greenroom.dashboard.pages import (
     live,
     live_actions,
     notifications,
+    oidc,
     processes,
     room_meaning,
     rooms,
@@ -30,6 +31,7 @@ from greenroom.dashboard.pages import (
 
 ROUTES = (
     *session.PAGES,
+    *oidc.PAGES,
     *settings.PAGES,
     *search.PAGES,
     *room_meaning.PAGES,

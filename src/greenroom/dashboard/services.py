@@ -8,10 +8,12 @@ from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
 from greenroom.control.health_view import HealthView
 from greenroom.control.notification_view import NotificationView
+from greenroom.control.oidc_provider import OidcProvider
 from greenroom.control.state import Observed, ProcessState, RoomState
 from greenroom.control.zones import OriginProblems
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.room_peaks import PeakCache
+from greenroom.model.oidc import OidcSettings
 from greenroom.ports import AnalyticsStore, SessionStore
 
 FRESH_MS = 500
@@ -127,4 +129,11 @@ class Services:
     status: StatusPreview | None = None
     fetch_logo: Callable[[str], str] | None = None
     """(address) -> the picture as a `data:` URL, once; blocks. Raises GreenroomError with the reason."""
+    oidc: Callable[[], OidcProvider | None] = lambda: None
+    """The OpenID Connect provider as configured now; None: there is none."""
     peaks: PeakCache = field(default_factory=PeakCache)
+
+    def oidc_settings(self) -> OidcSettings | None:
+        """The provider's settings as they are now."""
+        provider = self.oidc()
+        return provider.settings if provider else None

@@ -10,15 +10,19 @@ account has signed in before (it has a device cookie) has a count of its own.
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 from typing import NamedTuple
+
+import msgspec
 
 from greenroom.control.authenticator import Credentials, Failures, known_token
 from greenroom.control.passwords import password_fits
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.person import Person
-from greenroom.model.account import Account, Role
+from greenroom.model.account import ROLES, Account, Role
 from greenroom.model.configuration import Configuration
-from greenroom.model.session import DEVICE, LINK, SESSION, SessionRow
+from greenroom.model.oidc import SHOWN_MAX, OidcPerson, OidcSettings, oidc_role
+from greenroom.model.session import DEVICE, LINK, SESSION, USED, SessionRow
 from greenroom.model.token import Token
 from greenroom.ports import Clock, SessionStore
 
@@ -34,10 +38,13 @@ LINK_PATH = "/sign-in/link"
 """Where a one-time link leads, with its secret as `key`."""
 
 DEVICE_MS = 180 * 24 * HOUR_MS
+OIDC_MS = 600_000
+"""How long a person may take at an OpenID Connect provider."""
+
 SEEN_MS = 60_000
 """Use of a session is written down at most this often."""
 
-MOST = {SESSION: 10_000, LINK: 100, DEVICE: 10_000}
+MOST = {SESSION: 10_000, LINK: 100, DEVICE: 10_000, USED: 10_000}
 """Rows of each kind; the one unused for the longest time is forgotten first."""
 
 AGENT_SHOWN = 200
@@ -81,9 +88,11 @@ def csrf_token(secret: str) -> str:
 class SignIn:
     """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
 
-    def __init__(self, store: SessionStore, clock: Clock) -> None:
+    def __init__(self, store: SessionStore, clock: Clock, oidc: Callable[[], OidcSettings | None] = lambda: None) -> None:
+        """`oidc` gives the settings of the provider as they are now; None: there is none."""
         self._store = store
         self._clock = clock
+        self._oidc = oidc
         self._failures = Failures(clock)
 
     def make_link(self) -> str:
@@ -137,6 +146,31 @@ class SignIn:
         device = browser.device if self._knows(account, browser.device) else self._new(DEVICE, f"account:{account.id}", DEVICE_MS, browser)
         return self._begin(_account_person(account), browser, device)
 
+    def may_try(self, browser: BrowserFacts) -> None:
+        """Raises Refused when this address has to wait after too many failures."""
+        self._limited(f"address {browser.address}")
+
+    def failed(self, browser: BrowserFacts) -> None:
+        """Counts a failure of this address."""
+        self._failures.add(f"address {browser.address}")
+
+    def with_oidc(self, known: Configuration, found: OidcPerson, secret: str, browser: BrowserFacts) -> SignedIn:
+        """For a person whom the provider has proved, in the sign-in with this secret, which counts once."""
+        settings = self._oidc()
+        person = _oidc_person(known, found, settings)
+        if person is None or settings is None:
+            raise Refused(
+                ApiFault(
+                    Code.DENIED,
+                    f"you are known there as {found.name}, but that gives you no access here: ask an admin of this greenroom for a role",
+                )
+            )
+        now_ms = self._clock.now_ms()
+        if not self._store.add_once(session_row(USED, f"oidc {secret}", person.owner, now_ms, OIDC_MS, browser), MOST[USED]):
+            raise _refused("this sign-in has been used already: try again")
+        lasts_ms = min(settings.entry.session_hours * HOUR_MS, LONGEST_MS)
+        return self._begin(person, browser, lasts_ms=lasts_ms, facts=msgspec.json.encode(found).decode())
+
     def find(self, known: Configuration, secret: str) -> DashboardSession | None:
         """The living session with this secret; None when it has ended, or its owner may not do anything any more."""
         if not secret:
@@ -144,7 +178,7 @@ class SignIn:
         row, now_ms = self._store.get(SESSION, digest(secret)), self._clock.now_ms()
         if row is None or row.expires_ms <= now_ms or row.seen_ms + IDLE_MS <= now_ms:
             return None
-        person = owner_of(known, row.owner, now_ms)
+        person = self._owner(known, row, now_ms)
         if person is None:
             return None
         if now_ms - row.seen_ms >= SEEN_MS:
@@ -155,13 +189,18 @@ class SignIn:
         """Ends this session."""
         self._store.take(SESSION, digest(secret))
 
-    def _begin(self, person: Person, browser: BrowserFacts, device: str = "") -> SignedIn:
-        self._store.forget(self._clock.now_ms(), IDLE_MS)
-        return SignedIn(self._new(SESSION, person.owner, LONGEST_MS, browser), device, person)
+    def _owner(self, known: Configuration, row: SessionRow, now_ms: int) -> Person | None:
+        if row.facts:
+            return _oidc_person(known, msgspec.json.decode(row.facts, type=OidcPerson), self._oidc())
+        return owner_of(known, row.owner, now_ms)
 
-    def _new(self, kind: str, owner: str, lasts_ms: int, browser: BrowserFacts) -> str:
+    def _begin(self, person: Person, browser: BrowserFacts, device: str = "", lasts_ms: int = LONGEST_MS, facts: str = "") -> SignedIn:
+        self._store.forget(self._clock.now_ms(), IDLE_MS)
+        return SignedIn(self._new(SESSION, person.owner, lasts_ms, browser, facts), device, person)
+
+    def _new(self, kind: str, owner: str, lasts_ms: int, browser: BrowserFacts, facts: str = "") -> str:
         secret = secrets.token_urlsafe(32)
-        add_row(self._store, kind, secret, owner, self._clock.now_ms(), lasts_ms, browser)
+        self._store.add(session_row(kind, secret, owner, self._clock.now_ms(), lasts_ms, browser, facts), MOST[kind])
         return secret
 
     def _knows(self, account: Account, device: str) -> bool:
@@ -177,13 +216,13 @@ class SignIn:
 def make_link(store: SessionStore, now_ms: int) -> str:
     """The secret of a link that signs in once, as an admin, within LINK_MS."""
     secret = secrets.token_urlsafe(32)
-    add_row(store, LINK, secret, "link", now_ms, LINK_MS, BrowserFacts(""))
+    store.add(session_row(LINK, secret, "link", now_ms, LINK_MS, BrowserFacts("")), MOST[LINK])
     return secret
 
 
-def add_row(store: SessionStore, kind: str, secret: str, owner: str, now_ms: int, lasts_ms: int, browser: BrowserFacts) -> None:
-    """Keeps the hash of a secret."""
-    row = SessionRow(
+def session_row(kind: str, secret: str, owner: str, now_ms: int, lasts_ms: int, browser: BrowserFacts, facts: str = "") -> SessionRow:
+    """What is kept of a secret: its hash."""
+    return SessionRow(
         kind=kind,
         secret_sha256=digest(secret),
         id=secrets.token_hex(16),
@@ -193,8 +232,8 @@ def add_row(store: SessionStore, kind: str, secret: str, owner: str, now_ms: int
         expires_ms=now_ms + lasts_ms,
         address=browser.address[:64],
         agent=browser.agent.replace("\0", "")[:AGENT_SHOWN],
+        facts=facts,
     )
-    store.add(row, MOST[kind])
 
 
 def owner_of(known: Configuration, owner: str, now_ms: int) -> Person | None:
@@ -221,6 +260,24 @@ def _token_person(token: Token) -> Person | None:
     if role is None:
         return None
     return Person(token.name, role, token.zone_ids, f"token {token.name} ({token.id}) in the dashboard", f"token:{token.id}")
+
+
+def oidc_name(row: SessionRow) -> str:
+    """Whose session it is, for one of a person of the provider."""
+    return f"{msgspec.json.decode(row.facts, type=OidcPerson).name} (OpenID Connect)"
+
+
+def _oidc_person(known: Configuration, found: OidcPerson, settings: OidcSettings | None) -> Person | None:
+    """The role that the settings give now. Zones that are not there any more give no access; they never widen to all zones."""
+    row = oidc_role(settings, found) if settings else None
+    if row is None:
+        return None
+    zone_ids = tuple(entry.id for entry in known.zones.values() if {entry.id, entry.record.name} & set(row.zones))
+    if row.zones and not zone_ids:
+        return None
+    owner = f"oidc:{digest(f'{found.iss} {found.sub}')[:32]}"
+    author = f"{found.name} (OpenID Connect {found.sub[:SHOWN_MAX]}, dashboard)"
+    return Person(found.name, Role(ROLES.index(row.role)), zone_ids, author, owner)
 
 
 def _link_person() -> Person:

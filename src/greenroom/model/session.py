@@ -2,14 +2,16 @@
 
 import msgspec
 
-SESSION, LINK, DEVICE = "session", "link", "device"
-"""Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has signed in before."""
+SESSION, LINK, DEVICE, USED = "session", "link", "device", "used"
+"""Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has signed in before; something that
+counts once and was used, kept until it would not count anyway."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row. Times are Unix milliseconds.
 
-    `owner` says whose it is: `account:<id>`, `token:<id>` or `link`; `id` names the row to people who may revoke it, and is not secret.
+    `owner` says whose it is: `account:<id>`, `token:<id>`, `oidc:<hash>` or `link`; `id` names the row to people who may
+    revoke it, and is not secret.
     """
 
     kind: str
@@ -21,3 +23,5 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     expires_ms: int
     address: str = ""
     agent: str = ""
+    facts: str = ""
+    """JSON of the OidcPerson behind the owner; empty for the others."""

@@ -252,6 +252,9 @@ class SessionStore(Protocol):
     def add(self, row: SessionRow, most: int) -> None:
         """Keeps one more; of more than `most` rows of this kind the one seen longest ago is forgotten."""
 
+    def add_once(self, row: SessionRow, most: int) -> bool:
+        """As `add`; False, and nothing is changed, when there is a row with this hash. Of several callers at once one gets True."""
+
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
         """The row with this hash; whether its time is over is for the caller to say."""
 

@@ -20,6 +20,7 @@ from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
 from greenroom.control.health_view import HealthView
 from greenroom.control.notification_view import NotificationView
+from greenroom.control.oidc_provider import OidcProvider
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard, Services
@@ -30,6 +31,7 @@ from greenroom.errors import GreenroomError
 from greenroom.model.branding import LOGO_BYTES_MAX
 from greenroom.model.token import Token
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
+from greenroom.outbound.own_listeners import Listening
 from greenroom.ports import AnalyticsStore, Clock, ConfigStore, SessionStore
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.behind_proxy import BehindProxy
@@ -80,18 +82,42 @@ def _endpoint(store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAns
     return GraphqlEndpoint(store, clock, ALL_DATASETS, answers)
 
 
+class ConfiguredProvider:
+    """The OpenID Connect provider of the configuration; a reload that changes its settings makes another one."""
+
+    def __init__(self, config: Callable[[], Config], clock: Clock, listening: Listening) -> None:
+        self._config = config
+        self._clock = clock
+        self._listening = listening
+        self._made: OidcProvider | None = None
+
+    def now(self) -> OidcProvider | None:
+        """None: there is none."""
+        settings = self._config().oidc
+        made = self._made
+        if settings is None:
+            self._made = made = None
+        elif made is None or made.settings != settings:
+            self._made = made = OidcProvider(settings, lambda: self._config().sending.outbound, self._clock, self._listening)
+        return made
+
+
 def open_dashboard(
     store: ConfigStore,
     sessions: SessionStore,
     clock: Clock,
     running: Running,
     answers: Mapping[str, DatasetAnswer],
-    outbound: Callable[[], OutboundPolicy],
+    config: Callable[[], Config],
+    listening: Listening = tuple,
 ) -> Dashboard:
     """The dashboard on these stores; `answers` are those of GraphQL about rooms, empty where no analytics are kept.
 
-    `outbound` says which addresses a logo may be fetched from.
+    `config` says which provider signs people in, and which addresses a logo may be fetched from; `listening` are greenroom's own listeners.
     """
+
+    def outbound() -> OutboundPolicy:
+        return config().sending.outbound
 
     def fetch_logo(url: str) -> str:
         return asyncio.run(fetch_picture(Guard(outbound()), url, LOGO_BYTES_MAX))
@@ -103,6 +129,7 @@ def open_dashboard(
         queries=queries,
         dry_runs=DryRunProcesses(),
         fetch_logo=fetch_logo,
+        oidc=ConfiguredProvider(config, clock, listening).now,
         **running._asdict(),
     )
     return Dashboard(services)

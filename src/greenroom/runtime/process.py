@@ -151,7 +151,7 @@ class Process:
             shown = status_preview(lambda: self.config, self._known, self._notifications, self._health)
             running = Running(self, self, origins, service, self._notifications, analytics.store(), shown)
             dashboard = self._dashboard = open_dashboard(
-                store, self._sessions, self._clock, running, analytics.answers(), lambda: self.config.sending.outbound
+                store, self._sessions, self._clock, running, analytics.answers(), lambda: self.config, self._listening
             )
             control = control_listeners(control_app(self, self._exposition(), routes, dashboard), lambda: self.config, listeners.control)
             if self._parts.signals:
@@ -188,6 +188,9 @@ class Process:
     def _own_listeners(self) -> dict[str, Address]:
         """Every listener where it really is, also when port 0 was asked for."""
         return listeners_of(self._file, listen=self._listen, control=self._control, decide=self._decide)
+
+    def _listening(self) -> list[tuple[str, int]]:
+        return own(tuple(self._own_listeners().values()))
 
     def state(self) -> ProcessState:
         """What is going on at this moment."""
@@ -253,9 +256,7 @@ class Process:
             decision = self._decision = assemble.decision_service(table, ring, self._clock, self._on_error, observers)
             decision.data_centers = assemble.data_centers(self.config)
             self._settle(decision.table, ledgers, ledgers.open)
-            built_in = built_in_front_ends(
-                self.config, decision, listeners, self._on_error, lambda: own(tuple(self._own_listeners().values()))
-            )
+            built_in = built_in_front_ends(self.config, decision, listeners, self._on_error, self._listening)
             self._gateway = next(iter(built_in), None)
             self._front_ends = [*built_in, *[make(self.config, decision) for make in self._make_front_ends]]
             if not self.stopping.is_set():

@@ -10,6 +10,7 @@ from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.session import signed_in
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.sign_in import oidc_name
 from greenroom.model.account import PASSWORD_LEAST, ROLES, Account, Role
 from greenroom.model.configuration import Entry
 from greenroom.model.session import SESSION
@@ -137,7 +138,8 @@ def _zone_names(page: PageRequest) -> dict[str, str]:
 
 def _owner_names(page: PageRequest) -> dict[str, str]:
     named = {f"account:{entry.id}": entry.record.name for entry in page.known.accounts.values()}
-    return named | {f"token:{entry.id}": f"token {entry.record.name}" for entry in page.known.tokens.values()}
+    named |= {f"token:{entry.id}": f"token {entry.record.name}" for entry in page.known.tokens.values()}
+    return named | {row.owner: oidc_name(row) for row in page.services.sessions.rows(SESSION) if row.facts}
 
 
 def _form(page: PageRequest, entry: Entry[Account] | None, faults: Faults, status: int = 200) -> Response:

@@ -22,7 +22,7 @@ def ask(page: PageRequest) -> Response:
     """The form for signing in."""
     if page.session:
         return page.redirect(safe_path(page.query("next")))
-    return _form(page)
+    return sign_in_form(page)
 
 
 def take(page: PageRequest) -> Response:
@@ -33,7 +33,7 @@ def take(page: PageRequest) -> Response:
         else:
             done = page.sign_in.with_password(page.known, page.field("name"), page.field("password"), page.browser)
     except Refused as refused:
-        return _form(page, refused)
+        return sign_in_form(page, refused)
     return signed_in(page, done, safe_path(page.field("next")))
 
 
@@ -64,7 +64,8 @@ def take_link(page: PageRequest) -> Response:
 def leave(page: PageRequest) -> Response:
     """Signs out."""
     page.sign_in.end(page.request.cookies.get(SESSION_COOKIE, ""))
-    answer = page.redirect("/sign-in", notice="signed-out")
+    provider = {"left": "oidc"} if page.session and page.session.row.facts else {}
+    answer = page.redirect("/sign-in", notice="signed-out", **provider)
     answer.delete_cookie(SESSION_COOKIE, path=f"{page.prefix}/")
     return answer
 
@@ -90,14 +91,18 @@ def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
     return answer
 
 
-def _form(page: PageRequest, refused: Refused | None = None) -> Response:
+def sign_in_form(page: PageRequest, refused: Refused | None = None) -> Response:
+    """The form, with the reason why it was not done."""
+    oidc = page.services.oidc_settings()
     return page.render(
         "sign_in.html",
         refused.status if refused else 200,
         problem=refused.faults[0].message if refused else "",
         name=page.field("name"),
         next=page.field("next") or page.query("next"),
-        first=not page.known.accounts,
+        first=not page.known.accounts and not oidc,
+        oidc=oidc.label if oidc else "",
+        left=page.query("left") == "oidc",
     )
 
 

@@ -9,7 +9,7 @@ from greenroom.stores.sql.notification_tables import sender
 from greenroom.stores.sql.session_tables import sessions
 from greenroom.stores.sql.tables import state
 
-VERSIONS = ("0001", "0002", "0003")
+VERSIONS = ("0001", "0002", "0003", "0004")
 """Every version of the tables, oldest first; each but the first is a step from the one before (migrations/versions)."""
 
 NEWEST = VERSIONS[-1]

@@ -16,6 +16,7 @@ sessions = Table(
     Column("expires_ms", BigInteger, nullable=False),
     Column("address", Text, nullable=False),
     Column("agent", Text, nullable=False),
+    Column("facts", Text, nullable=False, server_default=""),
     Index("sessions_kind", "kind", "seen_ms"),
 )
-"""Signed-in browsers, one-time links and known devices, each under the hash of its secret."""
+"""Signed-in browsers, one-time links, known devices and what was used up, each under the hash of its secret."""

@@ -23,12 +23,15 @@ class SqlSessions:
     def add(self, row: SessionRow, most: int) -> None:
         """See `ports.SessionStore`."""
         with self._transaction(writes=True) as connection:
-            connection.execute(insert(sessions).values(msgspec.structs.asdict(row)))
-            count = connection.execute(select(func.count()).where(sessions.c.kind == row.kind)).scalar_one()
-            if count > most:
-                oldest = select(sessions.c.secret_sha256).where(sessions.c.kind == row.kind, sessions.c.secret_sha256 != row.secret_sha256)
-                gone = connection.execute(oldest.order_by(sessions.c.seen_ms).limit(count - most)).scalars().all()
-                connection.execute(delete(sessions).where(sessions.c.secret_sha256.in_(gone)))
+            _add(connection, row, most)
+
+    def add_once(self, row: SessionRow, most: int) -> bool:
+        """See `ports.SessionStore`."""
+        with self._transaction(writes=True) as connection:
+            if connection.execute(select(sessions.c.kind).where(sessions.c.secret_sha256 == row.secret_sha256)).first() is not None:
+                return False
+            _add(connection, row, most)
+            return True
 
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
         """See `ports.SessionStore`."""
@@ -64,6 +67,15 @@ class SqlSessions:
         idle = and_(sessions.c.kind == SESSION, sessions.c.seen_ms <= now_ms - idle_ms)
         with self._transaction(writes=True) as connection:
             connection.execute(delete(sessions).where(or_(sessions.c.expires_ms <= now_ms, idle)))
+
+
+def _add(connection: Connection, row: SessionRow, most: int) -> None:
+    connection.execute(insert(sessions).values(msgspec.structs.asdict(row)))
+    count = connection.execute(select(func.count()).where(sessions.c.kind == row.kind)).scalar_one()
+    if count > most:
+        oldest = select(sessions.c.secret_sha256).where(sessions.c.kind == row.kind, sessions.c.secret_sha256 != row.secret_sha256)
+        gone = connection.execute(oldest.order_by(sessions.c.seen_ms).limit(count - most)).scalars().all()
+        connection.execute(delete(sessions).where(sessions.c.secret_sha256.in_(gone)))
 
 
 def _with(kind: str, secret_sha256: str) -> Select[Any]:

@@ -1,0 +1,94 @@
+"""Signing in through an OpenID Connect provider, and out of it. The way to the provider is a link, so that form-action can stay 'self'."""
+
+import secrets
+from urllib.parse import quote, unquote
+
+import structlog
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from greenroom.control.oidc_provider import OidcProvider
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.pages.session import safe_path, sign_in_form, signed_in
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import PUBLIC, view
+from greenroom.dashboard.sign_in import OIDC_MS, SignedIn
+
+PATH = "/sign-in/oidc"
+RETURN_PATH = f"{PATH}/return"
+"""Where the provider sends browsers back; it has to know this address."""
+
+COOKIE = "greenroom_oidc"
+"""Holds the secret of one sign-in, and where to go after it."""
+
+log = structlog.get_logger("greenroom.dashboard")
+
+
+async def begin(page: PageRequest) -> Response:
+    """Sends the browser to the provider."""
+    secret, after = secrets.token_urlsafe(32), safe_path(page.query("next"))
+    try:
+        where = await _provider(page).begin(secret, _address(page, RETURN_PATH))
+    except Refused as refused:
+        return await run_in_threadpool(sign_in_form, page, refused)
+    answer = RedirectResponse(where, 303)
+    secure = page.request.url.scheme == "https"
+    value = f"{secret}.{quote(after, safe='')}"
+    answer.set_cookie(COOKIE, value, OIDC_MS // 1000, path=page.url(PATH), secure=secure, httponly=True, samesite="lax")
+    return answer
+
+
+async def finish(page: PageRequest) -> Response:
+    """Where the provider sends the browser back. The secret in the cookie is used up in every case."""
+    secret, _, after = page.request.cookies.get(COOKIE, "").partition(".")
+    try:
+        answer = await run_in_threadpool(signed_in, page, await _done(page, secret), safe_path(unquote(after)))
+    except Refused as refused:
+        answer = await run_in_threadpool(sign_in_form, page, refused)
+    answer.delete_cookie(COOKIE, path=page.url(PATH))
+    return answer
+
+
+async def _done(page: PageRequest, secret: str) -> SignedIn:
+    provider = _provider(page)
+    page.sign_in.may_try(page.browser)
+    try:
+        found = await provider.finish(dict(page.request.query_params), secret, _address(page, RETURN_PATH))
+        try:
+            return await run_in_threadpool(page.sign_in.with_oidc, page.known, found, secret, page.browser)
+        except Refused:
+            log.warning("dashboard_sign_in_refused", issuer=found.iss, subject=found.sub, name=found.name)
+            raise
+    except Refused as refused:
+        if refused.faults[0].code is not Code.UNAVAILABLE:
+            page.sign_in.failed(page.browser)
+        raise
+
+
+async def leave(page: PageRequest) -> Response:
+    """Signs out of the provider too, where it offers that."""
+    try:
+        where = await _provider(page).leaving(_address(page, "/sign-in"))
+    except Refused as refused:
+        return await run_in_threadpool(sign_in_form, page, refused)
+    return RedirectResponse(where or page.url("/sign-in"), 303)
+
+
+def _provider(page: PageRequest) -> OidcProvider:
+    provider = page.services.oidc()
+    if provider is None:
+        raise Refused(ApiFault(Code.NO_OBJECT, "no OpenID Connect provider is configured"))
+    return provider
+
+
+def _address(page: PageRequest, path: str) -> str:
+    """A page of the dashboard as the browser has it; the provider refuses those that it does not know."""
+    url = page.request.url
+    return f"{url.scheme}://{url.netloc}{page.url(path)}"
+
+
+PAGES = (
+    view(PATH, begin, PUBLIC, filtered=True),
+    view(RETURN_PATH, finish, PUBLIC, filtered=True),
+    view(f"{PATH}/leave", leave, PUBLIC, filtered=True),
+)

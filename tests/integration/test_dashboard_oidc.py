@@ -1,0 +1,377 @@
+"""Signing in through an OpenID Connect provider: a real one over HTTP, its people and their roles, and everything that must not let in."""
+
+import base64
+import hmac
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from dashboard_rig import DashboardRig, Visitor, dashboard_in
+from joserfc import jwt
+from oidc_rig import CLIENT, KEY, OTHER_KEY, RETURN, SECRET, Provider, provider_at
+
+from greenroom.control.authenticator import FAILURES_MAX
+from greenroom.control.oidc_provider import NEW_KEYS_MS, RETRY_MS, OidcProvider
+from greenroom.dashboard.sign_in import HOUR_MS
+from greenroom.model.oidc import OidcEntry, OidcRole, OidcSettings
+from greenroom.model.session import SESSION
+from greenroom.outbound import OutboundPolicy
+
+ROLES = (
+    OidcRole(claim="groups", value="bosses", role="admin"),
+    OidcRole(claim="groups", value="shop", role="operator", zones=("z1.example",)),
+)
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
+    with dashboard_in(tmp_path_factory.mktemp("oidc")) as found:
+        found.fill()
+        yield found
+
+
+@pytest.fixture
+def provider(rig: DashboardRig) -> Iterator[Provider]:
+    with provider_at(lambda: rig.clock.at_ms // 1000) as found:
+        use(rig, found)
+        yield found
+    rig.clock.at_ms += HOUR_MS  # no test has to wait for the failures of another
+    for row in rig.store.sessions.rows(SESSION):
+        rig.store.sessions.remove(SESSION, id=row.id)
+
+
+def use(rig: DashboardRig, provider: Provider, roles: tuple[OidcRole, ...] = ROLES, **entry: Any) -> None:
+    """What a reload of the configuration with these settings does."""
+    settings = OidcSettings(entry=OidcEntry(issuer=provider.issuer, client_id=CLIENT, name="Login", **entry), roles=roles, secret=SECRET)
+    rig.oidc = OidcProvider(settings, OutboundPolicy, rig.clock)
+
+
+def at_provider(visitor: Visitor, path: str = "/sign-in/oidc") -> str:
+    """Begins a sign-in and goes to the provider, over HTTP; where that sends the browser back."""
+    begun = visitor.get(path)
+    assert begun.status_code == 303, begun.text
+    answer = httpx.get(begun.headers["location"])
+    assert answer.status_code == 302
+    return answer.headers["location"]
+
+
+def back(visitor: Visitor, location: str) -> httpx.Response:
+    assert location.startswith(f"http://testserver{RETURN}?")
+    return visitor.get(location.removeprefix("http://testserver"))
+
+
+def sign_in(visitor: Visitor, path: str = "/sign-in/oidc") -> httpx.Response:
+    return back(visitor, at_provider(visitor, path))
+
+
+def is_in(visitor: Visitor) -> bool:
+    return visitor.get("/rooms").status_code == 200
+
+
+def reason(answer: httpx.Response) -> str:
+    assert answer.status_code in (401, 403, 404, 429, 503), answer.status_code
+    found = re.search(r'role="alert">(.*?)</div>', answer.text, re.S)
+    return re.sub(r"<[^>]*>", "", found[1]) if found else answer.text
+
+
+def test_a_person_of_the_provider_gets_the_role_and_the_zones_of_the_first_row_that_fits(rig: DashboardRig, provider: Provider) -> None:
+    visitor = Visitor(rig, {"greenroom_session": "planted by a stranger"})
+    assert "Sign in with Login" in visitor.get("/sign-in").text
+    done = sign_in(visitor, "/sign-in/oidc?next=%2Frooms%3Fq%3Dshop")
+    assert (done.status_code, done.headers["location"]) == (303, "/rooms?q=shop")
+    assert visitor.cookies["greenroom_session"] != "planted by a stranger"
+    lines = done.headers.get_list("set-cookie")
+    assert any(line.startswith('greenroom_oidc=""') for line in lines)
+    assert all("HttpOnly" in line for line in lines if line.startswith("greenroom_session"))
+    assert visitor.get("/zones/z1/rooms/r1").status_code == 200
+    assert visitor.get("/zones/z2/rooms/r2").status_code == 404
+    assert visitor.get("/accounts").status_code == 403
+    assert "ada@example.com" in visitor.get("/account").text
+    visitor.post("/zones/z1/rooms/r1/remove", name="r1")
+    provider.user["groups"] = ["shop", "bosses"]
+    boss = Visitor(rig)
+    sign_in(boss)
+    assert "ada@example.com (OpenID Connect)" in boss.get("/accounts").text
+
+
+def test_signing_out_ends_the_session_and_offers_to_end_that_of_the_provider(rig: DashboardRig, provider: Provider) -> None:
+    visitor = Visitor(rig)
+    sign_in(visitor)
+    kept = dict(visitor.cookies)
+    left = visitor.post("/sign-out")
+    assert left.headers["location"] == "/sign-in?notice=signed-out&left=oidc"
+    assert "Sign out there too" in visitor.get(left.headers["location"]).text
+    visitor.cookies = kept
+    assert not is_in(visitor)
+    there = visitor.get("/sign-in/oidc/leave").headers["location"]
+    assert there.startswith(f"{provider.issuer}/leave?client_id={CLIENT}")
+    assert httpx.get(there).headers["location"] == "http://testserver/sign-in"
+
+
+NO_ROLE = "gives you no access here"
+
+
+@pytest.mark.parametrize(
+    ("user", "settings", "lets_in"),
+    [
+        ({"groups": []}, {}, False),
+        ({"groups": "shop"}, {}, True),
+        ({"groups": ["shopper", "xshop"]}, {}, False),
+        ({"groups": {"shop": True}}, {}, False),
+        ({}, {"allowed_domains": ("Example.com",)}, True),
+        ({"email": "ada@example.com.evil.example"}, {"allowed_domains": ("example.com",)}, False),
+        ({"email_verified": False}, {"allowed_domains": ("example.com",)}, False),
+        ({"email_verified": None}, {"allowed_domains": ("example.com",)}, False),
+        ({}, {"allowed_groups": ("staff",)}, False),
+        ({"groups": ["shop", "staff"]}, {"allowed_groups": ("staff",)}, True),
+        ({}, {"roles": ()}, False),
+        ({}, {"roles": (OidcRole(claim="sub", value="u1", role="viewer"),)}, True),
+        ({}, {"roles": (OidcRole(claim="email", value="ada@example.com", role="viewer"),)}, True),
+        ({"email_verified": False}, {"roles": (OidcRole(claim="email", value="ada@example.com", role="viewer"),)}, False),
+        ({}, {"roles": (OidcRole(claim="groups", value="shop", role="operator", zones=("gone.example",)),)}, False),
+    ],
+)
+def test_access_needs_a_row_that_fits(
+    rig: DashboardRig, provider: Provider, user: dict[str, Any], settings: dict[str, Any], lets_in: bool
+) -> None:
+    use(rig, provider, **settings)
+    provider.user |= user
+    visitor = Visitor(rig)
+    answer = sign_in(visitor)
+    assert is_in(visitor) is lets_in
+    if not lets_in:
+        assert NO_ROLE in reason(answer)
+        assert rig.store.sessions.rows(SESSION) == []
+
+
+def test_claims_that_are_only_in_userinfo_count_too_and_only_for_the_same_person(rig: DashboardRig, provider: Provider) -> None:
+    provider.in_userinfo = ("groups", "email", "email_verified")
+    visitor = Visitor(rig)
+    sign_in(visitor)
+    assert is_in(visitor)
+    provider.change_claims = lambda claims: claims.update(sub="another")
+    assert "userinfo" in reason(sign_in(Visitor(rig)))
+
+
+def test_what_the_settings_say_now_counts_for_sessions_that_are_open(rig: DashboardRig, provider: Provider) -> None:
+    visitor = Visitor(rig)
+    sign_in(visitor)
+    rig_settings = rig.oidc.settings if rig.oidc else None
+    assert rig_settings is not None
+    use(rig, provider, (replace(ROLES[1], role="viewer"),))
+    assert (is_in(visitor), visitor.get("/zones/z1/rooms/r1/edit").status_code) == (True, 403)
+    use(rig, provider, ROLES[:1])
+    assert not is_in(visitor)
+    use(rig, provider)
+    assert is_in(visitor)
+    rig.oidc = None
+    assert not is_in(visitor)
+    use(rig, provider, session_hours=1)
+    sign_in(visitor)
+    rig.clock.at_ms += HOUR_MS
+    assert not is_in(visitor)
+
+
+def encoded(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def unsigned(claims: dict[str, Any]) -> str:
+    return f"{encoded(json.dumps({'alg': 'none', 'typ': 'JWT'}).encode())}.{encoded(json.dumps(claims).encode())}."
+
+
+def signed_with_the_public_key(claims: dict[str, Any]) -> str:
+    signed = f"{encoded(json.dumps({'alg': 'HS256', 'kid': KEY.kid}).encode())}.{encoded(json.dumps(claims).encode())}"
+    return f"{signed}.{encoded(hmac.new(KEY.as_pem(private=False), signed.encode(), 'sha256').digest())}"
+
+
+def changed_after_signing(claims: dict[str, Any]) -> str:
+    head, _, signature = jwt.encode({"alg": "RS256", "kid": KEY.kid}, claims, KEY).split(".")
+    return f"{head}.{encoded(json.dumps({**claims, 'groups': ['bosses']}).encode())}.{signature}"
+
+
+def without(name: str) -> Callable[[dict[str, Any]], None]:
+    return lambda claims: claims.pop(name) and None
+
+
+def saying(**values: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda claims: claims.update(values)
+
+
+def moved(name: str, seconds: int) -> Callable[[dict[str, Any]], None]:
+    return lambda claims: claims.update({name: claims[name] + seconds})
+
+
+def key_in_header(claims: dict[str, Any]) -> str:
+    own = OTHER_KEY.as_dict(private=False)
+    return jwt.encode({"alg": "RS256", "kid": "two", "jwk": own}, claims, OTHER_KEY)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"change_claims": saying(nonce="of another sign-in")},
+        {"change_claims": without("nonce")},
+        {"change_claims": saying(aud="another client")},
+        {"change_claims": saying(aud=[CLIENT, "another client"])},
+        {"change_claims": saying(aud=[CLIENT, "another client"], azp="another client")},
+        {"change_claims": without("aud")},
+        {"change_claims": saying(iss="https://evil.example")},
+        {"change_claims": without("iss")},
+        {"change_claims": moved("exp", -400)},
+        {"change_claims": without("exp")},
+        {"change_claims": moved("iat", 3_600)},
+        {"change_claims": moved("iat", -3_600)},
+        {"change_claims": without("iat")},
+        {"change_claims": without("sub")},
+        {"change_claims": saying(sub="")},
+        {"change_claims": saying(sub=7)},
+        {"change_claims": saying(exp="soon")},
+        {"change_claims": saying(at_hash="AAAAAAAAAAAAAAAAAAAAAA")},
+        {"sign": unsigned},
+        {"sign": signed_with_the_public_key},
+        {"sign": changed_after_signing},
+        {"sign": key_in_header},
+        {"sign": lambda claims: jwt.encode({"alg": "RS256", "kid": "one"}, claims, OTHER_KEY)},
+        {"sign": lambda claims: "no.token"},
+        {"sign": lambda claims: "..."},
+        {"change_answer": saying(id_token=None)},
+        {"change_answer": saying(id_token=["x"])},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_tokens_that_do_not_prove_the_person_are_refused(rig: DashboardRig, provider: Provider, wrong: dict[str, Any]) -> None:
+    for name, value in wrong.items():
+        setattr(provider, name, value)
+    visitor = Visitor(rig)
+    assert "ID token" in reason(sign_in(visitor))
+    assert not is_in(visitor)
+    assert rig.store.sessions.rows(SESSION) == []
+
+
+def test_keys_that_the_provider_changed_are_fetched_again_but_not_for_every_stranger(rig: DashboardRig, provider: Provider) -> None:
+    sign_in(Visitor(rig))
+    provider.key, provider.published = OTHER_KEY, [OTHER_KEY]
+    assert "signature" in reason(sign_in(Visitor(rig)))
+    rig.clock.at_ms += NEW_KEYS_MS
+    visitor = Visitor(rig)
+    sign_in(visitor)
+    assert is_in(visitor)
+    provider.key = KEY
+    for _ in range(3):
+        sign_in(Visitor(rig))
+    assert provider.asked.count("/jwks") == 2
+
+
+def test_an_answer_counts_in_the_browser_that_began_and_once(rig: DashboardRig, provider: Provider) -> None:
+    provider.codes_again = True  # the worst provider: it redeems a code as often as it is asked
+    visitor, stranger = Visitor(rig), Visitor(rig)
+    location = at_provider(visitor)
+    assert "another browser" in reason(back(stranger, location))
+    at_provider(stranger)
+    assert "another browser" in reason(back(stranger, location))  # forged state: it belongs to the sign-in of the other
+    assert "/token" not in provider.asked
+    assert back(visitor, location).status_code == 303
+    again = Visitor(rig, {"greenroom_oidc": visitor.cookies["greenroom_oidc"]})
+    assert "used already" in reason(back(again, location))
+    assert len(rig.store.sessions.rows(SESSION)) == 1
+
+
+def test_a_code_of_another_sign_in_cannot_be_redeemed(rig: DashboardRig, provider: Provider) -> None:
+    visitor, victim = Visitor(rig), Visitor(rig)
+    stolen = parse_qs(urlsplit(at_provider(victim)).query)["code"][0]
+    state = parse_qs(urlsplit(at_provider(visitor)).query)["state"][0]
+    assert "invalid_grant" in reason(visitor.get(f"{RETURN}?code={stolen}&state={state}"))
+    assert not is_in(visitor)
+
+
+def test_a_refusal_of_the_provider_is_told_and_words_of_strangers_are_not(rig: DashboardRig, provider: Provider) -> None:
+    provider.refuse = "access_denied"
+    assert "Login refused: access_denied" in reason(sign_in(Visitor(rig)))
+    forged = Visitor(rig).get(f"{RETURN}?error=Call%20us%20at%20555&state=x")
+    assert "555" not in forged.text
+    visitor = Visitor(rig)
+    state = parse_qs(urlsplit(at_provider(visitor)).query)["state"][0]
+    assert "another provider" in reason(visitor.get(f"{RETURN}?code=x&state={state}&iss=https%3A%2F%2Fevil.example"))
+    assert "no code" in reason(visitor.get(f"{RETURN}?state={state}"))
+
+
+@pytest.mark.parametrize("after", ["//evil.example", "https://evil.example", "/\\evil.example", "/sign-out"])
+def test_signing_in_never_leads_elsewhere(rig: DashboardRig, provider: Provider, after: str) -> None:
+    assert sign_in(Visitor(rig), f"/sign-in/oidc?next={after}").headers["location"] == "/rooms"
+    visitor = Visitor(rig)
+    location = at_provider(visitor)
+    visitor.cookies["greenroom_oidc"] = visitor.cookies["greenroom_oidc"].partition(".")[0] + "." + after
+    assert back(visitor, location).headers["location"] == "/rooms"
+
+
+def test_guessing_is_limited(rig: DashboardRig, provider: Provider) -> None:
+    visitor = Visitor(rig, address="127.0.0.77")
+    location = at_provider(visitor)
+    for _ in range(FAILURES_MAX):
+        assert visitor.get(f"{RETURN}?code=x&state=x").status_code == 401
+    assert back(visitor, location).status_code == 429
+    assert "/token" not in provider.asked
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (saying(issuer="https://evil.example"), "names itself https://evil.example"),
+        (saying(token_endpoint="http://169.254.169.254/token"), "does not begin with https://"),
+        (saying(jwks_uri="https://169.254.169.254/keys"), "169.254.169.254"),
+        (saying(jwks_uri="https://10.0.0.1/keys"), "10.0.0.1"),
+        (saying(jwks_uri="file:///etc/passwd"), "https:// or http://"),
+        (saying(jwks_uri=7), "jwks_uri"),
+        (without("token_endpoint"), "token_endpoint"),
+    ],
+)
+def test_a_provider_cannot_send_greenroom_elsewhere(rig: DashboardRig, provider: Provider, change: Any, said: str) -> None:
+    provider.change_document = change
+    answer = Visitor(rig).get("/sign-in/oidc")
+    assert answer.status_code == 503
+    assert said in reason(answer)
+    assert "User name" in answer.text
+
+
+def test_a_provider_that_breaks_off_is_told_and_costs_no_try(rig: DashboardRig, provider: Provider) -> None:
+    def broken(_claims: dict[str, Any]) -> str:
+        raise BrokenPipeError  # the connection ends without an answer
+
+    provider.sign = broken
+    visitor = Visitor(rig, address="127.0.0.78")
+    for _ in range(FAILURES_MAX + 1):
+        answer = sign_in(visitor)
+        assert (answer.status_code, "cannot be asked at the moment" in reason(answer)) == (503, True)
+
+
+def test_a_provider_that_is_away_is_told_and_asked_again_after_a_while(rig: DashboardRig, provider: Provider) -> None:
+    provider.change_document = saying(issuer="")
+    for _ in range(5):
+        assert Visitor(rig).get("/sign-in/oidc").status_code == 503
+    assert provider.asked == ["/.well-known/openid-configuration"]
+    provider.change_document = lambda _document: None
+    rig.clock.at_ms += RETRY_MS
+    visitor = Visitor(rig)
+    sign_in(visitor)
+    assert is_in(visitor)
+
+
+def test_without_a_provider_there_is_nothing_to_sign_in_with(rig: DashboardRig) -> None:
+    rig.oidc = None
+    for path in ("/sign-in/oidc", RETURN, "/sign-in/oidc/leave"):
+        assert Visitor(rig).get(path).status_code == 404
+    assert "Sign in with" not in Visitor(rig).get("/sign-in").text.replace("Sign in with the token", "")
+
+
+def test_a_listener_of_greenroom_is_no_provider(rig: DashboardRig, provider: Provider, tmp_path: Path) -> None:
+    port = int(provider.issuer.rpartition(":")[2])
+    assert rig.oidc is not None
+    rig.oidc = OidcProvider(rig.oidc.settings, OutboundPolicy, rig.clock, lambda: [("127.0.0.1", port)])
+    assert "listener of greenroom itself" in reason(Visitor(rig).get("/sign-in/oidc"))

@@ -51,3 +51,12 @@ def test_a_link_signs_in_once(tmp_path: Path) -> None:
         assert Visitor(rig).get(path).status_code == 200
         answers = [Visitor(rig).ask("POST", "/sign-in/link", {"key": key}).status_code for _ in range(2)]
         assert answers == [303, 401]
+
+
+def test_two_step_sign_in_is_listed_and_reset(tmp_path: Path) -> None:
+    with dashboard_in(tmp_path) as rig:
+        rig.add_account("bob")
+        rig.config.change("test", accounts.turn_on_two_step("bob", "GEZDGNBVGY3TQOJQ", ()))
+    assert run(tmp_path, "list").output == "bob  viewer  all zones  two-step sign-in\n"
+    assert "password alone" in run(tmp_path, "reset-two-step", "bob").output
+    assert run(tmp_path, "list").output == "bob  viewer  all zones\n"

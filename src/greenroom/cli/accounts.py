@@ -59,7 +59,19 @@ def show(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> 
 
     with config_service_or_exit(data, store) as config_service:
         for entry in config_service.look(every):
-            say(f"{entry.record.name}  {entry.record.role}  {','.join(entry.record.zone_ids) or 'all zones'}")
+            steps = "  two-step sign-in" if entry.record.totp_secret else ""
+            say(f"{entry.record.name}  {entry.record.role}  {','.join(entry.record.zone_ids) or 'all zones'}{steps}")
+
+
+@accounts.command("reset-two-step")
+def reset_two_step(name: NameArgument, data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
+    """Turn off two-step sign-in of an account whose phone is lost. It ends all sessions of the account."""
+    from greenroom.control.accounts import turn_off_two_step as plan
+    from greenroom.runtime.local_config import author_here
+
+    with config_service_or_exit(data, store) as config_service:
+        config_service.change(author_here(), plan(name))
+    say(f"account {name} signs in with its password alone")
 
 
 @accounts.command("remove")

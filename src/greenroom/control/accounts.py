@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 
 from greenroom.control.api_schema import Json
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found
@@ -44,14 +45,45 @@ def edit(name: str, *, role: str | None = None, zones: Sequence[str] | None = No
         wanted = role or account.role
         if account.role == "admin" and wanted != "admin":
             faults += _last_admin_faults(known, account)
-        values: Json = {
-            "id": account.id,
-            "name": account.name,
+        values: Json = asdict(account) | {
             "role": wanted,
             "zone_ids": account.zone_ids if zones is None else _ids(known, zones),
             "password_hash": account.password_hash if password is None else hashed,
         }
         return _put(Account(**values) if not (found := _record_faults(values)) else None, faults + found)
+
+    return plan
+
+
+def turn_on_two_step(name: str, secret: str, recovery: Sequence[str]) -> ConfigChange:
+    """From now on the account needs a code of the app with this secret; `recovery` are the hashes of its recovery codes."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        account = _existing(known, name).record
+        if account.totp_secret:
+            raise Refused(ApiFault(Code.TAKEN, "two-step sign-in is on already: turn it off first"))
+        return _put(replace(account, two_step_since_ms=at.now_ms, totp_secret=secret, recovery_sha256=tuple(recovery)), [])
+
+    return plan
+
+
+def turn_off_two_step(name: str) -> ConfigChange:
+    """The password alone is enough again; also for an account whose phone is lost."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        return _put(replace(_existing(known, name).record, two_step_since_ms=0, totp_secret="", recovery_sha256=()), [])
+
+    return plan
+
+
+def use_recovery_code(account_id: str, hashed: str) -> ConfigChange:
+    """Takes this recovery code away. Raises Refused when it is not there (any more)."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        account = _existing(known, account_id).record
+        if hashed not in account.recovery_sha256:
+            raise Refused(ApiFault(Code.DENIED, "this recovery code has been used"))
+        return _put(replace(account, recovery_sha256=tuple(one for one in account.recovery_sha256 if one != hashed)), [])
 
     return plan
 

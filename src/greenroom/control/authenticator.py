@@ -65,8 +65,11 @@ class Caller(NamedTuple):
 class Failures:
     """Wrong credentials by client address; may be used from several threads."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, most: int = FAILURES_MAX, within_ms: int = FAILURES_MS) -> None:
+        """`most` of them within `within_ms`, then a client has to wait."""
         self._clock = clock
+        self._most = most
+        self._within_ms = within_ms
         self._seen: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._guard = threading.Lock()
 
@@ -74,15 +77,15 @@ class Failures:
         """Seconds until this client may try again, 0 for now."""
         with self._guard:
             began_ms, count = self._seen.get(_subscriber(client), (0, 0))
-        left_ms = began_ms + FAILURES_MS - self._clock.now_ms()
-        return -(-left_ms // 1000) if count >= FAILURES_MAX and left_ms > 0 else 0
+        left_ms = began_ms + self._within_ms - self._clock.now_ms()
+        return -(-left_ms // 1000) if count >= self._most and left_ms > 0 else 0
 
     def add(self, client: str) -> None:
         """One more."""
         now_ms, client = self._clock.now_ms(), _subscriber(client)
         with self._guard:
             began_ms, count = self._seen.pop(client, (now_ms, 0))
-            self._seen[client] = (began_ms, count + 1) if now_ms - began_ms < FAILURES_MS else (now_ms, 1)
+            self._seen[client] = (began_ms, count + 1) if now_ms - began_ms < self._within_ms else (now_ms, 1)
             if len(self._seen) > CLIENTS_MAX:
                 self._seen.popitem(last=False)
 

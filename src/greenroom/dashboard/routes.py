@@ -25,6 +25,7 @@ from greenroom.dashboard.pages import (
     status,
     tokens,
     transfer,
+    two_step,
     waiting_page,
     zones,
 )
@@ -54,6 +55,7 @@ ROUTES = (
     *transfer.PAGES,
     *tokens.PAGES,
     *accounts.PAGES,
+    *two_step.PAGES,
     *explorer.PAGES,
     *about.PAGES,
 )

@@ -15,16 +15,19 @@ from typing import NamedTuple
 
 import msgspec
 
+from greenroom.control import accounts
 from greenroom.control.authenticator import Credentials, Failures, known_token
+from greenroom.control.config_service import ConfigService
 from greenroom.control.passwords import password_fits
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.person import Person
+from greenroom.dashboard.two_step import USED_MS, CodeCheck
 from greenroom.model.account import ROLES, Account, Role
 from greenroom.model.configuration import Configuration
 from greenroom.model.oidc import SHOWN_MAX, OidcPerson, OidcSettings, oidc_role
-from greenroom.model.session import DEVICE, LINK, SESSION, USED, SessionRow
+from greenroom.model.session import DEVICE, LINK, SECOND, SESSION, USED, SessionRow
 from greenroom.model.token import Token
-from greenroom.ports import Clock, SessionStore
+from greenroom.ports import SessionStore
 
 HOUR_MS = 3_600_000
 IDLE_MS = 8 * HOUR_MS
@@ -41,10 +44,13 @@ DEVICE_MS = 180 * 24 * HOUR_MS
 OIDC_MS = 600_000
 """How long a person may take at an OpenID Connect provider."""
 
+SECOND_MS = 300_000
+"""How long a person may take for the code after the password."""
+
 SEEN_MS = 60_000
 """Use of a session is written down at most this often."""
 
-MOST = {SESSION: 10_000, LINK: 100, DEVICE: 10_000, USED: 10_000}
+MOST = {SESSION: 10_000, LINK: 100, DEVICE: 10_000, SECOND: 10_000, USED: 10_000}
 """Rows of each kind; the one unused for the longest time is forgotten first."""
 
 AGENT_SHOWN = 200
@@ -57,6 +63,12 @@ class SignedIn(NamedTuple):
     secret: str
     device: str
     person: Person
+
+
+class SecondStep(NamedTuple):
+    """The password was right, and the account needs a code besides: the secret with which the code has to be sent."""
+
+    secret: str
 
 
 class BrowserFacts(NamedTuple):
@@ -88,12 +100,14 @@ def csrf_token(secret: str) -> str:
 class SignIn:
     """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
 
-    def __init__(self, store: SessionStore, clock: Clock, oidc: Callable[[], OidcSettings | None] = lambda: None) -> None:
+    def __init__(self, store: SessionStore, config: ConfigService, oidc: Callable[[], OidcSettings | None] = lambda: None) -> None:
         """`oidc` gives the settings of the provider as they are now; None: there is none."""
         self._store = store
-        self._clock = clock
+        self._config = config
+        clock = self._clock = config.clock
         self._oidc = oidc
         self._failures = Failures(clock)
+        self.codes = CodeCheck(clock, self._use_step, self._use_recovery)
 
     def make_link(self) -> str:
         """The secret of a link that signs in once, as an admin."""
@@ -127,8 +141,8 @@ class SignIn:
             raise _refused(reason)
         return self._begin(person, browser)
 
-    def with_password(self, known: Configuration, name: str, password: str, browser: BrowserFacts) -> SignedIn:
-        """With user name and password. Takes as long for an unknown name."""
+    def with_password(self, known: Configuration, name: str, password: str, browser: BrowserFacts) -> SignedIn | SecondStep:
+        """With user name and password. Takes as long for an unknown name. SecondStep: an account with two steps; see `with_code`."""
         name = name.strip().lower()[:100]
         account = next((one for one in known.accounts.records() if one.name == name), None)
         trusted = account is not None and self._knows(account, browser.device)
@@ -139,7 +153,51 @@ class SignIn:
             for key in keys:
                 self._failures.add(key)
             raise _refused("wrong user name or password")
+        if account.totp_secret:
+            return SecondStep(self._new(SECOND, _account_person(account).owner, SECOND_MS, browser))
         return self.as_account(account, browser)
+
+    def with_code(self, known: Configuration, secret: str, code: str, browser: BrowserFacts) -> SignedIn:
+        """After the password: with a code of the account's authenticator app, or a recovery code."""
+        self.may_try(browser)
+        row, now_ms = self._store.get(SECOND, digest(secret)), self._clock.now_ms()
+        entry = known.accounts.get(row.owner.split(":")[1]) if row and row.expires_ms > now_ms else None
+        if row is None or entry is None or _account_person(entry.record).owner != row.owner:
+            self.failed(browser)
+            raise _refused("this took too long, or the account has changed: sign in again")
+        account = entry.record
+        try:
+            self.codes.check(account, code, digest(browser.device) if self._knows(account, browser.device) else "")
+        except Refused:
+            self.failed(browser)
+            raise
+        if self._store.take(SECOND, digest(secret)) is None:
+            raise _refused("this sign-in has been used already: sign in again")
+        return self.as_account(account, browser)
+
+    def may_go_on(self, secret: str) -> bool:
+        """Whether the second step with this secret can still be taken."""
+        row = self._store.get(SECOND, digest(secret))
+        return row is not None and row.expires_ms > self._clock.now_ms()
+
+    def confirm(self, account: Account, password: str) -> None:
+        """For what a signed-in person may only do with their password. Raises Refused; guesses are limited."""
+        key = f"own {account.id}"
+        self._limited(key)
+        if not password_fits(password, account.password_hash):
+            self._failures.add(key)
+            raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
+
+    def _use_step(self, account: Account, step: int) -> bool:
+        row = session_row(USED, f"totp {account.id} {step}", f"account:{account.id}", self._clock.now_ms(), USED_MS, BrowserFacts(""))
+        return self._store.add_once(row, MOST[USED])
+
+    def _use_recovery(self, account: Account, hashed: str) -> bool:
+        try:
+            self._config.change(f"{account.name} (recovery code, dashboard)", accounts.use_recovery_code(account.id, hashed))
+        except Refused:
+            return False
+        return True
 
     def as_account(self, account: Account, browser: BrowserFacts) -> SignedIn:
         """For an account whose owner has been identified."""
@@ -251,8 +309,9 @@ def owner_of(known: Configuration, owner: str, now_ms: int) -> Person | None:
 
 
 def _account_person(account: Account) -> Person:
-    password = hashlib.sha256(account.password_hash.encode()).hexdigest()[:16]  # a new password ends every session
-    return Person(account.name, account.rank, account.zone_ids, f"{account.name} (dashboard)", f"account:{account.id}:{password}")
+    return Person(
+        account.name, account.rank, account.zone_ids, f"{account.name} (dashboard)", f"account:{account.id}:{account.credentials}"
+    )
 
 
 def _token_person(token: Token) -> Person | None:

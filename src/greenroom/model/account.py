@@ -1,5 +1,6 @@
 """A local account of the dashboard as stored: its role, its zones, and the argon2 hash of the password, never the password."""
 
+import hashlib
 from dataclasses import dataclass, fields
 from enum import IntEnum
 
@@ -13,6 +14,9 @@ PASSWORD_LEAST, PASSWORD_LONGEST = 12, 256
 """Characters of a password. Length is what counts; argon2 would take a megabyte for one too, and that would be an attack."""
 
 ACCOUNT_ZONES_MAX = 1_000
+
+RECOVERY_CODES = 10
+"""For the day when the phone is lost; each counts once."""
 
 
 class Role(IntEnum):
@@ -39,6 +43,11 @@ class Account:
     password_hash: str = spec(
         "argon2id hash of the password in its usual text form; empty: it cannot sign in with a password", "", high=512
     )
+    two_step_since_ms: int = spec("when two-step sign-in was turned on; 0: it is off", 0, unit="ms", low=0)
+    totp_secret: str = spec(
+        "secret of the authenticator app in base32; empty: it signs in with the password alone", "", pattern="[A-Z2-7]*", high=64
+    )
+    recovery_sha256: tuple[str, ...] = spec("SHA-256 of the recovery codes that are left", (), high=RECOVERY_CODES)
 
     def __post_init__(self) -> None:
         rules = specs(Account)
@@ -53,6 +62,16 @@ class Account:
             raise InvalidConfig(problems)
 
     @property
+    def credentials(self) -> str:
+        """A short hash of password and authenticator: when it changes, every session ends."""
+        return hashlib.sha256((self.password_hash + self.totp_secret).encode()).hexdigest()[:16]
+
+    @property
     def rank(self) -> Role:
         """The role, comparable."""
         return Role(ROLES.index(self.role))
+
+
+def recovery_hash(code: str) -> str:
+    """What is kept of a recovery code, written without its hyphens: 80 random bits need no slow hash."""
+    return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()

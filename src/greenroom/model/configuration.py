@@ -60,7 +60,7 @@ KINDS: Mapping[str, RecordKind] = {
     "alert_policy": RecordKind(AlertPolicy),
     "silence": RecordKind(Silence),
     "incident_note": RecordKind(IncidentNote),
-    "account": RecordKind(Account, secret=("password_hash",)),
+    "account": RecordKind(Account, secret=("password_hash", "totp_secret", "recovery_sha256")),
 }
 """Parents stand before their children. The RuleSet of a room has the room's id."""
 

@@ -2,8 +2,9 @@
 
 import msgspec
 
-SESSION, LINK, DEVICE, USED = "session", "link", "device", "used"
-"""Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has signed in before; something that
+SESSION, LINK, DEVICE, SECOND, USED = "session", "link", "device", "second", "used"
+"""Kinds of rows: a signed-in browser; a link that signs in once; a browser in which an account has signed in before; a
+sign-in whose password was right and whose code is missing; something that
 counts once and was used, kept until it would not count anyway."""
 
 

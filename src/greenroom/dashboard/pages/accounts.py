@@ -4,8 +4,7 @@ from starlette.responses import Response
 
 from greenroom.control import accounts
 from greenroom.control.config_service import not_found
-from greenroom.control.passwords import password_fits
-from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.control.refusals import Refused
 from greenroom.dashboard.forms import Faults
 from greenroom.dashboard.pages.session import signed_in
 from greenroom.dashboard.request import PageRequest
@@ -72,6 +71,12 @@ def remove(page: PageRequest) -> Response:
     return page.redirect("/accounts", notice="removed")
 
 
+def reset_two_step(page: PageRequest) -> Response:
+    """For an account whose phone is lost: the password alone is enough until its owner turns it on again."""
+    page.change(accounts.turn_off_two_step(page.path("account_id")))
+    return page.redirect("/accounts", notice="saved")
+
+
 def end_session(page: PageRequest) -> Response:
     """Signs a browser out."""
     page.services.sessions.remove(SESSION, id=page.path("session_id"))
@@ -85,12 +90,11 @@ def own(page: PageRequest) -> Response:
 
 def change_own_password(page: PageRequest) -> Response:
     """Needs the old password. Ends the other sessions of the account, and this browser gets a new one."""
-    account = _own_account(page)
+    account = own_account(page)
     if account is None:
         return page.redirect("/account")
     try:
-        if not password_fits(page.field("old"), account.password_hash):
-            raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
+        page.sign_in.confirm(account, page.field("old"))
         account = page.change(accounts.edit(account.id, password=page.field("password")))
     except Refused as refused:
         return _own(page, Faults(refused.faults), refused.status)
@@ -107,7 +111,7 @@ def end_own(page: PageRequest) -> Response:
 
 def _own(page: PageRequest, faults: Faults, status: int = 200) -> Response:
     rows = [row for row in page.services.sessions.rows(SESSION) if row.owner == page.person.owner]
-    account = _own_account(page)
+    account = own_account(page)
     old, fresh = faults.take("old"), faults.take("password")
     here = page.session.row.id if page.session else ""
     return page.render(
@@ -115,7 +119,8 @@ def _own(page: PageRequest, faults: Faults, status: int = 200) -> Response:
     )
 
 
-def _own_account(page: PageRequest) -> Account | None:
+def own_account(page: PageRequest) -> Account | None:
+    """The local account of this person; None for tokens, links and people of a provider."""
     kind, _, rest = page.person.owner.partition(":")
     entry = page.known.accounts.get(rest.partition(":")[0]) if kind == "account" else None
     return entry.record if entry else None
@@ -167,6 +172,7 @@ PAGES = (
     action("/accounts/new", create, Role.ADMIN),
     view("/accounts/{account_id}/edit", edit, Role.ADMIN),
     action("/accounts/{account_id}/edit", save, Role.ADMIN),
+    action("/accounts/{account_id}/reset-two-step", reset_two_step, Role.ADMIN),
     action("/accounts/{account_id}/remove", remove, Role.ADMIN),
     action("/sessions/{session_id}/end", end_session, Role.ADMIN),
     view("/account", own, filtered=True),

@@ -6,7 +6,7 @@ from greenroom.control import accounts
 from greenroom.control.refusals import Refused
 from greenroom.dashboard.request import DEVICE_COOKIE, SESSION_COOKIE, PageRequest
 from greenroom.dashboard.routing import PUBLIC, action, view
-from greenroom.dashboard.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SignedIn
+from greenroom.dashboard.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SecondStep, SignedIn
 from greenroom.model.account import PASSWORD_LEAST, Role
 
 AFTER = "/rooms"
@@ -27,12 +27,27 @@ def ask(page: PageRequest) -> Response:
 
 def take(page: PageRequest) -> Response:
     """Signs in with an account or with a token."""
+    done: SignedIn | SecondStep
     try:
         if page.field("token"):
             done = page.sign_in.with_token(page.known, page.field("token"), page.browser)
         else:
             done = page.sign_in.with_password(page.known, page.field("name"), page.field("password"), page.browser)
     except Refused as refused:
+        return sign_in_form(page, refused)
+    if isinstance(done, SecondStep):
+        return _code_form(page, done.secret)
+    return signed_in(page, done, safe_path(page.field("next")))
+
+
+def take_code(page: PageRequest) -> Response:
+    """The second step of an account that has two."""
+    secret = page.field("second")
+    try:
+        done = page.sign_in.with_code(page.known, secret, page.field("code"), page.browser)
+    except Refused as refused:
+        if page.sign_in.may_go_on(secret):
+            return _code_form(page, secret, refused)
         return sign_in_form(page, refused)
     return signed_in(page, done, safe_path(page.field("next")))
 
@@ -106,6 +121,16 @@ def sign_in_form(page: PageRequest, refused: Refused | None = None) -> Response:
     )
 
 
+def _code_form(page: PageRequest, secret: str, refused: Refused | None = None) -> Response:
+    return page.render(
+        "sign_in_code.html",
+        refused.status if refused else 200,
+        problem=refused.faults[0].message if refused else "",
+        second=secret,
+        next=page.field("next"),
+    )
+
+
 def _link_form(page: PageRequest, key: str, refused: Refused | None, status: int, *, good: bool) -> Response:
     problems: dict[str, str] = {fault.pointer.strip("/"): fault.message for fault in refused.faults} if refused else {}
     return page.render(
@@ -124,6 +149,7 @@ PAGES = (
     view("/", home, filtered=True),
     view("/sign-in", ask, PUBLIC, filtered=True),
     action("/sign-in", take, PUBLIC, filtered=True),
+    action("/sign-in/code", take_code, PUBLIC, filtered=True),
     view(LINK_PATH, ask_link, PUBLIC, filtered=True),
     action(LINK_PATH, take_link, PUBLIC, filtered=True),
     action("/sign-out", leave, Role.VIEWER, filtered=True),

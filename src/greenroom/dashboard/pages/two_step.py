@@ -1,0 +1,79 @@
+"""Two-step sign-in of one's own account: turned on with a first code, turned off with the password."""
+
+from starlette.responses import Response
+
+from greenroom.control import accounts
+from greenroom.control.refusals import Refused
+from greenroom.core.totp import totp_uri
+from greenroom.dashboard.forms import Faults
+from greenroom.dashboard.pages.accounts import own_account
+from greenroom.dashboard.pages.session import signed_in
+from greenroom.dashboard.request import SESSION_COOKIE, PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.two_step import enrolment
+from greenroom.model.account import Role, recovery_hash
+
+PATH = "/account/two-step"
+
+
+def ask(page: PageRequest) -> Response:
+    """What to do for it, or how to turn it off."""
+    return _form(page, Faults())
+
+
+def turn_on(page: PageRequest) -> Response:
+    """Needs the password, and a code that shows that the app has the secret. Ends the other sessions of the account."""
+    account = own_account(page)
+    if account is None:
+        return page.redirect("/account")
+    offered = enrolment(page.request.cookies.get(SESSION_COOKIE, ""), page.field("seed"))
+    hashes = [recovery_hash(code.replace("-", "")) for code in offered.recovery]
+    plan = accounts.turn_on_two_step(account.id, offered.secret, hashes)
+    try:
+        page.sign_in.confirm(account, page.field("old"))
+        wanted = page.services.config.trial(plan)
+        page.sign_in.codes.check(wanted, page.field("code"), device=f"enrolment {account.id}")
+        account = page.change(plan)
+    except Refused as refused:
+        return _form(page, Faults(refused.faults), refused.status)
+    return signed_in(page, page.sign_in.as_account(account, page.browser), "/account?notice=saved")
+
+
+def turn_off(page: PageRequest) -> Response:
+    """Needs the password. Ends the other sessions of the account."""
+    account = own_account(page)
+    if account is None:
+        return page.redirect("/account")
+    try:
+        page.sign_in.confirm(account, page.field("old"))
+        account = page.change(accounts.turn_off_two_step(account.id))
+    except Refused as refused:
+        return _form(page, Faults(refused.faults), refused.status)
+    return signed_in(page, page.sign_in.as_account(account, page.browser), "/account?notice=saved")
+
+
+def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
+    import segno  # a page that few people see
+
+    account = own_account(page)
+    if account is None:
+        return page.redirect("/account")
+    offered = enrolment(page.request.cookies.get(SESSION_COOKIE, ""), page.field("seed"))
+    picture = segno.make(totp_uri(offered.secret, account.name), error="m", micro=False)
+    old = faults.take("old")
+    return page.render(
+        "two_step.html",
+        status,
+        account=account,
+        offered=offered,
+        picture=picture.svg_data_uri(scale=5, border=4, dark="#000", light="#fff"),
+        old=old,
+        problems=faults.general,
+    )
+
+
+PAGES = (
+    view(PATH, ask, filtered=True),
+    action(PATH, turn_on, Role.VIEWER, filtered=True),
+    action(f"{PATH}/off", turn_off, Role.VIEWER, filtered=True),
+)

@@ -147,8 +147,11 @@ def test_the_status_tells_the_same_as_json() -> None:
 
 
 def test_a_control_listener_open_to_the_network_is_pointed_out() -> None:
-    assert exposure_notes(Address("127.0.0.1", 1)) == exposure_notes(Address("::1", 1)) == []
-    assert "0.0.0.0:1" in exposure_notes(Address("0.0.0.0", 1))[0]
+    assert exposure_notes(Address("127.0.0.1", 1), private=False) == exposure_notes(Address("::1", 1), private=False) == []
+    for private, notes in ((True, 1), (False, 2)):
+        found = exposure_notes(Address("0.0.0.0", 1), private=private)
+        assert (len(found), "0.0.0.0:1" in found[0]) == (notes, True)
+    assert "[control_tls]" in found[1]
 
 
 def test_rooms_of_one_name_in_two_zones_are_told_apart() -> None:

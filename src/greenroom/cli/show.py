@@ -62,7 +62,7 @@ def show_config(config: Config) -> None:
     """What this configuration does."""
     secure = "https" if config.tls else "http"
     say(f"visitors   {secure}://{config.listen}")
-    say(f"control    http://{config.control}")
+    say(f"control    http{'s' if config.control_tls else ''}://{config.control}")
     say(f"data       {config.data}")
     if config.origin:
         say(f"origin     {config.origin.url}")

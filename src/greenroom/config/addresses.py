@@ -145,11 +145,18 @@ def listener_problems(pointer: str, control: Address, listen: Address) -> list[P
     return [Problem(pointer, f"must not be the address for visitors ({listen}): the control listener is never public")]
 
 
-def exposure_notes(control: Address) -> list[str]:
-    """What an operator may want to know about where the control listener is."""
+def exposure_notes(control: Address, *, private: bool) -> list[str]:
+    """What an operator may want to know about where the control listener is. `private`: it has TLS, or there are proxies that may have."""
     if _is_local(control.host):
         return []
-    return [f"control: every client that can reach {control} can read /status and /metrics; there is no password"]
+    notes = [f"control: every client that can reach {control} can read /status and /metrics; there is no password"]
+    if not private:
+        notes.append(
+            f"control: {control} is reached without encryption, so the dashboard lets people sign in from this machine only, and tokens of "
+            "the API cross the network in plain text; set [control_tls], or put a proxy with HTTPS in front and its address into "
+            "trusted_proxies"
+        )
+    return notes
 
 
 def _is_ip(text: str) -> bool:

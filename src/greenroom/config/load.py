@@ -4,7 +4,7 @@ import os
 import re
 import ssl
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,7 @@ TAKEN_AS_WRITTEN = (
 )  # fmt: skip
 """Keys of the server that the configuration takes over as they are."""
 
+CERTIFICATES = ("tls", "control_tls")
 WITH_DEFAULTS = ("analytics_retention", "limits", "log", "health")
 """Sections that are there although the file has none."""
 
@@ -155,18 +156,20 @@ class _Reading:
         self._check_addresses(server or Server())
         crawlers, range_files = read_crawlers(raw.get("crawlers", []), self._folder, self.problems)
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
-        tls = self._tls(sections["tls"])
+        tls = {name: self._tls(name, sections[name]) for name in CERTIFICATES}
         sending = read_sending(sections["notifications"], sections["outbound"], self._folder, self.problems)
         alerting = read_alerting(raw, self._folder, self.problems)
-        pass_keys, pass_files = read_pass_keys(sections["native_pass"], self._folder, read.rooms, self.problems)
+        pass_keys, more = read_pass_keys(sections["native_pass"], self._folder, read.rooms, self.problems)
         oidc, oidc_files = read_oidc(raw.get("dashboard", {}), self._folder, self.problems)
+        more = (*more, *oidc_files, *filter(None, databases.values()))
         status = read_status_pages(server.status_listen if server else "", raw.get("status_pages", []), self.problems)
         data = self._data(server.data if server else "")
         store = server.store if server else ""
         shared = read_shared(server, self.problems) if server else None
         if self.problems or server is None:
             return None
-        https = bool(tls or server.trusted_proxies or server.always_use_https)
+        https = bool(tls["tls"] or server.trusted_proxies or server.always_use_https)
+        exposed = exposure_notes(listeners["control"], private=bool(tls["control_tls"] or server.trusted_proxies))
         return Config(
             rooms=tuple(read.rooms),
             events=read.events,
@@ -185,7 +188,8 @@ class _Reading:
             origin=origin,
             origins=origins,
             **{key: getattr(server, key) for key in TAKEN_AS_WRITTEN},
-            tls=tls,
+            tls=tls["tls"],
+            control_tls=tls["control_tls"],
             **{name: sections[name] or SECTIONS[name]() for name in WITH_DEFAULTS},
             sending=sending,
             alerting=alerting,
@@ -194,14 +198,13 @@ class _Reading:
             status_listen=status[0],
             status_pages=status[1],
             path=self._path,
-            files=self._files(
-                tls, *read.files, *range_files, *sending.files, *alerting.files, *pass_files, *oidc_files, *filter(None, databases.values())
-            ),
-            notes=(*exposure_notes(listeners["control"]), *read.notes, *foreign_form_notes(read.rooms, https)),
+            files=self._files(tls.values(), *read.files, *range_files, *sending.files, *alerting.files, *more),
+            notes=(*exposed, *read.notes, *foreign_form_notes(read.rooms, https)),
         )
 
-    def _files(self, tls: Tls | None, *others: Path) -> tuple[Path, ...]:
-        return (*([self._path] if self._path else []), *([Path(tls.cert), Path(tls.key)] if tls else []), *others)
+    def _files(self, tls: Iterable[Tls | None], *others: Path) -> tuple[Path, ...]:
+        certificates = [Path(name) for one in tls if one for name in (one.cert, one.key)]
+        return (*([self._path] if self._path else []), *certificates, *others)
 
     def _check_addresses(self, server: Server) -> None:
         self.problems += decide_problems(server)
@@ -273,18 +276,18 @@ class _Reading:
             return None
         return origin
 
-    def _tls(self, tls: Tls | None) -> Tls | None:
+    def _tls(self, section: str, tls: Tls | None) -> Tls | None:
         """With whole paths, tried out: a key that needs a pass phrase or belongs to another certificate is reported."""
         if tls is None:
             return None
         whole = Tls(cert=str(self._folder / tls.cert), key=str(self._folder / tls.key))
         unreadable = [(key, reason) for key in specs(Tls) if (reason := _unreadable(getattr(whole, key)))]
-        self.problems += [Problem(step("tls", key), f"cannot read {getattr(whole, key)}: {reason}") for key, reason in unreadable]
+        self.problems += [Problem(step(section, key), f"cannot read {getattr(whole, key)}: {reason}") for key, reason in unreadable]
         if not unreadable:
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(whole.cert, whole.key, password=lambda: "")
             except (OSError, ValueError) as error:
-                self.problems.append(Problem("tls", f"the certificate and the key do not match: {error}"))
+                self.problems.append(Problem(section, f"the certificate and the key do not match: {error}"))
         return whole
 
     def _database(self, key: str, written: str) -> Path | None:

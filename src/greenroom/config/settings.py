@@ -144,7 +144,7 @@ class OriginEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """`[tls]`: serve visitors over HTTPS. Paths are taken from the directory of the file."""
+    """`[tls]`: serve visitors over HTTPS; `[control_tls]`: the control listener. Paths are taken from the directory of the file."""
 
     cert: str = spec("PEM file with the certificate and its chain", low=1, high=4096)
     key: str = spec("PEM file with the private key", low=1, high=4096)
@@ -190,6 +190,7 @@ class AnalyticsRetention:
 
 SECTIONS: dict[str, type] = {
     "tls": Tls,
+    "control_tls": Tls,
     "limits": Limits,
     "log": Log,
     "health": Health,
@@ -252,6 +253,7 @@ class Config:
     """How paths are taken in zones, by the zone's name, where that differs from the process."""
     drain_seconds: int = 30
     tls: Tls | None = None
+    control_tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
     log: Log = field(default_factory=Log)
     health: Health = field(default_factory=Health)

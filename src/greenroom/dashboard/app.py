@@ -177,7 +177,8 @@ class Dashboard:
 
 _NO_TLS = (
     "Passwords and sessions would cross the network in plain text. Open the dashboard on the machine itself (for example through "
-    "`ssh -L 8081:127.0.0.1:8081`), or put a proxy with HTTPS in front of it, list its address in trusted_proxies, and let it set "
+    "`ssh -L 8081:127.0.0.1:8081`), give it a certificate ([control_tls] in the configuration file), or put a proxy with HTTPS in "
+    "front of it, list its address in trusted_proxies, and let it set "
     "X-Forwarded-Proto."
 )
 _NOT_MEANT = "It came from another site, or your session has changed since the page was loaded. Go back, reload the page and try again."

@@ -28,6 +28,7 @@ from greenroom.dashboard.person import Person
 from greenroom.dashboard.services import StatusPreview
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
+from greenroom.gateway.tls import server_context
 from greenroom.model.branding import LOGO_BYTES_MAX
 from greenroom.model.token import Token
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
@@ -135,19 +136,35 @@ def open_dashboard(
     return Dashboard(services)
 
 
-def control_listeners(app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None) -> list[AppListener]:
+class ControlListener(AppListener):
+    """The control listener, with TLS when the configuration has a certificate for it."""
+
+    def __init__(self, app: ASGIApp, listener: socket.socket, config: Config) -> None:
+        """OSError when the certificate cannot be read."""
+        own = config.control_tls
+        self._tls = server_context(own.cert, own.key) if own else None
+        super().__init__(app, listener, self._tls)
+
+    def configure(self, config: Config) -> None:
+        """New connections get the certificate as it is now. OSError when it cannot be used; the old one stays."""
+        if self._tls and config.control_tls:
+            server_context(config.control_tls.cert, config.control_tls.key)
+            self._tls.load_cert_chain(config.control_tls.cert, config.control_tls.key)
+
+
+def control_listeners(app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None) -> list[ControlListener]:
     """The control listener, which reads what trusted proxies say about its clients and about where it is; none without a socket."""
 
     def policy() -> ForwardedPolicy:
         return process_policy(config())
 
-    return [AppListener(BehindProxy(WithClientAddress(app, policy), policy, PREFIX), listener)] if listener else []
+    return [ControlListener(BehindProxy(WithClientAddress(app, policy), policy, PREFIX), listener, config())] if listener else []
 
 
-async def sign_in_lines(dashboard: Dashboard, control: Address) -> list[str]:
+async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:
     """What an operator is told at the first start: a link that signs in once. None when there is an account or a token."""
     host = "127.0.0.1" if control.host in ("0.0.0.0", "::") else control.host  # noqa: S104  compared, not bound
-    at = f"http://{Address(host, control.port)}"
+    at = f"http{'s' if tls else ''}://{Address(host, control.port)}"
     with contextlib.suppress(GreenroomError):  # the store cannot be reached: signing in has to wait, visitors need not
         known = await asyncio.to_thread(dashboard.services.config.store.read)
         if not known.accounts and not known.tokens:

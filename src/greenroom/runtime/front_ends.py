@@ -50,6 +50,19 @@ class FrontEnd(Protocol):
         """Ends everything at once. Idempotent."""
 
 
+class Configurable(Protocol):
+    """What a reload changes while it serves."""
+
+    def configure(self, config: Config) -> None:
+        """See `FrontEnd`."""
+
+
+def configure_all(config: Config, *parts: Configurable) -> None:
+    """Gives all of them the changed configuration."""
+    for part in parts:
+        part.configure(config)
+
+
 MakeFrontEnd = Callable[[Config, DecisionService], FrontEnd]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import socket
+import ssl
 from collections.abc import Iterator
 
 import uvicorn
@@ -48,7 +49,7 @@ def bound(listener: socket.socket) -> Address:
 class AppListener:
     """One ASGI application on one bound socket. Signals are the caller's business."""
 
-    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -60,6 +61,8 @@ class AppListener:
             ws="none",
             timeout_graceful_shutdown=CLOSING_S,
         )
+        config.load()
+        config.ssl = tls  # our own context, whose certificate can be renewed
         self._server = _Uvicorn(config)
         self._listener = listener
         self._task: asyncio.Task[None] | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from greenroom.config.addresses import exposure_notes
 from greenroom.config.settings import Address, Config
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.inherited import inherited_sockets
@@ -88,8 +89,12 @@ def announcement(
     lines = [
         (parts.gateway, f"visitors   http{'s' if config.tls else ''}://{listen}"),
         (decide is not None, f"decide     http://{decide}  (other proxies ask here)"),
-        (parts.control, f"control    http://{control}  (dashboard, /status /metrics /healthz /readyz)"),
+        (parts.control, f"control    http{'s' if config.control_tls else ''}://{control}  (dashboard, /status /metrics /healthz /readyz)"),
         *((True, line) for line in more),
+        *(
+            (parts.control, f"note       {note}")
+            for note in exposure_notes(config.control, private=bool(config.control_tls or config.trusted_proxies))
+        ),
         (True, f"data       {config.data}"),
         (parts.gateway, f"origin     {origin}"),
         (True, "ready"),

@@ -44,7 +44,7 @@ from greenroom.runtime.dashboard import Running, control_listeners, open_dashboa
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
-from greenroom.runtime.front_ends import BuiltInFrontEnd, FrontEnd, MakeFrontEnd, built_in_front_ends, drain_all
+from greenroom.runtime.front_ends import BuiltInFrontEnd, FrontEnd, MakeFrontEnd, built_in_front_ends, configure_all, drain_all
 from greenroom.runtime.health import Layers, ProcessHealth, own
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.logs import ErrorLog, set_up_logs
@@ -153,7 +153,8 @@ class Process:
             dashboard = self._dashboard = open_dashboard(
                 store, self._sessions, self._clock, running, analytics.answers(), lambda: self.config, self._listening
             )
-            control = control_listeners(control_app(self, self._exposition(), routes, dashboard), lambda: self.config, listeners.control)
+            app = control_app(self, self._exposition(), routes, dashboard)
+            control = self._control_listeners = control_listeners(app, lambda: self.config, listeners.control)
             if self._parts.signals:
                 self._take_signals()
             async with contextlib.AsyncExitStack() as ending:
@@ -300,7 +301,7 @@ class Process:
         except OSError as error:
             raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
         self._phase = "serving"
-        more = await sign_in_lines(self._dashboard, self._control) if self._parts.control else []
+        more = await sign_in_lines(self._dashboard, self._control, tls=bool(self.config.control_tls)) if self._parts.control else []
         for line in announcement(self.config, self._parts, self._listen, self._decide, self._control, more):
             self._say(line)
         self.ready.set()
@@ -369,8 +370,7 @@ class Process:
         prepared = ledgers.prepare(assemble.ledger_rooms(config))
         try:
             table = compiler.table(config, prepared, self._clock.now_ms(), self._lookups(config))
-            for front_end in self._front_ends:
-                front_end.configure(config)
+            configure_all(config, *self._control_listeners, *self._front_ends)
         except BaseException:
             ledgers.discard(prepared)
             raise

@@ -86,6 +86,8 @@ class Reloader:
             for key, what in NEEDS_RESTART.items()
             if getattr(config, key) != getattr(started, key)
         ]
-        if (config.tls is None) != (started.tls is None):
-            changed.append(f"tls stays {'on' if started.tls else 'off'}")
+        for name in ("tls", "control_tls"):
+            before = getattr(started, name)
+            if (getattr(config, name) is None) != (before is None):
+                changed.append(f"{name} stays {'on' if before else 'off'}")
         return tuple(changed)

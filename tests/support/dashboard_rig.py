@@ -22,9 +22,11 @@ from greenroom.dashboard import Dashboard, Services
 from greenroom.dashboard.services import ExampleWait
 from greenroom.dashboard.sign_in import BrowserFacts
 from greenroom.model.change import Put
+from greenroom.runtime.dashboard import KeyFile
 from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
 from greenroom.runtime.status_page import ShownStatusPages
 from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
+from greenroom.stores.keys import KeyRing
 from greenroom.stores.sql import SqlStore, default_url
 
 ORIGIN = "http://testserver"
@@ -93,6 +95,7 @@ class DashboardRig:
 
     store: SqlStore
     oidc: OidcProvider | None = None
+    ticket_keys: KeyFile | None = None
     clock: StandingClock = field(default_factory=StandingClock)
     dry_runs: DryRunProcesses = field(default_factory=lambda: KnownExamples())
     settings: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(status_listen=None, status_pages=()))
@@ -102,6 +105,7 @@ class DashboardRig:
         self.shown = ShownState(self.clock)
         services = Services(
             oidc=lambda: self.oidc,
+            ticket_keys=self.ticket_keys,
             config=self.config,
             sessions=self.store.sessions,
             observed=self.shown,
@@ -150,7 +154,9 @@ class DashboardRig:
 @contextmanager
 def dashboard_in(folder: Path) -> Iterator[DashboardRig]:
     """A dashboard with an empty store in this folder."""
-    rig = DashboardRig(SqlStore(default_url(folder)))
+    clock = StandingClock()
+    KeyRing(folder, clock.at_ms)
+    rig = DashboardRig(SqlStore(default_url(folder)), clock=clock, ticket_keys=KeyFile(folder, clock))
     try:
         yield rig
     finally:

@@ -173,6 +173,10 @@ class LayeredStore:
         """Goes to the store; both layers afterwards."""
         return self._both(self._store.write(changes, expected=expected, author=author, now_ms=now_ms))
 
+    def note(self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]) -> None:
+        """Of the store alone."""
+        self._store.note(kind, id, author=author, now_ms=now_ms, after=after)
+
     def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
         """Of the store alone."""
         return self._store.audit(limit, before, removed_from=removed_from)

@@ -33,6 +33,7 @@ NAVIGATION = (
     NavigationItem("Installation", "Processes", "/processes", "processes", whole=True),
     NavigationItem("Installation", "Audit log", "/audit", "audit", whole=True),
     NavigationItem("Installation", "API tokens", "/tokens", "token", Role.ADMIN, whole=True),
+    NavigationItem("Installation", "Ticket keys", "/keys", "keys", Role.ADMIN, whole=True),
     NavigationItem("Installation", "Accounts", "/accounts", "accounts", Role.ADMIN, whole=True),
     NavigationItem("Installation", "Export and import", "/transfer", "transfer", Role.ADMIN, whole=True),
     NavigationItem("Installation", "GraphQL explorer", "/explorer", "analytics"),

@@ -14,6 +14,7 @@ from greenroom.control.zones import OriginProblems
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.model.oidc import OidcSettings
+from greenroom.model.ticket_key import TicketKey
 from greenroom.ports import AnalyticsStore, SessionStore
 
 FRESH_MS = 500
@@ -42,6 +43,16 @@ class AsksAnalytics(Protocol):
 
     def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
         """Status and JSON; `variables` is JSON, or empty. Blocks."""
+
+
+class TicketKeys(Protocol):
+    """The keys that seal tickets; see `stores.keys`. Both block, and raise StorageFailed and InvalidConfig."""
+
+    def every(self) -> list[TicketKey]:
+        """Those that open tickets, newest first."""
+
+    def rotate(self) -> TicketKey:
+        """Makes another one; the newest now."""
 
 
 class DryRunState(NamedTuple):
@@ -129,6 +140,7 @@ class Services:
     status: StatusPreview | None = None
     fetch_logo: Callable[[str], str] | None = None
     """(address) -> the picture as a `data:` URL, once; blocks. Raises GreenroomError with the reason."""
+    ticket_keys: TicketKeys | None = None
     oidc: Callable[[], OidcProvider | None] = lambda: None
     """The OpenID Connect provider as configured now; None: there is none."""
     peaks: PeakCache = field(default_factory=PeakCache)

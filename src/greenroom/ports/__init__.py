@@ -1,7 +1,7 @@
 """What the core asks of the world. Adapters in `stores` and `runtime` answer; nothing here does anything."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.analytics.question import AnalyticsAnswer, Question
@@ -183,6 +183,9 @@ class ConfigStore(Protocol):
         A Put that says what is there already is no change; a write of nothing but such makes no revision. Raises KeyError when
         a parent or what is to be removed is not there. `author` is for the audit log: who, as an operator would say it.
         """
+
+    def note(self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]) -> None:
+        """An entry in the audit log about something that was made and is not part of the configuration; makes no revision."""
 
     def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
         """The newest entries first, at most `limit`, all with a number below `before`.

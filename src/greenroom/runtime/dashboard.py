@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.types import ASGIApp
@@ -25,11 +26,12 @@ from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
 from greenroom.dashboard import LINK_PATH, PREFIX, Dashboard, Services
 from greenroom.dashboard.person import Person
-from greenroom.dashboard.services import StatusPreview
+from greenroom.dashboard.services import StatusPreview, TicketKeys
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.gateway.tls import server_context
 from greenroom.model.branding import LOGO_BYTES_MAX
+from greenroom.model.ticket_key import TicketKey
 from greenroom.model.token import Token
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 from greenroom.outbound.own_listeners import Listening
@@ -38,6 +40,7 @@ from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dry_runs import DryRunProcesses
 from greenroom.runtime.listener import AppListener
+from greenroom.stores.keys import KeyRing, ticket_keys
 
 if TYPE_CHECKING:
     from greenroom.api.graphql.endpoint import GraphqlEndpoint
@@ -53,6 +56,7 @@ class Running(NamedTuple):
     notifications: NotificationView | None
     analytics: AnalyticsStore | None
     status: StatusPreview | None = None
+    ticket_keys: TicketKeys | None = None
 
 
 class AnalyticsQueries:
@@ -81,6 +85,24 @@ def _endpoint(store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAns
     from greenroom.api.graphql.endpoint import GraphqlEndpoint
 
     return GraphqlEndpoint(store, clock, ALL_DATASETS, answers)
+
+
+class KeyFile:
+    """The ticket keys of a data directory; see `dashboard.services.TicketKeys`. The processes that share it follow within a second."""
+
+    def __init__(self, data: Path, clock: Clock) -> None:
+        self._data = data
+        self._clock = clock
+
+    def every(self) -> list[TicketKey]:
+        """Newest first."""
+        return ticket_keys(self._data, self._clock.now_ms())
+
+    def rotate(self) -> TicketKey:
+        """Makes another one."""
+        now_ms = self._clock.now_ms()
+        KeyRing(self._data, now_ms).rotate(now_ms)
+        return self.every()[0]
 
 
 class ConfiguredProvider:

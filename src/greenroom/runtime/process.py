@@ -40,7 +40,7 @@ from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.runtime.dashboard import Running, control_listeners, open_dashboard, sign_in_lines
+from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, sign_in_lines
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
@@ -149,7 +149,7 @@ class Process:
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
             shown = status_preview(lambda: self.config, self._known, self._notifications, self._health)
-            running = Running(self, self, origins, service, self._notifications, analytics.store(), shown)
+            running = Running(self, self, origins, service, self._notifications, analytics.store(), shown, KeyFile(data.path, self._clock))
             dashboard = self._dashboard = open_dashboard(
                 store, self._sessions, self._clock, running, analytics.answers(), lambda: self.config, self._listening
             )

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.model.room import SESSION_LONGEST
+from greenroom.model.ticket_key import TicketKey
 from greenroom.model.visit import PLACE_KEPT_MS
 
 KEY_FILE = "keys.json"
@@ -144,6 +145,17 @@ class KeyRing:
                 kept = (*kept, Key(self._entropy(KEY_ID_BYTES), secret, now_ms, now_ms + delay_ms, AESGCM(secret)))
             if kept != keys:
                 _write(self._path, kept)
+
+
+def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
+    """The keys of a data directory that open tickets, newest first. Raises InvalidConfig or StorageFailed."""
+    path = data / KEY_FILE
+    with _disk(path):
+        keys = _still_valid(_read(path)[0], now_ms)
+    until = [key.active_ms + KEY_OVERLAP_MS for key in keys[1:]]
+    sealing = _sealing(keys, now_ms)
+    told = zip(keys, [*until, None], strict=True)
+    return [TicketKey(key.id.hex(), key.created_ms, key.active_ms, end, key.id == sealing.id) for key, end in told][::-1]
 
 
 def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ thousand rooms is read as one row. If the log does not reach back far enough, ev
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,21 @@ class SqlStore:
             for changed in self._watchers:
                 changed()
         return after
+
+    def note(self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]) -> None:
+        """See `ports.ConfigStore`."""
+        told = {
+            "at_ms": now_ms,
+            "author": _plain(author)[:AUTHOR_MAX],
+            "action": "created",
+            "kind": kind,
+            "id": id,
+            "parent": "",
+            "name": id,
+        }
+        with self._transaction(writes=True) as connection:
+            revision = connection.execute(select(state.c.revision)).scalar_one()
+            connection.execute(insert(audit).values({**told, "revision": revision, "after": msgspec.json.encode(after).decode()}))
 
     def audit(self, limit: int, before: int | None = None, *, removed_from: str = "") -> list[AuditEntry]:
         """See `ports.ConfigStore`; at most AUDIT_PAGE_MAX."""

@@ -375,3 +375,33 @@ def test_a_listener_of_greenroom_is_no_provider(rig: DashboardRig, provider: Pro
     assert rig.oidc is not None
     rig.oidc = OidcProvider(rig.oidc.settings, OutboundPolicy, rig.clock, lambda: [("127.0.0.1", port)])
     assert "listener of greenroom itself" in reason(Visitor(rig).get("/sign-in/oidc"))
+
+
+HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}\u202e\x07" + "a" * 500
+
+
+def test_what_a_provider_says_is_never_markup(rig: DashboardRig, provider: Provider) -> None:
+    provider.user |= {"sub": HOSTILE[:200], "email": HOSTILE, "groups": ["bosses", HOSTILE]}
+    visitor = Visitor(rig)
+    sign_in(visitor)
+    visitor.post("/lists/new", name="made_by_them", kind="ip")
+    for path in ("/account", "/accounts", "/audit", "/rooms"):
+        text = visitor.get(path).text
+        assert "&lt;script&gt;alert(2)" in text
+        for wrong in ("<script>alert", "<img src=x", "\u202e", "\x07", "a" * 300):
+            assert wrong not in text, path
+    assert rig.store.audit(1)[0].name == "made_by_them"
+    provider.refuse = HOSTILE
+    refused = sign_in(Visitor(rig))
+    assert "&lt;script&gt;" in refused.text
+    assert "<script>alert" not in refused.text
+
+
+@pytest.mark.parametrize(
+    "query", ["code=%00", "state=%FF", "error=%E2%80%AE", "code=" + "a" * 4000, "state=a&state=b", "iss=%0d%0aSet-Cookie:x"]
+)
+def test_hostile_answers_are_taken_with_care(rig: DashboardRig, provider: Provider, query: str) -> None:
+    for cookies in ({}, {"greenroom_oidc": "."}, {"greenroom_oidc": "%00.%FF"}, {"greenroom_oidc": "a" * 3000}):
+        answer = Visitor(rig, dict(cookies), address="127.0.0.79").get(f"{RETURN}?{query}")
+        assert answer.status_code in (401, 429)
+        assert "set-cookie" not in answer.headers or answer.headers["set-cookie"].startswith("greenroom_oidc=")

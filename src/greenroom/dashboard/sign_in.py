@@ -24,7 +24,7 @@ from greenroom.dashboard.person import Person
 from greenroom.dashboard.two_step import USED_MS, CodeCheck
 from greenroom.model.account import ROLES, Account, Role
 from greenroom.model.configuration import Configuration
-from greenroom.model.oidc import SHOWN_MAX, OidcPerson, OidcSettings, oidc_role
+from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
 from greenroom.model.session import DEVICE, LINK, SECOND, SESSION, USED, SessionRow
 from greenroom.model.token import Token
 from greenroom.ports import SessionStore
@@ -335,7 +335,7 @@ def _oidc_person(known: Configuration, found: OidcPerson, settings: OidcSettings
     if row.zones and not zone_ids:
         return None
     owner = f"oidc:{digest(f'{found.iss} {found.sub}')[:32]}"
-    author = f"{found.name} (OpenID Connect {found.sub[:SHOWN_MAX]}, dashboard)"
+    author = f"{found.name} (OpenID Connect {plain_name(found.sub)}, dashboard)"
     return Person(found.name, Role(ROLES.index(row.role)), zone_ids, author, owner)
 
 

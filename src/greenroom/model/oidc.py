@@ -89,10 +89,10 @@ def oidc_person(settings: OidcSettings, claims: Mapping[str, Any]) -> OidcPerson
     told = {name: value for name, value in claims.items() if name != "email" or verified}
     wanted = {(row.claim, row.value) for row in settings.roles} | {(entry.groups_claim, group) for group in entry.allowed_groups}
     named = claims.get(entry.name_claim)
-    name = _shown(named) if isinstance(named, str) and named.strip() else ""
+    name = plain_name(named) if isinstance(named, str) and named.strip() else ""
     domain = str(email).rpartition("@")[2].lower() if verified else ""
     has = tuple(sorted((claim, value) for claim, value in wanted if value in _values(told.get(claim))))
-    return OidcPerson(iss=entry.issuer, sub=str(claims["sub"]), name=name or _shown(str(claims["sub"])), domain=domain, has=has)
+    return OidcPerson(iss=entry.issuer, sub=str(claims["sub"]), name=name or plain_name(str(claims["sub"])), domain=domain, has=has)
 
 
 def oidc_role(settings: OidcSettings, person: OidcPerson) -> OidcRole | None:
@@ -129,5 +129,6 @@ def _values(claim: Any) -> set[str]:
     return {str(item).lower() if isinstance(item, bool) else str(item) for item in items if isinstance(item, (str, bool, int))}
 
 
-def _shown(text: str) -> str:
+def plain_name(text: str) -> str:
+    """As it may be shown: without control characters, SHOWN_MAX characters at most."""
     return "".join(one for one in text.strip() if one.isprintable())[:SHOWN_MAX]

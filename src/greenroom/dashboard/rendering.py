@@ -14,6 +14,7 @@ from greenroom.control.time_format import milliseconds, plain_moment
 from greenroom.dashboard.assets import installed_assets
 from greenroom.dashboard.icons import icon
 from greenroom.dashboard.navigation import NOTICES, ROOM_TABS, current, visible
+from greenroom.dashboard.tour import tour_of
 
 THEME_COOKIE, ZONE_COOKIE = "greenroom_theme", "greenroom_tz"
 THEMES = ("auto", "light", "dark")
@@ -118,4 +119,5 @@ def environment() -> Environment:
 def rendered(template: str, page: Any, viewer: Viewer, values: Mapping[str, Any]) -> str:
     """One template with its values; `page` is the PageRequest."""
     shared = {"page": page, "person": page.person, "viewer": viewer, "navigation": visible(page.person), "notices": NOTICES}
+    shared |= {"tour": tour_of(page)}
     return environment().get_template(template).render({**shared, **values})

@@ -131,6 +131,7 @@ async def _explain(process: Process, say: Say) -> None:
     say(f"  2. Open  http://{console}/demo   Switch the crowd on and watch the shop fill.")
     say("  3. Open the shop again in a private window: as a new visitor you wait in line.")
     say("  4. Switch the crowd off: the visitors in line are let in.")
+    say(f"  5. Sign in with the link above, then open  http://{console}/rooms?tour=1  for a tour of the dashboard in four steps.")
     say("")
     say("Ctrl-C stops the demo.")
 

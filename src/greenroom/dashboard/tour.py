@@ -1,0 +1,72 @@
+"""A tour of the dashboard in four steps, each on the page that it is about: `?tour=1` in the address begins it."""
+
+from typing import Any, NamedTuple
+
+from greenroom.model.account import Role
+
+
+class TourStep(NamedTuple):
+    """One step. `path` is below that of a room when it begins with a dot."""
+
+    path: str
+    title: str
+    text: str
+    role: Role = Role.VIEWER
+
+
+TOUR = (
+    TourStep(
+        "/rooms",
+        "Is everything all right?",
+        "Every room with its state at this moment, fresh by itself: how much of each limit is used, and who waits. What needs you stands "
+        "first when you order by urgency.",
+    ),
+    TourStep(
+        "./live",
+        "What can I change now?",
+        "One room in the hour of its sale: which limit decides at this moment, how long the line is, and what you can do. Every action "
+        "asks first, and what can be taken back, you can undo.",
+    ),
+    TourStep(
+        "./dry-run",
+        "What will happen on Friday?",
+        "Say whom you expect, and the simulator says how long they would wait, and what other limits would change.",
+        Role.OPERATOR,
+    ),
+    TourStep(
+        "./analytics",
+        "What happened?",
+        "Any span of time: drag over a chart to look closer, compare with an earlier time, download what you see.",
+    ),
+)
+"""At most four: after that people want to try things themselves."""
+
+
+class ShownStep(NamedTuple):
+    """A step as the page shows it; `next` is empty at the end."""
+
+    number: int
+    of: int
+    title: str
+    text: str
+    next: str
+    end: str
+
+
+def tour_of(page: Any) -> ShownStep | None:
+    """The step that the address asks for, when it is about this page; None otherwise, and where there is no room yet."""
+    wanted = page.query("tour")
+    steps = [step for step in TOUR if page.person.may(step.role)]
+    if not page.session or wanted not in {str(number) for number in range(1, len(steps) + 1)}:
+        return None
+    room = next(iter(sorted(page.person.rooms(page.known), key=lambda entry: entry.record.name)), None)
+    if room is None:
+        return None
+    number = int(wanted)
+    base = f"/zones/{room.parent}/rooms/{room.id}"
+    paths = [step.path.replace(".", base, 1) for step in steps]
+    if page.request.url.path.removeprefix(page.prefix) != paths[number - 1]:
+        return None
+    step = steps[number - 1]
+    following = page.url(paths[number], tour=str(number + 1)) if number < len(steps) else ""
+    return ShownStep(number, len(steps), step.title, step.text, following, page.url(paths[number - 1]))

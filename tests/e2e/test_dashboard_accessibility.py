@@ -1,4 +1,4 @@
-"""axe-core on every page that can be looked at, light and dark; on a phone nothing is wider than the screen."""
+"""axe-core on every page that can be looked at, light and dark; on a phone nothing is wider than the screen; the Tab key reaches all."""
 
 import re
 from collections.abc import Iterator
@@ -53,6 +53,37 @@ def test_pages_fit_a_phone(at: DashboardBrowser, path: str) -> None:
     at.page.set_viewport_size({"width": 360, "height": 740})
     at.go(path_of(at, path))
     assert at.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+MARK_CONTROLS = """() => {
+  const all = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
+  const seen = [...document.querySelectorAll(all)].filter((one) => one.checkVisibility() && !one.disabled);
+  window.left = new Set(seen);
+  return seen.length;
+}"""
+AT_FOCUS = """() => {
+  window.left.delete(document.activeElement);
+  return [...window.left].map((one) => one.outerHTML.slice(0, 120));
+}"""
+
+
+@pytest.mark.parametrize(
+    "path", ["/rooms?tour=1", "/status-page", "/zones/{zone_id}/rooms/new", "/zones/{zone_id}/rooms/{room_id}/dry-run", "/lists/new"]
+)
+def test_the_tab_key_reaches_every_control(at: DashboardBrowser, path: str) -> None:
+    at.page.set_viewport_size({"width": 1280, "height": 900})
+    at.go(path_of(at, path))
+    at.page.wait_for_load_state("networkidle")
+    at.page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    count = at.page.evaluate(MARK_CONTROLS)
+    assert count > 20
+    left: list[str] = []
+    for _ in range(count + 10):
+        at.page.keyboard.press("Tab")
+        left = at.page.evaluate(AT_FOCUS)
+        if not left:
+            break
+    assert left == []
 
 
 def test_the_check_catches(at: DashboardBrowser) -> None:

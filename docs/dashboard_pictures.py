@@ -34,6 +34,8 @@ QUALITY = 0.6
 SETTLE_MS = 700
 """Charts and previews need a moment."""
 
+SIMULATION_MS = 60_000
+
 LEFT_OUT = ("/explorer",)
 """Not ours to show: GraphiQL."""
 
@@ -56,7 +58,8 @@ class Camera:
         self._workbench = workbench
 
     def take(self, page: Page, path: Path) -> None:
-        """One picture of what is in the window."""
+        """One picture of what is in the window, when nothing of it is being simulated any more."""
+        page.wait_for_function("!document.querySelector('.said [hx-get]')", timeout=SIMULATION_MS)
         page.wait_for_timeout(SETTLE_MS)
         png = b64encode(page.screenshot()).decode()
         path.write_bytes(b64decode(self._workbench.evaluate(TO_WEBP, [png, QUALITY])))

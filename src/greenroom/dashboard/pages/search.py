@@ -1,12 +1,20 @@
-"""The search box: rooms, zones and pages of the dashboard."""
+"""The search box: rooms and what belongs to them, zones, lists, settings, and pages of the dashboard."""
 
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from starlette.responses import Response
 
+from greenroom.control.rooms import ROOM
+from greenroom.dashboard.forms import schema_field
 from greenroom.dashboard.navigation import visible
+from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import view
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.room import Room
 
 FOUND_MAX = 50
 """Results of each kind that are shown."""
@@ -24,30 +32,69 @@ class SearchResult(NamedTuple):
 def search(page: PageRequest) -> Response:
     """What fits; the only result is opened at once."""
     text = page.query("q").strip().lower()
-    found = [*_rooms(page, text), *_zones(page, text), *_pages(page, text)] if text else []
+    found = [one for look in LOOKS for one in islice(look(page, text), FOUND_MAX)] if text else []
     if len(found) == 1:
         return page.redirect(found[0].path)
     return page.render("search.html", asked=page.query("q"), found=found)
 
 
-def _rooms(page: PageRequest, text: str) -> list[SearchResult]:
+def _rooms(page: PageRequest, text: str) -> Iterator[SearchResult]:
     fits = [
         entry for entry in page.person.rooms(page.known) if text in f"{entry.record.name} {entry.record.host}{entry.record.path}".lower()
     ]
-    named = sorted(fits, key=lambda entry: entry.record.name)[:FOUND_MAX]
-    return [
-        SearchResult("Room", one.record.name, f"/zones/{one.parent}/rooms/{one.id}", f"{one.record.host}{one.record.path}") for one in named
-    ]
+    for one in sorted(fits, key=lambda entry: entry.record.name):
+        yield SearchResult("Room", one.record.name, _path(one), f"{one.record.host}{one.record.path}")
 
 
-def _zones(page: PageRequest, text: str) -> list[SearchResult]:
-    fits = [entry for entry in page.person.zones(page.known) if text in entry.record.name and not entry.read_only]
-    return [SearchResult("Zone", entry.record.name, f"/zones/{entry.id}/edit") for entry in fits[:FOUND_MAX]]
+def _path(room: Entry[Room]) -> str:
+    return f"/zones/{room.parent}/rooms/{room.id}"
 
 
-def _pages(page: PageRequest, text: str) -> list[SearchResult]:
-    items = [item for _, items in visible(page.person) for item in items]
-    return [SearchResult("Page", item.label, item.path) for item in items if text in item.label.lower()]
+def _events(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for room in page.person.rooms(page.known):
+        for entry in page.known.events.of(room.id):
+            if text in f"{entry.record.name} {entry.record.description}".lower():
+                yield SearchResult("Event", entry.record.name, f"{_path(room)}/events", f"in {room.record.name}")
+
+
+def _rules(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for room in page.person.rooms(page.known):
+        found = page.known.rules.get(room.id)
+        for rule in found.record.rules if found else ():
+            if text in f"{rule.expression} {rule.description}".lower():
+                yield SearchResult("Rule", rule.description or rule.expression[:80], f"{_path(room)}/rules", f"in {room.record.name}")
+
+
+def _zones(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for entry in page.person.zones(page.known):
+        if text in entry.record.name and not entry.read_only and page.person.may(Role.OPERATOR):
+            yield SearchResult("Zone", entry.record.name, f"/zones/{entry.id}/edit")
+
+
+def _lists(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for entry in page.known.lists.values() if not page.person.zone_ids else ():
+        if text in f"${entry.record.name} {entry.record.description}".lower():
+            yield SearchResult("List", f"${entry.record.name}", f"/lists/{entry.id}", entry.record.description[:80])
+
+
+def _settings(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    """Settings of rooms, with what they do: they lead to the only room, or to the table."""
+    rooms = list(islice(page.person.rooms(page.known), 2))
+    path = f"{_path(rooms[0])}/edit" if len(rooms) == 1 and page.person.may(Role.OPERATOR) else "/rooms"
+    for name, label in LABELS.items():
+        if text in f"{label} {name}".lower():
+            yield SearchResult("Setting of a room", label, path, schema_field(ROOM, name).rule.help)
+
+
+def _pages(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for _, items in visible(page.person):
+        for item in items:
+            if text in item.label.lower():
+                yield SearchResult("Page", item.label, item.path)
+
+
+LOOKS: tuple[Callable[[PageRequest, str], Iterator[SearchResult]], ...] = (_rooms, _events, _rules, _zones, _lists, _settings, _pages)
+"""In the order in which results are shown; each filters what the person may see."""
 
 
 PAGES = (view("/search", search, filtered=True),)

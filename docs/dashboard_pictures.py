@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from dashboard_browser import DashboardBrowser, chromium, sign_in_link
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from tutorial import follow, steps_of
 
 from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
@@ -59,7 +59,7 @@ class Camera:
 
     def take(self, page: Page, path: Path) -> None:
         """One picture of what is in the window, when nothing of it is being simulated any more."""
-        page.wait_for_function("!document.querySelector('.said [hx-get]')", timeout=SIMULATION_MS)
+        expect(page.locator(".said [hx-get]")).to_have_count(0, timeout=SIMULATION_MS)
         page.wait_for_timeout(SETTLE_MS)
         png = b64encode(page.screenshot()).decode()
         path.write_bytes(b64decode(self._workbench.evaluate(TO_WEBP, [png, QUALITY])))

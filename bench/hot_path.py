@@ -163,12 +163,15 @@ async def measure(rounds: int, requests: int, profiled: str | None) -> None:
         admitted = heads(page, [ticket(ask_inside(head)) for head in heads(page, [b""] * INSIDE)])
 
         def in_line(kinds: list[bytes]) -> list[bytes]:
-            """Requests of newcomers who have come back in time."""
+            """Requests of visitors who are in line, with tickets that are due."""
             tickets = [ticket(ask_full(head)) for head in heads(page, [b""] * requests)]
             for _ in range(0, DUE_MS, TICK_MS):
                 clock.us += TICK_MS * 1_000
                 ledger.tick()
-            return heads(kinds, tickets)
+            sent = heads(kinds, tickets)
+            for head in sent:
+                ask_full(head)  # takes the place
+            return sent
 
         rows: dict[str, tuple[Callable[[bytes], bytes], Callable[[], list[bytes]]]] = {
             "let in": (ask_inside, lambda: admitted),

@@ -103,7 +103,7 @@ def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list
         at = value.find(wanted)
         while at >= 0:
             start = at + len(wanted)
-            if at == 0 or value[at - 2 : at] == b"; " or _begins_pair(value, at):
+            if at == 0 or value.startswith(b"; ", at - 2) or _begins_pair(value, at):
                 end = value.find(b";", start)
                 item = (value[start:] if end < 0 else value[start:end]).strip(b" \t")
                 if len(item) <= VALUE_MAX:

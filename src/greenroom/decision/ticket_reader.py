@@ -67,7 +67,7 @@ class TicketReader:
         header, cookie_name, room_id = key  # of what is remembered by, and nothing else
         found, whole = self._read(((b"cookie", header),), cookie_name, room_id, now_ms)
         if whole and found and len(header) <= HEADER_REMEMBERED_MAX:
-            accepted = any(ticket.accepted_ms for ticket, _ in found)
+            accepted = [ticket for ticket, _ in found if ticket.accepted_ms]
             known, most = (self._known, HEADERS_REMEMBERED) if accepted else (self._waiting, WAITING_REMEMBERED)
             if len(known) >= most:
                 known.clear()
@@ -76,7 +76,6 @@ class TicketReader:
 
     def _read(self, headers: Headers, cookie_name: bytes, room_id: bytes, now_ms: int) -> tuple[FoundTickets, bool]:
         """The tickets, and whether every candidate was one."""
-        values = ticket_values(headers, cookie_name)
-        opened = [(self._sealer.open(value, room_id, now_ms), value) for value in values]
-        found = tuple([(ticket, value) for ticket, value in opened if ticket is not None])
+        values, opened = ticket_values(headers, cookie_name), self._sealer.open
+        found = tuple([(ticket, value) for value in values if (ticket := opened(value, room_id, now_ms)) is not None])
         return found, len(found) == len(values)

@@ -74,10 +74,6 @@ class Sealer:
         """The ticket, or None for a value that this key ring did not seal for this room, or that is impossible at `now_ms`."""
         if len(value) != SEALED_LENGTH:
             return None
-        ticket = self._decrypt(value, room_id)
-        return ticket if ticket is not None and _possible(ticket, now_ms + FUTURE_MAX_MS) else None
-
-    def _decrypt(self, value: bytes, room_id: bytes) -> Ticket | None:
         try:
             raw = a2b_base64(value.translate(_FROM_URL), strict_mode=True)
             cipher = self.ring.opening.get(raw[:_NONCE_AT])
@@ -87,7 +83,8 @@ class Sealer:
         except (BadBase64, InvalidTag):
             return None
         version, *fields = _CONTENT.unpack(content)
-        return Ticket(*fields) if version == VERSION else None
+        ticket = Ticket(*fields)
+        return ticket if version == VERSION and _possible(ticket, now_ms + FUTURE_MAX_MS) else None
 
 
 def _possible(ticket: Ticket, latest_ms: int) -> bool:

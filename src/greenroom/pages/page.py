@@ -75,7 +75,7 @@ class Page:
         if follows:
             self.json_headers = _varying(JSON_HEADERS, b"Accept-Language")
             self.html_headers = shown if template else _varying(shown, b"Accept-Language")
-        self._packed_headers = self.html_headers.plus((b"Content-Encoding", b"gzip"))
+        self._packed_headers = _packed(self.html_headers)
 
     def speaking(self, accept_language: bytes | None) -> "Page":
         """The page for a visitor with this Accept-Language header: the same unless the room follows it and we speak another one."""
@@ -140,11 +140,19 @@ def headers_of(brand: Brand = NO_BRAND) -> AnswerHeaders:
     return AnswerHeaders(*[(key, policy if key == b"Content-Security-Policy" else value) for key, value in BUILT_IN_HEADERS.pairs])
 
 
+@lru_cache(maxsize=256)
 def _varying(headers: AnswerHeaders, name: bytes) -> AnswerHeaders:
     """The same, where the answer depends on one more request header."""
     return AnswerHeaders(*[(key, name + b", " + value if key == b"Vary" else value) for key, value in headers.pairs])
 
 
+@lru_cache(maxsize=256)
+def _packed(headers: AnswerHeaders) -> AnswerHeaders:
+    """The same, of a compressed page."""
+    return headers.plus((b"Content-Encoding", b"gzip"))
+
+
+@lru_cache(maxsize=256)
 def _framed(headers: AnswerHeaders, sites: str) -> AnswerHeaders:
     """The same, which only these sites may show in a frame."""
     allowed = b"frame-ancestors " + sites.encode()

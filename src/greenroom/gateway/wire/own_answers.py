@@ -34,18 +34,18 @@ def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line
     `bodiless`: the request is a HEAD although its head could not be read as a whole.
     """
     body, cookie = answer.body, answer.set_cookie
-    lines = _lines(answer.status, answer.headers, len(body), keep, head is None or head.minor > 0, date_line)
+    lines, length = _lines(answer.status, answer.headers, keep, head is None or head.minor > 0, date_line), b"%d" % len(body)
     if bodiless or (head is not None and head.method == b"HEAD"):
         body = b""
     if cookie:
-        return b"".join((lines, b"Set-Cookie: ", cookie, b"\r\n\r\n", body))
-    return lines + b"\r\n" + body
+        return b"".join((lines, length, b"\r\nSet-Cookie: ", cookie, b"\r\n\r\n", body))
+    return b"".join((lines, length, b"\r\n\r\n", body))
 
 
 @lru_cache(maxsize=HEADS_REMEMBERED)
-def _lines(status: int, headers: AnswerHeaders, length: int, keep: bool, modern: bool, date_line: bytes) -> bytes:
-    """The head of an answer as far as many visitors are given the same within a second."""
+def _lines(status: int, headers: AnswerHeaders, keep: bool, modern: bool, date_line: bytes) -> bytes:
+    """The head of an answer up to its length, as far as many visitors are given the same within a second."""
     line = STATUS_LINES.get(status) or b"%d Answer" % status
     lasting = (b"" if modern else b"Connection: keep-alive\r\n") if keep else b"Connection: close\r\n"
     own = b"".join([b"%b: %b\r\n" % pair for pair in headers.pairs])
-    return b"HTTP/1.1 %b\r\n%b%bContent-Length: %d\r\n%b" % (line, date_line, own, length, lasting)
+    return b"HTTP/1.1 %b\r\n%b%b%bContent-Length: " % (line, date_line, own, lasting)

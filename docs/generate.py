@@ -56,11 +56,16 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def mixed(rule: Spec) -> bool:
+    """Whether the choices are of several kinds, so that text needs its quotes."""
+    return len(set(map(type, rule.choices))) > 1
+
+
 def allowed(rule: Spec) -> str:
     if len(rule.choices) > MANY:
         return f"one of {len(rule.choices)}, below"
     if rule.choices:
-        return ", ".join(f"`{choice}`" for choice in rule.choices)
+        return ", ".join(f"`{json.dumps(choice) if mixed(rule) else choice}`" for choice in rule.choices)
     unit = f" {rule.unit}" if rule.unit else ""
     parts = []
     if rule.low is not None and rule.high is not None:
@@ -101,13 +106,14 @@ def keys(record: type, without: Iterable[str] = ()) -> str:
             continue
         rule = described[item.name]
         kind = plain_type(item.type)
-        shown = rule if kind in (int, str, tuple) else Spec(rule.help)
+        shown = rule if kind in (int, str, tuple) or mixed(rule) else Spec(rule.help)
         if kind is str and not rule.choices and not rule.pattern:
             shown = Spec(rule.help, high=rule.high, unit="characters") if rule.high else Spec(rule.help)
         if kind is tuple:
             shown = Spec(rule.help, high=rule.high, unit="entries")
         mark = " *(extension)*" if rule.extension else ""
-        rows.append((f"`{item.name}`", NAMES.get(kind, kind.__name__), allowed(shown), default(item), rule.help + mark))
+        written = "true, false or text" if mixed(rule) else NAMES.get(kind, kind.__name__)
+        rows.append((f"`{item.name}`", written, allowed(shown), default(item), rule.help + mark))
     return table(("key", "type", "allowed", "default", "meaning"), rows)
 
 

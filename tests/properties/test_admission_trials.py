@@ -203,7 +203,7 @@ def gives_a_newcomer_a_place_without_a_ticket(patch: pytest.MonkeyPatch) -> None
 def does_not_confirm_newcomers(patch: pytest.MonkeyPatch) -> None:
     def configure(original: Any, self: Ledger, room: Any, now_ms: int) -> None:
         original(self, room, now_ms)
-        self._confirm = False
+        self.newcomers.confirms = False
 
     around(patch, Ledger, "configure", configure)
 

@@ -9,7 +9,7 @@ from admission_world import START_MS, small_room, ticket_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from redis_twin import Twin, walk
+from redis_twin import Twin, flooded, walk
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.messages.moves import MovesUp
@@ -37,12 +37,12 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             inside=LIMITS,
             minute=LIMITS,
             method=st.sampled_from(METHODS),
-            confirm=st.booleans(),
+            confirm=st.sampled_from((False, True, "auto", "auto")),
             seed=st.integers(0, 1 << 32),
             alone=st.booleans(),
             fence_ms=st.sampled_from((0, 3_000, 30_000)),
         )
-        def opens(self, inside: int, minute: int, method: str, confirm: bool, seed: int, alone: bool, fence_ms: int) -> None:
+        def opens(self, inside: int, minute: int, method: str, confirm: bool | str, seed: int, alone: bool, fence_ms: int) -> None:
             room = small_room(total_active_users=inside, new_users_per_minute=minute, queueing_method=method, confirm_newcomers=confirm)
             self.twin = Twin(client, room, seed, ("here",) if alone else ("here", "there"), fence_ms)
             self.keys: list[int] = []
@@ -213,6 +213,30 @@ BREAKS = (
 @pytest.mark.parametrize("seed", range(20))
 def test_they_agree_on_the_life_of_a_crowd(server: RedisServer, seed: int) -> None:
     assert walk(server.client(), seed) == []
+
+
+def test_they_agree_on_a_flood_without_cookies(server: RedisServer) -> None:
+    twin = flooded(server.client(), 1)
+    assert twin.found == []
+    assert 100 < twin.confirmed < 500
+
+
+FLOOD_BREAKS = (
+    ("state.slot - PATIENT - 1 do", "state.slot do"),
+    ("      newcomers.admit(id)\n", "      newcomers.hold()\n"),
+    ("if not s.watches or age ~= 0 or", "if true or"),
+    ("if 2 * busiest >= state.before then", "if false then"),
+)
+
+
+@pytest.mark.parametrize(("part", "instead"), FLOOD_BREAKS, ids=[part for part, _ in FLOOD_BREAKS])
+def test_a_library_that_confirms_newcomers_wrongly_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+    client = server.client()
+    client.function_load(broken_library(part, instead), replace=True)
+    try:
+        assert flooded(client, 1).found
+    finally:
+        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 @pytest.mark.parametrize(("part", "instead"), BREAKS, ids=[part for part, _ in BREAKS])

@@ -104,7 +104,7 @@ class GroundTruth:
         room_left = self._room_left()
         outcome = self._ask(self.ledger.arrive, one, key)
         if outcome.standing is Standing.ADMITTED:
-            self.law(not self.room.confirm_newcomers, "a newcomer was not confirmed")
+            self.law(not self.ledger.ledger.newcomers.confirms and self.room.confirm_newcomers is not True, "a newcomer was not confirmed")
             if self.room.queueing_method != "passthrough":
                 self.law(waiting < room_left, f"a newcomer passed {waiting} waiting people with room for {room_left}")
             self._entered(one)
@@ -125,7 +125,8 @@ class GroundTruth:
         outcome = self._ask(self.ledger.arrive_provisionally, one, 0)
         if outcome.standing is Standing.ADMITTED:
             self.law(
-                not waiting and not self.closed and not self.room.confirm_newcomers, "a request passed waiting visitors, or a shut room"
+                not waiting and not self.closed and self.room.confirm_newcomers is not True,
+                "a request passed waiting visitors, or a shut room",
             )
             self.law(room_left > 0 or self.room.queueing_method == "passthrough", f"a request passed with room for {room_left}")
             self.law(active < max(1, self.room.total_active_users // 4), f"a request passed beside {active} provisional sessions")
@@ -421,7 +422,7 @@ def _changes(draw: Random) -> list[dict[str, object]]:
         {"queueing_method": draw.choice(METHODS)},
         {"queueing_method": draw.choice(("fifo", "random"))},
         {"queue_all": draw.random() < 0.3},
-        {"queue_all": False, "confirm_newcomers": draw.random() < 0.5},
+        {"queue_all": False, "confirm_newcomers": draw.choice((False, True, "auto"))},
         {"session_duration": draw.choice((1, 1, 2, 5))},
         {"disable_session_renewal": draw.random() < 0.4},
     ]

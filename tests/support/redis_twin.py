@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import msgspec
 import redis
@@ -15,7 +16,7 @@ from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.transfers.transfers import visit
 from greenroom.model.room import Room
-from greenroom.model.visit import Outcome, make_key
+from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.stores.redis.answers import ARRIVE, KEEP, LEAVE, PASS, PEEK, POLL, QUESTION, VIEW, VISIT, VISIT_MORE, Reader, settings_of
 from greenroom.stores.redis.ledger_store import _taken
 from greenroom.stores.redis.sync_batch import arguments_of, report_of
@@ -34,6 +35,8 @@ class Twin:
         self.room = room
         self.random_bits = Random(seed)
         self.found: list[str] = []
+        self.confirmed = 0
+        """Looks at which new visitors had to show their ticket, because few did."""
         self.arrived_there = self._reports_there = 0
         self.fixed = room.disable_session_renewal
         self.ledgers = Ledger(room, HERE, START_MS, START_MS)
@@ -179,12 +182,24 @@ class Twin:
         stored = {name: state[name] for name in pure}
         self.law(pure == stored, f"states differ: {dict(pure.items() - stored.items())} and {dict(stored.items() - pure.items())}")
         self.law((ledgers.line.kept is not None) == state["kept"], f"kept is {ledgers.line.kept} and {state['kept']}")
+        self._compare_newcomers(state)
         pure["moved"], state["moved"] = ledgers.moves.net, state["arrived"] - state["given"]
         left = state["permits"] + state["freed"] + state["inside"]
         right = (
             state["granted_seen"] - state["returned_permits"] - state["returned_freed"] + state["over"] - state["settled"] + state["moved"]
         )
         self.law(left == right, f"{left} units where {right} were granted")
+
+    def _compare_newcomers(self, state: dict[str, Any]) -> None:
+        newcomers = self.ledgers.newcomers
+        if self.room.confirm_newcomers != "auto" or self.room.queueing_method == "passthrough":
+            return
+        self.confirmed += newcomers.confirms
+        self.law(newcomers.confirms == state["confirms"], f"newcomers are confirmed: {newcomers.confirms} and {state['confirms']}")
+        newest = max(newcomers._slot, state["slot"])
+        pure = counts_of(newest, newcomers._slot, newcomers._issued, newcomers._shown)
+        stored = counts_of(newest, state["slot"], state["issued"], state["shown"]) if state["issued"] else {}
+        self.law(pure == stored, f"tickets of newcomers by slot: {pure} and {stored}")
 
     def _same(self, what: str, pure: Outcome, stored: Outcome) -> Outcome:
         self.law(pure == stored, f"{what} differs:\n{pure}\n{stored}")
@@ -202,6 +217,12 @@ class Twin:
         self._server.set(f"{self.place}:clock", self.now_ms)
         function = TRIAL_LIBRARY.function(name).decode()
         return self._server.fcall(function, 1, self.place, self.settings, *arguments)
+
+
+def counts_of(newest: int, slot: int, issued: list[int], shown: list[int]) -> dict[int, tuple[int, int]]:
+    """Slot -> tickets given and shown, as far as they still count."""
+    ring = len(issued)
+    return {one: (issued[one % ring], shown[one % ring]) for one in range(newest - ring + 1, slot + 1) if issued[one % ring]}
 
 
 def in_order(up: SyncUp) -> SyncUp:
@@ -291,3 +312,29 @@ def _change(draw: Random) -> dict[str, object]:
             {"session_duration": draw.choice((1, 2)), "disable_session_renewal": draw.random() < 0.3},
         )
     )
+
+
+def flooded(server: redis.Redis, seed: int) -> Twin:
+    """A flood without cookies into an empty room, then a crowd that brings its tickets back, twice as dense at the end."""
+    draw = Random(seed)
+    twin = Twin(server, small_room(total_active_users=80, new_users_per_minute=90, confirm_newcomers="auto"), seed)
+    due: list[tuple[int, bytes, int]] = []
+    for number in range(600):
+        twin.advance(draw.choice((40, 200, 255, 256, 300)))
+        flooding = number < 80 or 300 < number < 360
+        if draw.random() < (0.7 if flooding else 0.25):
+            one, key = ticket_id(number), make_key(twin.now_ms, number)
+            outcome = twin.arrive(one)
+            if not flooding:
+                due.append((twin.now_ms + (outcome.refresh_ms or 400), one, key))
+        while due and due[0][0] <= twin.now_ms:
+            _, one, key = due.pop(0)
+            outcome = twin.poll(one, key)
+            if outcome.standing is Standing.ACTIVE and draw.random() < 0.2:
+                twin.leave(one)
+        if number % 3 == 0:
+            twin.sync()
+        twin.compare()
+        if twin.found:
+            break
+    return twin

@@ -53,6 +53,8 @@ def steps(tracker: Tracker, *pictures: Picture) -> list[tuple[str, str, int]]:
         ({"wait_s": float("inf")}, set()),
         ({"storage_failed": True}, {"greenroom_admissions_stopped"}),
         ({"room": room(queueing_method="reject")}, {"greenroom_rejecting"}),
+        ({"confirms": True}, {"greenroom_newcomers_confirmed"}),
+        ({"confirms": True, "room": room(confirm_newcomers=True)}, set()),
         ({"room": room(queueing_method="reject", suspended=True), "waiting": 1}, set()),
     ],
 )

@@ -4,7 +4,8 @@ import pytest
 from config_service_in_memory import DeskInMemory
 
 from greenroom.control import rooms, zones
-from greenroom.control.refusals import CODES, Code
+from greenroom.control.refusals import CODES, Code, Refused
+from greenroom.dashboard.forms import Faults, document_of, field_view
 from greenroom.errors import Problem
 from greenroom.model.room import TEMPLATE_MAX
 
@@ -159,6 +160,24 @@ def test_an_edit_merges_objects_and_replaces_everything_else(config_service, zon
     assert edited["cookie_attributes"] == {"samesite": "lax", "secure": "always"}
     assert edited["additional_routes"] == routes[:1]
     assert edited["greenroom"] == room["greenroom"] | {"confirm_newcomers": True}
+
+
+@pytest.mark.parametrize("value", [True, False, "auto"])
+def test_newcomers_are_confirmed_always_never_or_when_it_helps(config_service, zone, value) -> None:
+    assert config_service.do(rooms.create(zone, ROOM))["greenroom"]["confirm_newcomers"] == "auto"
+    room = config_service.do(rooms.create(zone, {**ROOM, "name": "b", "path": "/b", "greenroom": {"confirm_newcomers": value}}))
+    assert room["greenroom"]["confirm_newcomers"] is value
+    form = document_of(
+        rooms.ROOM, ["confirm_newcomers"], {"confirm_newcomers": [field_view(rooms.ROOM, "confirm_newcomers", value, Faults()).value]}
+    )
+    assert form["greenroom"]["confirm_newcomers"] is value
+
+
+@pytest.mark.parametrize("value", ["true", "maybe", 1, 0, None])
+def test_other_values_are_refused_with_those_that_there_are(config_service, zone, value) -> None:
+    with pytest.raises(Refused) as refused:
+        config_service.do(rooms.create(zone, {**ROOM, "greenroom": {"confirm_newcomers": value}}))
+    assert "null" in str(refused.value.faults) or "must be one of false, true, auto" in str(refused.value.faults)
 
 
 def test_what_only_the_server_may_say_is_not_looked_at(config_service, zone) -> None:

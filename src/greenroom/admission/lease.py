@@ -44,6 +44,7 @@ class Lease:
         "answered_ms",
         "applied",
         "contact_ms",
+        "data_centers",
         "disconnected_rate",
         "fence_ms",
         "freed",
@@ -84,6 +85,7 @@ class Lease:
         self.horizon_ms: int | None = None
         self.pool = 0
         self.alone = False
+        self.data_centers = 1
         self.applied = 0
         self.answered_ms: int | None = None
         self.contact_ms = 0
@@ -217,7 +219,7 @@ class Lease:
         left.granted_seen = left.used = sessions
         left.window, left.unacknowledged, left.admitted = self.window, deque(self.window), len(self.window)
         left.line_ahead_ms, left.round_trip_ms, left.fence_ms = self.line_ahead_ms, self.round_trip_ms, self.fence_ms
-        left.gap_us, left.spent_until_us = self.gap_us, self.spent_until_us
+        left.gap_us, left.spent_until_us, left.data_centers = self.gap_us, self.spent_until_us, self.data_centers
         return left
 
     def ages(self, now_ms: int, whole: bool) -> tuple[int, ...]:
@@ -253,7 +255,7 @@ class Lease:
             down.horizon_ms,
         )
         self.pool, self.alone, self.gap_us = down.pool, down.alone, down.gap_us
-        self.contact_ms, self.fence_ms = down.sent_ms, down.fence_ms
+        self.contact_ms, self.fence_ms, self.data_centers = down.sent_ms, down.fence_ms, down.data_centers
         self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms
 

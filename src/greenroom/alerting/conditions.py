@@ -38,6 +38,8 @@ class RoomPicture:
     wait_s: float | None = None
     """Estimated wait of a new visitor; None: not known."""
     storage_failed: bool = False
+    confirms: bool = False
+    """New visitors have to show their ticket before they are let in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,9 @@ def _of_room(picture: Picture, found: RoomPicture) -> Iterator[AlertCondition]:
         if minutes is not None and minutes > limit:
             data = {"minutes": minutes, "limit": limit}
             yield _room_condition(picture, found, "greenroom_wait_time", data, more=f"{limit}:", after_ms=(15_000, 60_000))
+    if found.confirms and found.room.confirm_newcomers == "auto":  # shorter than it takes to find out that it was a false alarm: not told
+        data = {"active": found.active}
+        yield _room_condition(picture, found, "greenroom_newcomers_confirmed", data, after_ms=(20_000, 60_000))
     if now.turns_away:
         yield _room_condition(picture, found, "greenroom_rejecting", {}, after_ms=(1_000, 10_000))
     for event in found.events:

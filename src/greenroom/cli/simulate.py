@@ -197,7 +197,7 @@ def _show(seed: int, scenario: Scenario, worlds: list[World], reports: list[Simu
         say(" " * wide + "".join(f"{world.algorithm:>16}" for world in worlds))
     for name, text in LINES:
         values = [figure(name, getattr(one, name)) for one in reports]
-        if name != "unconfirmed" or any(one.unconfirmed for one in reports):
+        if name not in ("unconfirmed", "flood") or any(getattr(one, name) for one in reports):
             say(f"{text:<{wide}}" + "".join(f"{value:>16}" for value in values))
     for world, one in zip(worlds, reports, strict=True):
         if one.broken_laws:

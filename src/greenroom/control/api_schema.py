@@ -72,6 +72,24 @@ class Plain:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few values that are not all of one kind, such as false, true and "auto"."""
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
+        """Which values there are is for the record to say."""
+        return value
+
+    def show(self, value: Any) -> Any:
+        """As it is."""
+        return value
+
+    def schema(self, rule: Spec) -> Json:
+        """The values."""
+        kinds = dict.fromkeys(_TYPES[type(choice)] for choice in rule.choices)
+        return {"type": list(kinds), "enum": list(rule.choices)}
+
+
+@dataclass(frozen=True, slots=True)
 class Nested:
     """One record inside another."""
 

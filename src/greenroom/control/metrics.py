@@ -182,6 +182,7 @@ METRICS: tuple[MetricRow, ...] = (
     _room(
         "storage_failed", "1 while admissions are stopped because the ledger cannot be written", lambda room: room.figures.storage_failed
     ),
+    _room("newcomers_confirmed", "1 while new visitors are let in only after their ticket came back", lambda room: room.figures.confirms),
     _room(
         "origin_healthy",
         "1 while the health checks on the origin find it healthy, 0 while unhealthy; absent when unknown",

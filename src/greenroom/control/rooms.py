@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from greenroom.control.api_schema import ApiSchema, Json, Nested, Plain, Several, Shown, computed, overlaid, read_as
+from greenroom.control.api_schema import ApiSchema, Choice, Json, Nested, Plain, Several, Shown, computed, overlaid, read_as
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.time_format import moment as written
@@ -34,6 +34,7 @@ ROOM = ApiSchema.of(
         "branding": Nested(Branding),
         "branding_messages": Several(LocalMessage),
         "enabled_origin_commands": Several(choices=("revoke",)),
+        "confirm_newcomers": Choice(),
         "queueing_method": Plain(str, caseless=True),
         "path": Plain(str, absent=("",)),
         "queueing_status_code": Plain(int, absent=(0,)),

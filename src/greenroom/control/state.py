@@ -16,7 +16,8 @@ class Figures(msgspec.Struct, frozen=True):
     """One room's figures at this moment. All go up and down.
 
     `last_minute` is how many were admitted within the last 60 seconds. `estimate` is for a visitor who joins the line
-    now; None means unknown. `storage_failed`: admissions are stopped because the ledger cannot be written.
+    now; None means unknown. `storage_failed`: admissions are stopped because the ledger cannot be written. `confirms`: new visitors
+    have to show their ticket before they are let in.
     """
 
     active: int = 0
@@ -26,6 +27,7 @@ class Figures(msgspec.Struct, frozen=True):
     estimate: Estimate | None = None
     journal_bytes: int = 0
     storage_failed: bool = False
+    confirms: bool = False
 
 
 class DrawState(msgspec.Struct, frozen=True):

@@ -90,6 +90,7 @@ def _room(state: RoomState) -> dict[str, Any]:
         "estimated_wait_seconds": None if estimate is None else [round(s, 1) for s in (estimate.p25_s, estimate.p50_s, estimate.p75_s)],
         "journal_bytes": figures.journal_bytes,
         "storage_failed": figures.storage_failed,
+        "newcomers_confirmed": figures.confirms,
         "origin": state.origin or None,
         "held_for_origin": bool(state.now and state.now.origin_down),
         "requests": dict(sorted(state.requests.items())),

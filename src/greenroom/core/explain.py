@@ -45,6 +45,7 @@ class Seats(msgspec.Struct, frozen=True):
     waiting: int
     origin: str = ""  # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
     held_for_origin: bool = False
+    confirms: bool = False  # new visitors have to show their ticket before they are let in
 
 
 class RouteSeen(msgspec.Struct, frozen=True):
@@ -300,6 +301,8 @@ def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
     if method == "reject":
         return "waiting", "reject", "The queueing method is reject: new visitors see that the site is closed, and there is no line."
     limits = f"{room.total_active_users} active, {room.new_users_per_minute} a minute"
+    if ledgers is None and room.confirm_newcomers is True:
+        return _confirms(room)
     if ledgers is None:
         return (
             "depends",
@@ -309,10 +312,21 @@ def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
     state = f"{ledgers.active} of {room.total_active_users} active, {ledgers.waiting} waiting"
     if ledgers.waiting or ledgers.active >= room.total_active_users:
         return "waiting", "full", f"There is a line, or the room is full ({state}): placed in line ({method})."
+    if room.confirm_newcomers is True or ledgers.confirms:
+        return _confirms(room)
     return (
         "depends",
         "limits",
         f"There is room ({state}): let in at once, unless {room.new_users_per_minute} visitors were let in during the last minute.",
+    )
+
+
+def _confirms(room: Room) -> tuple[str, str, str]:
+    why = "" if room.confirm_newcomers is True else ", because most tickets of new visitors did not come back lately"
+    return (
+        "waiting",
+        "confirms",
+        f"A new visitor is let in when the ticket has come back, after about two seconds{why} (confirm_newcomers).",
     )
 
 

@@ -9,6 +9,7 @@ from greenroom.control.api_schema import EXTENSION, ApiField, ApiSchema, Json, P
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.model.configuration import Configuration
+from greenroom.model.fields import written
 
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 
@@ -62,12 +63,12 @@ def field_view(
     """A field of an API schema. `words` are what people read for its choices."""
     api_field = schema_field(schema, name)
     rule = api_field.rule
-    shown = [(str(choice), (words or {}).get(str(choice), str(choice))) for choice in rule.choices]
+    shown = [(written(choice), (words or {}).get(written(choice), written(choice))) for choice in rule.choices]
     return FieldView(
         name=name,
         label=label or name.replace("_", " ").capitalize(),
         kind=_kind(api_field),
-        value=value,
+        value=written(value) if rule.choices else value,
         help=f"{rule.help[:1].upper()}{rule.help[1:]}.".replace("`", ""),
         unit=rule.unit,
         low=rule.low if _plain(api_field) is int else None,
@@ -104,7 +105,9 @@ def document_of(schema: ApiSchema, names: Iterable[str], form: Mapping[str, Any]
         api_field = schema_field(schema, name)
         sent = form.get(name) or [""]
         where = document.setdefault(EXTENSION, {}) if api_field.rule.extension else document
-        where[name] = read_value(_plain(api_field), sent[-1], present=name in form)
+        text = sent[-1]
+        chosen = [choice for choice in api_field.rule.choices if written(choice) == text]
+        where[name] = chosen[0] if chosen else read_value(_plain(api_field), text, present=name in form)
     return document
 
 

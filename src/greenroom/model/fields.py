@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import MISSING, dataclass, field, fields
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from greenroom.errors import Problem
@@ -45,16 +45,23 @@ def specs(record: type) -> dict[str, Spec]:
     return {item.name: item.metadata[SPEC] for item in fields(record) if SPEC in item.metadata}
 
 
-def check_value(pointer: str, value: Any, kind: type, rule: Spec) -> Problem | None:
-    """The first thing wrong with one value, or None. `kind` is the plain Python type wanted."""
+def written(choice: Any) -> str:
+    """One of a field's choices, as files, the API and forms write it."""
+    return str(choice).lower() if isinstance(choice, bool) else str(choice)
+
+
+def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) -> Problem | None:
+    """The first thing wrong with one value, or None. `kind` is the plain Python type wanted; of several there are only `choices`."""
     if value is None:
         return None if rule.nullable else Problem(pointer, "must not be null")
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if isinstance(kind, UnionType):
+            return Problem(pointer, _one_of(rule, value))
         return Problem(pointer, f"must be {_NAMES.get(kind, kind.__name__)}, not {_shown(value)}")
     if isinstance(value, str) and not value.isascii() and re.search("[\ud800-\udfff]", value):
         return Problem(pointer, "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or sent")
     if rule.choices and value not in rule.choices:
-        return Problem(pointer, f"must be one of {', '.join(map(str, rule.choices))}, not {_shown(value)}")
+        return Problem(pointer, _one_of(rule, value))
     size = value if isinstance(value, int) else len(value) if hasattr(value, "__len__") else None
     measured = "" if isinstance(value, int) else " characters" if isinstance(value, str) else " entries"
     if size is not None and rule.low is not None and size < rule.low:
@@ -78,6 +85,10 @@ def plain_type(annotation: Any) -> type:
 
 
 _NAMES = {int: "a whole number", str: "a string", bool: "true or false", list: "a list", dict: "a table"}
+
+
+def _one_of(rule: Spec, value: Any) -> str:
+    return f"must be one of {', '.join(map(written, rule.choices))}, not {_shown(value)}"
 
 
 def _unit(rule: Spec) -> str:

@@ -86,9 +86,11 @@ class Room:
         "the message of `branding` in other languages", (), high=len(LANGUAGES), extension=True
     )
     case_insensitive_paths: bool = spec("ignore case when matching path prefixes", False, extension=True)
-    confirm_newcomers: bool = spec(
-        "let a new visitor in only when the ticket has come back, so that requests without cookies never use up the room",
-        False,
+    confirm_newcomers: bool | str = spec(
+        "let a new visitor in only when the ticket has come back, so that requests without cookies do not use up the room; "
+        "`auto`: while most tickets of new visitors do not come back, and would use a quarter of the room",
+        "auto",
+        choices=(False, True, "auto"),
         extension=True,
     )
     provisional_sessions: bool = spec(
@@ -171,12 +173,13 @@ class Room:
         return min(5_000, max(1_000, self.session_ms // 60))
 
 
-_KINDS: dict[str, type] = {
+_KINDS: dict[str, Any] = {
     "additional_routes": tuple,
     "enabled_origin_commands": tuple,
     "cookie_attributes": CookieAttributes,
     "branding": Branding,
     "branding_messages": tuple,
+    "confirm_newcomers": bool | str,
 }
 
 

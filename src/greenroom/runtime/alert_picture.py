@@ -54,6 +54,7 @@ def _room(state: RoomState, config: Config) -> RoomPicture:
         active=figures.active,
         wait_s=figures.estimate.p50_s if figures.estimate else None,
         storage_failed=figures.storage_failed,
+        confirms=figures.confirms,
     )
 
 

@@ -80,7 +80,8 @@ def room_state(room: Room, figures: Figures, requests: Mapping[str, int], schedu
 
 def seats(state: RoomState) -> Seats:
     """What an explanation says about how a room is doing."""
-    return Seats(state.figures.active, state.figures.waiting, state.origin, bool(state.now and state.now.origin_down))
+    figures = state.figures
+    return Seats(figures.active, figures.waiting, state.origin, bool(state.now and state.now.origin_down), figures.confirms)
 
 
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:

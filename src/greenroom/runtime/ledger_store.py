@@ -114,6 +114,7 @@ class LocalRoom:
             estimate=found[0].estimate,
             journal_bytes=self.journal.size,
             storage_failed=gauges.storage_failed,
+            confirms=gauges.confirms,
         )
 
     def wants_compacting(self) -> bool:

@@ -60,6 +60,7 @@ class SharedRoom:
             permits_unused=self.gauges.permits,
             estimate=self.estimate,
             storage_failed=self.owner.failing,
+            confirms=self.gauges.confirms,
         )
 
 

@@ -7,7 +7,7 @@ from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfil
 
 LASTS_S = 600
 FAULTS_MOST = 6
-KINDS = (*[kind for kind in FAULTS if kind != "clock step"], "partition", "crash")
+KINDS = (*[kind for kind in FAULTS if kind not in ("clock step", "flood")], "partition", "crash")
 """What may go wrong; what has most to break comes more often."""
 
 
@@ -24,7 +24,7 @@ def random_scenario(streams: Streams) -> Scenario:
         session_duration=1,
         queueing_method=choice(draw, ("fifo", "fifo", "random")),
         disable_session_renewal=draw.random() < 0.15,
-        confirm_newcomers=draw.random() < 0.15,
+        confirm_newcomers=True if draw.random() < 0.15 else "auto",
         strong_sessions=draw.random() < 0.5,
         pace_admissions=streams("pacing").random() < 0.7,
     )
@@ -44,6 +44,7 @@ def random_scenario(streams: Streams) -> Scenario:
     capacity = min(per_minute / 60, total / (habits.visit_s + 60))
     found = _arrivals(draw, centers, max(0.1, capacity))
     faults = (*[_fault(draw, centers) for _ in range(between(draw, 0, FAULTS_MOST))], *_clock_steps(streams("steps"), centers))
+    faults += _floods(streams("flood"), centers)
     fence_s = choice(streams("fence"), (0, 10, 30, 120))
     return Scenario("campaign", room, centers, found, LASTS_S, habits, network, faults, laws_every_s=1, fence_s=fence_s)
 
@@ -68,6 +69,15 @@ def _clock_steps(draw: RandomDraw, centers: int) -> list[Fault]:
     at_s = between(draw, 20, LASTS_S - 60)
     amount = choice(draw, (-3_600, -60, -5, 5, 60, 3_600))
     return [Fault("clock step", at_s, between(draw, at_s, LASTS_S - 10), (between(draw, 0, centers - 1),), amount)]
+
+
+def _floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
+    """In every fifth world requests without cookies come, somewhere or everywhere."""
+    if draw.random() >= 0.2:
+        return ()
+    at_s = between(draw, 20, LASTS_S - 150)
+    struck = tuple(range(centers)) if draw.random() < 0.5 else (between(draw, 0, centers - 1),)
+    return (Fault("flood", at_s, at_s + choice(draw, (20, 120)), struck, choice(draw, (1, 10, 50))),)
 
 
 def _fault(draw: RandomDraw, centers: int) -> Fault:

@@ -1,5 +1,7 @@
 """The behaviour of visitors: they arrive, wait as told (or not), view pages, move between data centers, leave or just stop."""
 
+from collections import deque
+
 from greenroom.admission.ledger.keeping import HELD_MS
 from greenroom.model.visit import Outcome, Standing
 from greenroom.simulator.agenda import Agenda
@@ -14,6 +16,9 @@ RELOADS = 10
 """An impatient visitor refreshes this many times as often."""
 GUESS_SHARE = 0.1
 """Part of the tries whose estimate is compared with what came of it."""
+PARTS_LEAST_MS, PARTS_MOST_MS = 200, 2_000
+FLOOD_FROM = 1 << 40
+"""Numbers above are of requests without cookies."""
 AGAIN_MS = 1_000
 """A visitor whose request got no answer at all tries again after this."""
 
@@ -31,6 +36,9 @@ class Crowd:
         """Visitors whose session was gone before its time."""
         self.sent_back = 0
         """Visitors who were let in and told to wait later on, although nothing holds sessions that move."""
+        self.flooded = self.most_flood = 0
+        """Requests without cookies, and the most units that they held at once."""
+        self._flood_ends: deque[int] = deque()
         self._habits = scenario.behaviour
         self._strong = scenario.room.strong_sessions
         self._renews = not scenario.room.disable_session_renewal
@@ -90,6 +98,24 @@ class Crowd:
                 visitor.center = center
                 return True
         return False
+
+    def flood(self, center: int) -> None:
+        """A request for a page without cookies: what comes of it is never seen again, nor counted among the visitors."""
+        self.flooded += 1
+        stranger = SimulatedVisitor(FLOOD_FROM + self.flooded, center, self._agenda.now_ms)
+        if self._system.open(center):
+            self._system.arrive(stranger, self._ignored)
+
+    def _ignored(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        if outcome.standing is not Standing.ADMITTED:
+            return
+        now_ms, ends = self._agenda.now_ms, self._flood_ends
+        promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
+        self._ground_truth.entering(visitor, promised_ms, now_ms)
+        while ends and ends[0] <= now_ms:
+            ends.popleft()
+        ends.append(promised_ms)
+        self.most_flood = max(self.most_flood, len(ends))
 
     # -- waiting -------------------------------------------------------------------------------------------------------------
 
@@ -167,6 +193,8 @@ class Crowd:
         if not self._renews:
             visitor.done_ms = min(visitor.done_ms, promised_ms - 1)
         self._ground_truth.entering(visitor, promised_ms, now_ms)
+        if habits.parts:
+            self._agenda.after(between(self._draw, PARTS_LEAST_MS, PARTS_MOST_MS), self._loads_parts, visitor)
         self._browses(visitor)
 
     def _browses(self, visitor: SimulatedVisitor) -> None:
@@ -176,6 +204,14 @@ class Crowd:
             self._agenda.after(gap_ms, self._looks, visitor)
         elif self._habits.leaving and self._draw.random() < self._habits.leaving:
             self._agenda.at(visitor.done_ms, self._leaves, visitor)
+
+    def _loads_parts(self, visitor: SimulatedVisitor) -> None:
+        if visitor.active and self._reach(visitor):
+            self._system.view(visitor, self._loaded)
+
+    def _loaded(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        if outcome.standing is Standing.ACTIVE:
+            self._ground_truth.page(visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), self._agenda.now_ms)
 
     def _looks(self, visitor: SimulatedVisitor) -> None:
         if self._reach(visitor):

@@ -46,6 +46,8 @@ class SimulationReport:
     calls_per_admission: float
     messages_per_center_s: float
     lost_sessions: int
+    flood: float | None
+    """The largest share of the room that requests without cookies held."""
     broken_laws: list[str] = field(default_factory=list)
 
 
@@ -95,6 +97,7 @@ def report(world: World) -> SimulationReport:
         system.global_calls / max(1, ground_truth.entered),
         system.messages / scenario.centers / seconds,
         crowd.lost,
+        crowd.most_flood / ground_truth.total if crowd.flooded else None,
         world.broken_laws,
     )
 

@@ -63,6 +63,7 @@ LINES: Sequence[tuple[str, str]] = (
     ("calls_per_admission", "calls across the world per admission"),
     ("messages_per_center_s", "background messages per data center and second"),
     ("lost_sessions", "came back after their session had ended"),
+    ("flood", "largest share of the room that requests without cookies held"),
 )
 """Figures of a report that people read, in order, with their names."""
 
@@ -75,7 +76,7 @@ def figure(name: str, value: float | None) -> str:
         return f"{value:.1f} ms"
     if name.endswith("_s") and not name.startswith("messages"):
         return duration(value)
-    if name in ("unused", "queued_early", "error_joining", "error_polls", "inside_quartiles", "unknown"):
+    if name in ("unused", "queued_early", "error_joining", "error_polls", "inside_quartiles", "unknown", "flood"):
         return f"{100 * value:.2f} %"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if value < 1 else f"{value:.2f}"
 

@@ -18,6 +18,7 @@ FAULTS = {
     "churn": "workers keep stopping and starting",
     "limits": "both limits are multiplied by `amount` / 100, at once",
     "method": "the queueing method changes from fifo to random, or from random to fifo",
+    "flood": "`amount` requests without cookies a second ask for a page at these data centers, and never come back",
     "clock step": "the clock of a data center's server is stepped by `amount` seconds, and back at the end",
 }
 
@@ -43,6 +44,8 @@ class Behaviour:
     """Few visits are very long (Pareto), else exponential."""
     page_gap_s: float = 10.0
     """Mean time between two pages."""
+    parts: bool = False
+    """Pages have parts that the room covers, such as scripts: the ticket comes back within a second or two."""
     leaving: float = 0.0
     """Share of visitors whose session is ended when they are done."""
     patience_s: float = 0.0

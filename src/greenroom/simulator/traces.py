@@ -188,6 +188,15 @@ def worker_churn(streams: Streams) -> Scenario:
     return Scenario("worker churn", room(), CENTERS, arrivals(draw, 1500, lambda s: wave(part, s, 300, 1200)), 1800, faults=faults)
 
 
+def flood_of_documents(streams: Streams) -> Scenario:
+    """A quiet shop with room to spare, and for ten minutes a hundred requests without cookies a second, each for a page."""
+    draw = streams("trace")
+    part = shares(draw, 4)
+    faults = (Fault("flood", 300, 900, (0, 1, 2, 3), 100),)
+    found = arrivals(draw, 1200, lambda _: level(part, 0.5))
+    return Scenario("flood of documents", room(1_000, 1_000, minutes=5), 4, found, 1500, Behaviour(parts=True), faults=faults)
+
+
 def random_fair(streams: Streams) -> Scenario:
     """A random room: 4,000 visitors arrive within two minutes at a room for 1,000, and some refresh ten times as often as told."""
     draw = streams("trace")
@@ -235,6 +244,7 @@ TRACES: dict[str, Maker] = {
         spike_inside_a_partition,
         coordinator_down,
         worker_churn,
+        flood_of_documents,
         random_fair,
         small_room,
         thirty_minutes,

@@ -128,6 +128,12 @@ class World:
             self.system.worker_dies(between(self._draw, 0, self.scenario.centers - 1))
             self.agenda.after(between(self._draw, 1, CHURN_MS), self.churn, fault, 1)
 
+    def flood(self, fault: Fault, change: int) -> None:
+        """Requests without cookies, evenly."""
+        if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:
+            self.crowd.flood(fault.centers[self.crowd.flooded % len(fault.centers)])
+            self.agenda.after(max(1, int(1000 / fault.amount)), self.flood, fault, 1)
+
     def limits(self, fault: Fault, change: int) -> None:
         """The operator writes down other limits."""
         was = self.scenario.room
@@ -162,6 +168,7 @@ FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
     "coordinator loss": World.coordinator_loss,
     "loss": World.loss,
     "churn": World.churn,
+    "flood": World.flood,
     "limits": World.limits,
     "method": World.method,
     "clock step": World.clock_step,

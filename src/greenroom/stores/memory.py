@@ -43,6 +43,7 @@ class Gauges(msgspec.Struct, frozen=True):
     permits: int  # unused
     admitted_last_minute: int
     storage_failed: bool
+    confirms: bool = False
 
 
 class MemoryLedger:
@@ -203,8 +204,9 @@ class MemoryLedger:
         ledger = self.ledger
         ledger.lease.trim(self._now_ms())
         return Gauges(
-            len(ledger.sessions.inside), len(ledger.line), ledger.called, ledger.lease.permits, len(ledger.lease.window), ledger.halted
-        )
+            len(ledger.sessions.inside), len(ledger.line), ledger.called, ledger.lease.permits, len(ledger.lease.window), ledger.halted,
+            ledger.newcomers.confirms,
+        )  # fmt: skip
 
     def tally(self) -> Taken:
         """What analytics want to know, since the last time."""

@@ -165,7 +165,7 @@ class Coordinator:
             self.sums.uncovered > 0, recall, None if self._horizon_s is None else self._horizon_s * 1000 + 999,
             max(0, self.pool), self._alone, afresh, self._wait_table_for(center, now_ms), self.transfers.answer(center, now_ms),
             gap_us(self.per_minute, self._admissions_share(center), self._company) if self._evenly else 0,
-            self._fence_ms,
+            self._fence_ms, self._company,
         )  # fmt: skip
 
     # -- what a message says ------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import exchange
 from greenroom.admission.ledger.keeping import is_rare, kept_ms
 from greenroom.admission.ledger.lookahead import Lookahead
+from greenroom.admission.ledger.newcomers import Newcomers
 from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, by_rank, later, soon
 from greenroom.admission.ledger.reporting import Reporting
@@ -55,6 +56,7 @@ class Ledger:
         self.line = Line()
         self.sessions = Sessions(room.session_ms)
         self.provisional = Provisional()
+        self.newcomers = Newcomers()
         self.waits = Waits(room, now_ms)
         self.census = Census()
         self.moves = Moves()
@@ -79,10 +81,12 @@ class Ledger:
         """A newcomer without a ticket: let in, or held outside the line with nothing written down."""
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
-        if self._open and not self.halted and not self._confirm:
+        if self._open and not self.halted and not self.newcomers.confirms:
             source = self._newcomer_source(now_ms)
             if source:
+                self.newcomers.admit(ticket_id, now_ms)
                 return self._admit(ticket_id, source, now_ms, None)
+        self.newcomers.hold(now_ms)
         return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms), self._unseen)
 
     def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:
@@ -90,7 +94,7 @@ class Ledger:
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
         lease, renewed_ms = self.lease, now_ms + min(PROVISIONAL_MS, self.life_ms) - self.life_ms
-        free = self._open and not self.halted and not self._confirm and not self.line.slots and not lease.queueing
+        free = self._open and self._provisional and not self.halted and not self.line.slots and not lease.queueing
         held = lease.permits + lease.freed + len(self.sessions.inside)
         able = free and renewed_ms > self._ended_to_ms and self.provisional.has_room(now_ms, held, *self._limits)
         if not able or (source := self._newcomer_source(now_ms)) is None:
@@ -119,6 +123,7 @@ class Ledger:
                 return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
             slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
             self.census.place_taken(key, now_ms)
+            self.newcomers.join(arrival_ms_of(key) - self.lease.line_ahead_ms, now_ms)
             sessions.spent.pop(ticket_id, None)
             self.reporting.newcomers += 1
         key = line.keys[slot]
@@ -156,6 +161,8 @@ class Ledger:
         if session is None or now_ms >= (renewed_ms := session >> BEGAN_BITS) + self.life_ms:
             return GONE
         sessions.seen[ticket_id] = now_ms
+        if self.newcomers.unshown:
+            self.newcomers.see(ticket_id, now_ms)
         if now_ms - renewed_ms > self._renewal_age_ms and not self.lease.fenced(now_ms):
             begun_ms = self.provisional.fulfil(ticket_id)
             if self._renews or begun_ms is not None:
@@ -213,7 +220,7 @@ class Ledger:
             self._queueing = QUEUEING_METHODS[self._method]()
         self._open = self._queueing.open and not room.queue_all
         self._rejecting = not self._queueing.open and not room.queue_all
-        self._confirm = room.confirm_newcomers
+        self._provisional = room.confirm_newcomers is not True
         self.strong = room.strong_sessions
         self._renews = not room.disable_session_renewal
         self._renewal_age_ms = room.renewal_age_ms
@@ -221,6 +228,7 @@ class Ledger:
             self._ended_to_ms = max(self._ended_to_ms, now_ms - self.life_ms)
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
         self.life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
+        self.newcomers.configure(room, self.life_ms)
         self._refresh_max_ms = room.refresh_max_seconds * 1000
         self._limits = (room.total_active_users, room.new_users_per_minute)
         self.waits.configure(room)
@@ -247,6 +255,7 @@ class Ledger:
         self.waits.lookahead(now_ms, len(self.line) > 0)
         self.lookahead.look(now_ms)
         self._unseen = self.line.unseen(self.line_ms(now_ms) // 1000)
+        self.newcomers.look(self.lease.data_centers, now_ms)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
         """Undoes the last admission, which could not be written. Returns the answer to give instead."""
@@ -257,6 +266,7 @@ class Ledger:
         self.halted = True
         self.sessions.forget(ticket_id)
         self.provisional.undo(ticket_id)
+        self.newcomers.unshown.pop(ticket_id, None)
         self.lease.unspend(source)
         if place is None:
             return self._outside(now_ms, random_bits, len(self.line), self.line_ms(now_ms), self._unseen)
@@ -293,7 +303,7 @@ class Ledger:
     def borrows(self, now_ms: int) -> int:
         """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking would not help."""
         lease = self.lease
-        if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted or self._confirm:
+        if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted or self.newcomers.confirms:
             return 0
         return self.reporting.borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
 

@@ -71,3 +71,4 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     moves: MovesDown | None = None  # sessions whose visitors are in another data center
     gap_us: int = 0  # microseconds from one admission to the next (see `pacing`); 0: not paced
     fence_ms: int = 0  # without contact for so long the ledger stops by itself (see `lease`); 0: never
+    data_centers: int = 1  # on the list

@@ -15,6 +15,7 @@ from greenroom.dashboard.room_live import STATES, RoomLive, room_live
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
+from greenroom.model.fields import written
 from greenroom.model.room import Room, Route
 from greenroom.model.zone import Zone
 
@@ -41,7 +42,7 @@ LABELS: Mapping[str, str] = {
     "json_response_enabled": "JSON for apps",
     "cookie_suffix": "Suffix of the cookie's name",
     "case_insensitive_paths": "Ignore case in paths",
-    "confirm_newcomers": "Confirm new visitors first",
+    "confirm_newcomers": "Let new visitors in after their ticket came back",
     "provisional_sessions": "Let images and scripts in while there is room",
     "same_status_for_all": "Same status for all held requests",
     "pace_admissions": "Spread admissions evenly",
@@ -70,6 +71,7 @@ WORDS = {
         "passthrough": "Let everyone pass",
         "reject": "Reject new visitors",
     },
+    "confirm_newcomers": {"false": "Never", "true": "Always", "auto": "While most tickets do not come back"},
     "on_unhealthy_origin": {"ignore": "Ignore it", "hold": "Hold new visitors"},
 }
 
@@ -149,7 +151,7 @@ def show(page: PageRequest) -> Response:
 
 def worded(shown: Mapping[str, Any]) -> Json:
     """A room with the words that people read for its choices."""
-    return {name: WORDS.get(name, {}).get(value, value) if isinstance(value, str) else value for name, value in shown.items()}
+    return {name: WORDS[name].get(written(value), value) if name in WORDS else value for name, value in shown.items()}
 
 
 def _live(page: PageRequest, entry: Entry[Room]) -> RoomLive:

@@ -4,7 +4,7 @@ The server says how far a visitor is from the front and how long that takes by t
 this process, because its table is worked out once and used for thousands of visitors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from struct import Struct
 
 from msgspec import msgpack
@@ -28,6 +28,7 @@ _HEAD = Struct("<ddddddd")
 _ANSWER = Struct("<BBddIIId")
 _IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED = 1, 2, 4, 8, 16, 32
 
+_CONFIRMS: Mapping[bool | str, int] = {False: 0, True: 1, "auto": 2}
 _SKETCHES = msgpack.Decoder(WaitTable)
 _STANDINGS = (Standing.GONE, *Standing)
 _WAITING, _GONE = Standing.WAITING, Outcome(Standing.GONE)
@@ -37,7 +38,7 @@ _HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
 def settings_of(room: Room) -> bytes:
     """What the functions have to know of a room."""
     return SETTINGS.pack(
-        METHODS.index(room.queueing_method), room.queue_all, room.confirm_newcomers, not room.disable_session_renewal,
+        METHODS.index(room.queueing_method), room.queue_all, _CONFIRMS[room.confirm_newcomers], not room.disable_session_renewal,
         room.strong_sessions, room.session_ms, room.renewal_age_ms, room.refresh_max_seconds, room.new_users_per_minute,
         room.total_active_users,
     )  # fmt: skip

@@ -109,7 +109,9 @@ class RedisLedgerStore:
         """Room id -> figures of every open room whose ledger answers."""
         states = await self.states()
         return {
-            room_id: Gauges(state["inside"], state["waiting"], state["called"], state["permits"], state["minute_rows"], False)
+            room_id: Gauges(
+                state["inside"], state["waiting"], state["called"], state["permits"], state["minute_rows"], False, state["confirm"]
+            )
             for room_id, state in states.items()
         }
 

@@ -7,7 +7,7 @@ ledgers as long as the format of the state is the same.
 from hashlib import sha256
 from pathlib import Path
 
-PARTS = ("clock", "ledger_state", "people", "lease", "ledger", "moves", "functions")
+PARTS = ("clock", "ledger_state", "people", "lease", "newcomers", "ledger", "moves", "functions")
 """In the order in which they need each other."""
 
 _FOLDER = Path(__file__).with_name("functions")

@@ -39,6 +39,7 @@ local function configure(keys, argv)
       call('UNLINK', k.drawn)
       state.drawn, state.everybody = 0, false
     end
+    newcomers.configure(before)
     if s.life_ms ~= before.life_ms then free((end_sessions(now - before.life_ms, SWEEP_SYNC))) end
     if before.rejecting and not s.rejecting then
       state.opened_ms, state.pardoned_ms = now, now + longest_refresh_ms() + GRACE_MS
@@ -128,6 +129,7 @@ local function inspect(keys, argv)
     if name ~= 'settings' then found[name] = state[name] end
   end
   found.kept = state.kept ~= 0 -- an id is no text
+  found.confirm = newcomers.confirm()
   close_ledger(room)
   return cmsgpack.pack(found)
 end

@@ -73,6 +73,7 @@ local function sweep(limit)
   end
   state.lookahead = state.pace * state.gap_ms / 1000
   state.unseen = newcomers_unseen()
+  newcomers.look()
   state.swept = (more or ghosts) and -1 or floor(now / CELL_MS) -- what is left over is looked at by the next operation
 end
 
@@ -226,7 +227,7 @@ end
 
 -- How many permits to ask for while a newcomer waits (admission/ledger/borrowing.py).
 local function borrows()
-  if state.permits > 0 or state.queueing or state.waiting > 0 or not s.open or s.confirm then return 0 end
+  if state.permits > 0 or state.queueing or state.waiting > 0 or not s.open or newcomers.confirm() then return 0 end
   if not connected() or now < state.borrow_ms then return 0 end
   return max(1, ceil(0.5 * state.arrivals_per_s))
 end
@@ -235,10 +236,14 @@ local OPERATIONS = {}
 
 OPERATIONS[1] = function(id, _, _, low) -- arrive
   sweep_when_due()
-  if s.open and not s.confirm then
+  if s.open and not newcomers.confirm() then
     local source = newcomer_source()
-    if source then return admit(id, source) end
+    if source then
+      newcomers.admit(id)
+      return admit(id, source)
+    end
   end
+  newcomers.hold()
   return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, NEWCOMER + (borrows() > 0 and BORROWS or 0), state.unseen)
 end
 
@@ -274,6 +279,7 @@ end
 local function view(id)
   local renewed_ms, age = session_of(id)
   if not renewed_ms or now >= renewed_ms + s.life_ms then return gone() end
+  newcomers.see(id, renewed_ms, age)
   if now - renewed_ms > s.renewal_age_ms then
     if fenced() then
       note_seen(id)
@@ -310,6 +316,7 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
     attempted_ms = now
     join_line(id, key)
     if now - arrival_ms(key) > SOON_MS then state.lost = state.lost - 1 else state.joined = state.joined + 1 end
+    newcomers.join(arrival_ms(key) - state.line_ahead_ms)
     if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
     state.newcomers = state.newcomers + 1
   end

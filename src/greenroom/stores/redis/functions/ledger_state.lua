@@ -39,11 +39,12 @@ local FIELDS = {
   'joined', 'lost', 'strays', 'front_s',
   'born_ms', 'moving', 'given', 'arrived', 'unconfirmed', 'unseen',
   'gap_us', 'spent_until_us', 'contact_ms', 'fence_ms', 'shift_ms', 'seen_rows', 'kept', 'kept_ms',
+  'data_centers', 'confirms', 'switched_ms', 'before', 'trusted_ms', 'slot', 'issued', 'shown',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
-  'claims', 'gifts', 'unknown', 'unknown_told', 'provisional', 'passed', 'tally', 'seen'}
+  'claims', 'gifts', 'unknown', 'unknown_told', 'provisional', 'passed', 'tally', 'seen', 'unshown'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
@@ -90,6 +91,7 @@ local function read_settings(raw)
     rejecting = shut and queue_all == 0,
     overdraws = METHODS[method] == 'passthrough',
     confirm = confirm == 1,
+    watches = confirm == 2 and METHODS[method] ~= 'passthrough',
     renews = renews == 1,
     strong = strong == 1,
     renewal_age_ms = renewal_age_ms,

@@ -1,0 +1,136 @@
+"""Requests without cookies that ask for pages: they do not fill an empty room, and a room without a flood stays as it is."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.simulation.test_simulated_worlds import streams_of
+
+from greenroom.admission.ledger import newcomers
+from greenroom.admission.ledger.newcomers import Newcomers
+from greenroom.simulator.arrivals import arrivals
+from greenroom.simulator.report import SimulationReport, report
+from greenroom.simulator.scenario import START_MS, Behaviour, Fault, Scenario
+from greenroom.simulator.traces import room
+from greenroom.simulator.world import World
+
+WITH_PARTS, WITHOUT_PARTS = Behaviour(parts=True, visit_s=40, page_gap_s=30), Behaviour(visit_s=40, page_gap_s=30)
+"""Without parts in the room a ticket comes back with the next page only, and every second visitor looks at a single page."""
+
+
+def shop(per_s: float, flood_per_s: float = 0.0, behaviour: Behaviour = WITH_PARTS, lasts_s: int = 300, centers: int = 1) -> Scenario:
+    """Room for 600, sessions of five minutes; a flood from the second minute on, to the last but one."""
+    faults = (Fault("flood", 60, lasts_s - 60, tuple(range(centers)), flood_per_s),) if flood_per_s else ()
+    found = arrivals(streams_of(1)("crowd"), lasts_s, lambda _: [per_s / centers] * centers)
+    return Scenario("shop", room(600, 600, minutes=5), centers, found, lasts_s + 30, behaviour, faults=faults)
+
+
+def figures(scenario: Scenario, confirm: bool | str = "auto") -> tuple[SimulationReport, float]:
+    """And the share of visitors who saw the waiting page."""
+    world = World(replace(scenario, room=replace(scenario.room, confirm_newcomers=confirm)), streams_of(1))
+    world.run()
+    found = report(world)
+    assert (found.over_active, found.over_minute, found.broken_laws) == (0, 0, [])
+    visitors = world.crowd.visitors
+    return found, sum(visitor.tries > 0 for visitor in visitors) / len(visitors)
+
+
+def quiet() -> list[str]:
+    """In an empty shop, and in one that is a third full, no visitor sees the waiting page, though half of them never come back."""
+    cases = {"empty": shop(0.1, 0.05), "empty, no parts": shop(0.2, 0.05, WITHOUT_PARTS), "a third full": shop(0.6)}
+    return [f"{name}: {held:.1%} saw the waiting page" for name, one in cases.items() if (held := figures(one)[1])]
+
+
+def flooded(centers: int = 1) -> list[str]:
+    found, _ = figures(shop(0.3, 100, centers=centers))
+    assert found.flood is not None
+    wrong = [f"the flood held {found.flood:.0%} of the room"] * (found.flood > 0.45)
+    return wrong + [f"19 of 20 visitors waited {found.waits_p95_s:.1f} s at most"] * (found.waits_p95_s > 3)
+
+
+def mixed() -> list[str]:
+    """Three of four newcomers are of the flood; then the flood is over, and the step is gone."""
+    found, held = figures(shop(1.2, 4, lasts_s=420))
+    wrong = [f"the flood held {found.flood:.0%} of the room"] * ((found.flood or 0) > 0.35)
+    return wrong + [f"{held:.0%} saw the waiting page"] * (held > 0.85)
+
+
+def without_parts() -> list[str]:
+    """A crowd that looks like a flood, because its second request comes late: found out within seconds, and then trusted."""
+    _, held = figures(shop(1.6, behaviour=WITHOUT_PARTS, lasts_s=600))
+    return [f"{held:.1%} saw the waiting page"] * (held > 0.05)
+
+
+def sudden_crowd() -> list[str]:
+    """A genuine crowd comes to an empty shop within seconds: its tickets need a moment to come back."""
+    found = [(number * 15, 0) for number in range(300)]
+    world = World(replace(shop(0.1), arrivals=found, lasts_s=60), streams_of(1))
+    world.run()
+    return ["a crowd was taken for a flood"] * any(center.ledger.newcomers._since_ms for center in world.system.centers)  # type: ignore[attr-defined]
+
+
+def after_the_flood() -> list[str]:
+    """A minute after the last of it new visitors are let in at once again."""
+    world = World(replace(shop(0.3), faults=(Fault("flood", 30, 150, (0,), 50),)), streams_of(1))
+    world.run()
+    late = [visitor for visitor in world.crowd.visitors if visitor.tries and visitor.came_ms > START_MS + 230_000]
+    return [f"{len(late)} saw the waiting page long after the flood"] * bool(late)
+
+
+def test_a_flood_without_cookies_does_not_fill_an_empty_room() -> None:
+    assert flooded() == []
+    found, _ = figures(shop(0.3, 100), False)
+    assert (found.flood or 0) > 0.8, "without the step the room is full of it"
+
+
+def test_every_data_center_sees_its_part_of_a_flood() -> None:
+    assert flooded(centers=4) == []
+
+
+@pytest.mark.parametrize("case", [quiet, mixed, without_parts, sudden_crowd, after_the_flood])
+def test_newcomers_are_confirmed_only_while_it_helps(case: Callable[[], list[str]]) -> None:
+    assert case() == []
+
+
+def never_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Newcomers, "_switch", lambda *_: None)
+
+
+def on_for_a_handful(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(newcomers, "FEWEST", 1)
+    patch.setattr(newcomers, "PART", 1_000)
+
+
+def never_sees_a_ticket_come_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Newcomers, "_show", lambda *_: None)
+
+
+def trusts_no_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(newcomers, "TRUST_MS", 0)
+
+
+def impatient(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(newcomers, "_PATIENT", -1)
+
+
+def stays_on(patch: pytest.MonkeyPatch) -> None:
+    switch = Newcomers._switch
+    patch.setattr(Newcomers, "_switch", lambda self, *more: None if self.confirms else switch(self, *more))
+
+
+@pytest.mark.parametrize(
+    ("build", "case"),
+    [
+        (never_on, flooded),
+        (on_for_a_handful, quiet),
+        (never_sees_a_ticket_come_back, without_parts),
+        (trusts_no_one, without_parts),
+        (impatient, sudden_crowd),
+        (stays_on, after_the_flood),
+    ],
+)
+def test_the_cases_find_out_a_build_that_is(
+    build: Callable[[pytest.MonkeyPatch], None], case: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(monkeypatch)
+    assert case() != []

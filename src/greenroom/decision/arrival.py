@@ -42,6 +42,7 @@ _NAME = b"!#$%&'*+-.^`|~0123456789abcdefghijklmnopqrstuvwxyz"  # a token in lowe
 IS_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
 """A header name in lower case."""
 
+_USUAL_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _METHOD = re.compile(rb"[!#$%%&'*+.^_`|~0-9A-Za-z-]{1,%d}" % METHOD_MAX)
 _CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _ONCE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
@@ -97,7 +98,7 @@ def arrival_from(
     `target` is the request target as the visitor sent it: a path with query, an absolute URL, or `*` of OPTIONS. `headers` are names in
     any case with their values, in order, the host among them.
     """
-    wrong = refused_method(method.encode("latin-1", "replace"))
+    wrong = None if method in _USUAL_METHODS else refused_method(method.encode("latin-1", "replace"))
     if wrong:
         return wrong
     if len(target) > limits.url_bytes:
@@ -105,18 +106,21 @@ def arrival_from(
     given = [(name, value.strip(b" \t")) for name, value in headers]
     if len(given) > limits.header_lines:
         return TOO_MANY
-    if sum([len(name) + len(value) + 4 for name, value in given]) > limits.head_bytes:
+    values = b"".join([value for _, value in given])
+    if sum([len(name) for name, _ in given]) + len(values) + 4 * len(given) > limits.head_bytes:
         return TOO_LARGE
-    if _CONTROLS.search(b"".join([value for _, value in given])):
+    if _CONTROLS.search(values):
         return Refusal(400, "a header value contains a control character")
-    named = tuple([(_name_of(name) if len(name) <= NAME_REMEMBERED_MAX else header_name(name), value) for name, value in given])
-    if WRONG in [name for name, _ in named]:
+    kept = tuple([(_name_of(name) if len(name) <= NAME_REMEMBERED_MAX else header_name(name), value) for name, value in given])
+    facts = dict(kept)
+    if WRONG in facts:
         return Refusal(400, "a header name is not a token")
-    kept = tuple([item for item in named if item[0] != DROPPED])
-    twice = repeated(kept)
+    if DROPPED in facts:
+        kept = tuple([item for item in kept if item[0] != DROPPED])
+        del facts[DROPPED]
+    twice = repeated(kept) if len(facts) != len(kept) else ""
     if twice:
         return Refusal(400, f"{twice} is sent more than once")
-    facts = dict(kept)
     visitor = visitor_of(kept, facts.get(b"host", b""), sender)
     if isinstance(visitor, Refusal):
         return visitor

@@ -2,9 +2,10 @@
 
     python bench/proxies.py [--rounds 3] [--seconds 1] [--only nginx haproxy caddy uvicorn]
 
-Each proxy runs with its configuration of examples/, and once more as a plain proxy. Proxy and greenroom share CPU 0 (one worker each), wrk
-and the origin (nginx, a page of 1 KB) share CPU 1, 64 connections with keep-alive. A visitor who is inside asks for the page; passes are
-made here with the secret of the example and last through the run. Rounds alternate between the contestants; medians are printed.
+Each proxy runs with its configuration of examples/, and once more as a plain proxy that tells the application the same. Proxy and
+greenroom share CPU 0 (one worker each), wrk and the origin (nginx, a page of 1 KB) share CPU 1, 64 connections with keep-alive. A
+visitor who is inside asks for the page; passes are made here with the secret of the example and last through the run. Rounds alternate
+between the contestants; medians are printed.
 
 `shared` is the ratio of the rates, so of a proxy and a greenroom that have one processor between them. `own core` is what they reach with a
 processor each: the CPU time of the plain proxy for a request, divided by that of the proxy or of greenroom, the longer of the two. It bears
@@ -58,8 +59,10 @@ COMMANDS = {
 PLAIN = {
     "nginx": """worker_processes 1; pid {folder}/plain.pid; error_log stderr; events {{ worker_connections 1024; }}
 http {{ access_log off; upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; }}
-  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
-    proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr; }} }} }}""",
+  map $http_upgrade $connection_upgrade {{ default upgrade; "" ""; }}
+  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Host $http_host;
+    proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme;
+    proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; }} }} }}""",
     "haproxy": """defaults
   mode http
   timeout connect 5s
@@ -68,6 +71,9 @@ http {{ access_log off; upstream origin {{ server 127.0.0.1:{origin}; keepalive 
 frontend visitors
   bind 127.0.0.1:{port}
   http-request set-header X-Forwarded-For %[src]
+  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Proto https if {{ ssl_fc }}
+  http-request del-header Forwarded
   default_backend origin
 backend origin
   server origin 127.0.0.1:{origin}

@@ -1,11 +1,13 @@
 """Signing in through an OpenID Connect provider: a real one over HTTP, its people and their roles, and everything that must not let in."""
 
+import asyncio
 import base64
 import hmac
 import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,12 +18,18 @@ from dashboard_rig import DashboardRig, Visitor, dashboard_in
 from joserfc import jwt
 from oidc_rig import CLIENT, KEY, OTHER_KEY, RETURN, SECRET, Provider, provider_at
 
+from greenroom.api.client_address import WithClientAddress
+from greenroom.config.settings import Address
 from greenroom.control.authenticator import FAILURES_MAX
 from greenroom.control.oidc_provider import NEW_KEYS_MS, RETRY_MS, OidcProvider
+from greenroom.dashboard import PREFIX
 from greenroom.dashboard.sign_in import HOUR_MS
+from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.oidc import OidcEntry, OidcRole, OidcSettings
-from greenroom.model.session import SESSION
+from greenroom.model.session import LINK, SESSION
 from greenroom.outbound import OutboundPolicy
+from greenroom.runtime.behind_proxy import BehindProxy
+from greenroom.runtime.dashboard import sign_in_lines
 
 ROLES = (
     OidcRole(claim="groups", value="bosses", role="admin"),
@@ -375,6 +383,32 @@ def test_a_listener_of_greenroom_is_no_provider(rig: DashboardRig, provider: Pro
     assert rig.oidc is not None
     rig.oidc = OidcProvider(rig.oidc.settings, OutboundPolicy, rig.clock, lambda: [("127.0.0.1", port)])
     assert "listener of greenroom itself" in reason(Visitor(rig).get("/sign-in/oidc"))
+
+
+def test_the_log_offers_no_way_around_a_provider_that_knows_admins(rig: DashboardRig, provider: Provider, tmp_path: Path) -> None:
+    with dashboard_in(tmp_path) as fresh:
+        for roles, lines in (((), 1), (ROLES[1:], 1), (ROLES, 0)):
+            use(fresh, provider, roles)
+            assert len(asyncio.run(sign_in_lines(fresh.app, Address("127.0.0.1", 1), tls=False))) == lines
+            assert len(fresh.store.sessions.rows(LINK)) <= 2
+
+
+def test_behind_a_proxy_and_below_a_path_the_provider_sends_people_back_there(rig: DashboardRig, provider: Provider) -> None:
+    policy = ForwardedPolicy([ip_network("10.0.0.1")])
+    app, rig.app = rig.app, BehindProxy(WithClientAddress(rig.app, lambda: policy), lambda: policy, PREFIX)  # type: ignore[assignment]
+    try:
+        visitor = Visitor(rig, address="10.0.0.1", base="http://127.0.0.1:8081")
+        said = {"X-Forwarded-For": "192.0.2.9", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/greenroom"}
+        said["X-Forwarded-Host"] = "ops.example.com"
+        begun = visitor.get("/sign-in/oidc?next=/rooms", **said)
+        assert "Path=/greenroom/sign-in/oidc;" in begun.headers["set-cookie"]
+        location = httpx.get(begun.headers["location"]).headers["location"]
+        assert location.startswith(f"https://ops.example.com/greenroom{RETURN}?")
+        done = visitor.get(location.removeprefix("https://ops.example.com/greenroom"), **said)
+        assert (done.status_code, done.headers["location"]) == (303, "/greenroom/rooms")
+        assert all("Secure" in line for line in done.headers.get_list("set-cookie") if "greenroom_session" in line)
+    finally:
+        rig.app = app
 
 
 HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}\u202e\x07" + "a" * 500

@@ -184,7 +184,13 @@ def control_listeners(app: ASGIApp, config: Callable[[], Config], listener: sock
 
 
 async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:
-    """What an operator is told at the first start: a link that signs in once. None when there is an account or a token."""
+    """What an operator is told at the first start: a link that signs in once.
+
+    None when there is an account or a token, or a provider that knows admins: a link in the log would be a way around it.
+    """
+    settings = dashboard.services.oidc_settings()
+    if settings and any(row.role == "admin" for row in settings.roles):
+        return []
     host = "127.0.0.1" if control.host in ("0.0.0.0", "::") else control.host  # noqa: S104  compared, not bound
     at = f"http{'s' if tls else ''}://{Address(host, control.port)}"
     with contextlib.suppress(GreenroomError):  # the store cannot be reached: signing in has to wait, visitors need not

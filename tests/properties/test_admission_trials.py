@@ -34,6 +34,7 @@ TRIALS: list[Trial] = [
     trials.everybodys_turn,
     trials.messages_astray,
     trials.two_restarts,
+    trials.first_in_line,
 ]
 
 
@@ -107,7 +108,7 @@ def admits_newcomers_ahead_of_waiters(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def calls_the_last_first(patch: pytest.MonkeyPatch) -> None:
-    def turn(self: Fifo, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
+    def turn(self: Fifo, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
         return rank > 0 or permits > 1
 
     patch.setattr(Fifo, "turn", turn)
@@ -125,6 +126,11 @@ def looks_far_ahead(patch: pytest.MonkeyPatch) -> None:
         self.lookahead.permits += 3
 
     around(patch, Ledger, "sweep", sweep)
+
+
+@broken(trials.first_in_line)
+def lets_visitors_overtake_the_first_by_minutes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(methods, "OVERTAKING_MS", 600_000)
 
 
 @broken(trials.fair_draws)

@@ -206,6 +206,7 @@ BREAKS = (
     ("now, 0 -- the fence stays", "now, state.contact_ms -- the fence stays"),
     ("elseif down.epoch > state.epoch then", "elseif false then"),
     ("min(count, max(0, floor(left_us / state.gap_us)))", "count"),
+    ("if rank >= permits and arrival_ms(key) > first_ms() + OVERTAKING_MS then return false end", ""),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle"),
 )
 

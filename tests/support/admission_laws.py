@@ -13,9 +13,10 @@ from admission_world import FlakyJournal, HandClock, answer_of, bits, small_room
 
 from greenroom.admission.ledger.provisional import PROVISIONAL_MS
 from greenroom.admission.queueing.line import GRACE_MS
+from greenroom.admission.queueing.methods import OVERTAKING_MS
 from greenroom.admission.records import remember
 from greenroom.model.room import Room
-from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Outcome, Standing, make_key
+from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Outcome, Standing, arrival_ms_of, make_key
 from greenroom.stores.memory import MemoryLedger
 
 LATE_MS = 2 * 256
@@ -145,7 +146,8 @@ class GroundTruth:
         key = self.tickets[one] if key is None else key
         ledgers = self.ledger.ledger
         room_left = self._room_left()
-        ahead = sum(1 for other, place in self.present() if place.key < key and other != one)
+        before = [place.key for other, place in self.present() if place.key < key and other != one]
+        ahead = len(before)
         drawn = getattr(ledgers._queueing, "drawn", set())
         called = ledgers.line.slots.get(one) in drawn and ledgers.lease.permits > 0 and not self.closed and not ledgers.halted
         outcome = self._ask(self.ledger.poll, one, key)
@@ -155,6 +157,8 @@ class GroundTruth:
             if self.room.queueing_method == "fifo":
                 look = int(ledgers.lookahead.permits)
                 self.law(ahead < room_left + look, f"{ahead} waited ahead, with room for {room_left} and {look} more expected")
+                late_ms = arrival_ms_of(key) - arrival_ms_of(min(before, default=key))
+                self.law(ahead < room_left or late_ms <= OVERTAKING_MS, f"the first in line was overtaken by {late_ms} ms")
                 self.law(look <= 3 * len(self.from_line) + 1, f"looks {look} ahead after {len(self.from_line)} admissions from the line")
             if one in self.places:
                 self.from_line.append(self.now_ms)

@@ -15,7 +15,7 @@ from greenroom.admission.laws import problems
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import Line
-from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
+from greenroom.admission.queueing.methods import OVERTAKING_MS, QUEUEING_METHODS, QueueingMethod
 from greenroom.model.room import Room
 from greenroom.model.visit import Standing, make_key
 
@@ -33,7 +33,7 @@ def fair_draws() -> list[str]:
 
         def drawn(permits: int, line: Line = line, calling: QueueingMethod = calling, draw: Random = draw) -> list[bytes]:
             calling.call(line, permits, 0.0, draw.getrandbits(64))
-            called = [one for one, slot in line.slots.items() if calling.turn(slot, 0, 0, permits, 0.0, None)]
+            called = [one for one, slot in line.slots.items() if calling.turn(slot, 0, 0, permits, 0.0, None, 0)]
             for one in called:
                 calling.forget(line.remove(one))
             return called
@@ -286,6 +286,24 @@ def messages_astray(seeds: range = range(44, 60), steps: int = 1_500) -> list[st
             queueing_method=draw.choice(("fifo", "random")),
         )
         found += [f"seed {seed}: {problem}" for problem in Astray(seed, room, draw.choice((1, 2, 3))).run(steps)]
+    return found
+
+
+def first_in_line() -> list[str]:
+    """The next permit is for the first, who has tried in vain, or for one who came less than two seconds later; however many are expected."""
+    found = []
+    for late_ms in (1_500, 2_500):
+        ledger = Ledger(small_room(), "here", 1, START_MS)
+        first, other = (ticket_id(1), make_key(START_MS, 0)), (ticket_id(2), make_key(START_MS + late_ms, 0))
+        now_ms = START_MS + 4_000
+        for one in (first, other):
+            ledger.poll(*one, now_ms, 0)
+        ledger.lease.permits, ledger.lookahead.permits = 1, 5.0
+        passes = ledger.poll(*other, now_ms, 0).standing is Standing.ADMITTED
+        if passes != (late_ms < OVERTAKING_MS):
+            found.append(f"who came {late_ms} ms later was {'' if passes else 'not '}let in before the first")
+        if not passes and ledger.poll(*first, now_ms, 0).standing is not Standing.ADMITTED:
+            found.append("the first in line was not let in")
     return found
 
 

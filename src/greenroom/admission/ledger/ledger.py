@@ -132,7 +132,8 @@ class Ledger:
         if self._open and not self.halted:
             self._queueing.call(line, lease.permits, self.lookahead.permits, random_bits)
             horizon_ms = lease.horizon_at(now_ms, int(self.lookahead.gap_ms))
-            if self._queueing.turn(slot, rank, key, lease.spendable(now_ms), self.lookahead.permits, horizon_ms):
+            permits, lookahead = lease.spendable(now_ms), self.lookahead.permits
+            if self._queueing.turn(slot, rank, key, permits, lookahead, horizon_ms, line.first_ms):
                 source = lease.source(now_ms, self._queueing.overdraws)
                 if source:
                     return self._admit(ticket_id, source, now_ms, before or (key, now_ms))

@@ -155,6 +155,11 @@ class Line:
                 if ticket_id is not None:
                     yield ticket_id, key
 
+    @property
+    def first_ms(self) -> int:
+        """When the first in line came; the line must not be empty."""
+        return self._lows[0] >> TIE_BITS
+
     def unseen(self, second: int) -> int:
         """How many have come here lately and have not been seen again, if newcomers keep coming as three to five seconds ago.
 

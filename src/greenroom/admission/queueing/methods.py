@@ -2,8 +2,8 @@
 """Whose turn it is: one class per queueing method, in the table QUEUEING_METHODS.
 
 *Called* means: a permit is there or will be by the time of the next try, so the visitor is asked to try every two seconds. `lookahead` is
-how many permits are expected within one such try (admissions per second times the measured gap between tries). QueueingMethod ahead
-keeps permits from being unused; it lets a visitor overtake others by at most that many places.
+how many permits are expected within one such try (admissions per second times the measured gap between tries). Looking ahead
+keeps permits from being unused; it lets a visitor overtake others by at most that many places, and the first in line by OVERTAKING_MS.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,10 @@ from typing import Protocol
 from greenroom.admission.queueing.line import Line
 from greenroom.model.visit import arrival_ms_of
 
+OVERTAKING_MS = 2_000
+"""Beyond the permits that are there, look-ahead reaches visitors who came at most so much later than the first in line here: about the gap
+between two tries. Without this bound the called visitors draw lots, and the first may try in vain three or four times while others happen
+to come just when a permit does."""
 GUESSES = 32
 """Guesses of one call: each call spends one permit at most, so draws keep up, and a call stays short when nearly all are drawn."""
 
@@ -34,8 +38,8 @@ class QueueingMethod(Protocol):
     def count(self, waiting: int, permits: int, lookahead: float) -> int:
         """How many are called."""
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
-        """Whether this waiter, who is trying now, may spend a permit."""
+    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
+        """Whether this waiter, who is trying now, may spend a permit. `first_ms`: when the first in line came."""
 
     def forget(self, slot: int) -> None:
         """A waiter left the line."""
@@ -58,9 +62,11 @@ class Fifo:
         """As above."""
         return min(waiting, permits + max(1, ceil(lookahead)))
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
-        """Rounded down: where permits are rare no visitor overtakes another."""
-        return rank < permits + int(lookahead) and (horizon_ms is None or arrival_ms_of(key) <= horizon_ms)
+    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
+        """Rounded down: where permits are rare no visitor overtakes another. Elsewhere by OVERTAKING_MS at most."""
+        arrival_ms = arrival_ms_of(key)
+        near = rank < permits or (rank < permits + int(lookahead) and arrival_ms <= first_ms + OVERTAKING_MS)
+        return near and (horizon_ms is None or arrival_ms <= horizon_ms)
 
     def forget(self, slot: int) -> None:
         """Nothing was noted."""
@@ -98,7 +104,7 @@ class Random:
         """All who were drawn."""
         return waiting if self._everybody else len(self.drawn)
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
+    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
         """The drawn visitors."""
         return self._everybody or slot in self.drawn
 
@@ -112,7 +118,7 @@ class Passthrough(Fifo):
 
     overdraws = True
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
+    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
         """Always."""
         return True
 
@@ -126,7 +132,7 @@ class Reject(Fifo):
         """Never."""
         return False
 
-    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None) -> bool:
+    def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
         """Never."""
         return False
 

@@ -2,6 +2,7 @@
 
 local PACE_MS = 10000
 local HORIZON_SLACK_MS = 1000
+local OVERTAKING_MS = 2000
 local GAP_WEIGHT = 0.1
 local GUESSES = 32
 local SOON_MS = 10000
@@ -102,7 +103,9 @@ local function is_drawn(id) return state.everybody or (state.drawn > 0 and call(
 local function has_turn(id, rank, key)
   if s.method == 'random' then return is_drawn(id) end
   if s.overdraws then return true end
-  if rank >= spendable() + floor(state.lookahead) then return false end
+  local permits = spendable()
+  if rank >= permits + floor(state.lookahead) then return false end
+  if rank >= permits and arrival_ms(key) > first_ms() + OVERTAKING_MS then return false end
   if not state.horizon_ms or not state.answered_ms then return true end
   return arrival_ms(key) <= state.horizon_ms + now - state.answered_ms + HORIZON_SLACK_MS + floor(state.gap_ms)
 end

@@ -127,6 +127,9 @@ local function rank_of(key) return call('ZCOUNT', k.line, '-inf', string.format(
 -- Of a visitor in line; of two with one key, one is before the other.
 local function place_of(id) return call('ZRANK', k.line, id) end
 
+-- When the first in line came.
+local function first_ms() return arrival_ms(tonumber(call('ZRANGE', k.line, 0, 0, 'WITHSCORES')[2])) end
+
 local function join_line(id, key)
   call('ZADD', k.line, string.format('%.0f', key), id)
   state.waiting = state.waiting + 1

@@ -172,7 +172,7 @@ def test_one_process_holds_the_sync_lock_of_its_data_center_and_permit_requests_
             assert not requesting.done()
             await one.acknowledge({"two"})
             await asyncio.wait_for(requesting, 5)
-            await one.release()
+            assert not await one.leave()
             assert await two.acquire()
         finally:
             await client.aclose()

@@ -9,7 +9,7 @@ from admission_world import START_MS, small_room, ticket_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from redis_twin import Twin, flooded, walk
+from redis_twin import Twin, flooded, parting, walk
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.messages.moves import MovesUp
@@ -220,6 +220,26 @@ def test_they_agree_on_a_flood_without_cookies(server: RedisServer) -> None:
     twin = flooded(server.client(), 1)
     assert twin.found == []
     assert 100 < twin.confirmed < 500
+
+
+def test_they_agree_on_farewells(server: RedisServer) -> None:
+    assert parting(server.client(), 1) == []
+
+
+FAREWELL_BREAKS = (
+    ("if last then return_above(0) end", ""),
+    ("state.epoch = max(now, epoch + 2)", "state.epoch = epoch"),
+)
+
+
+@pytest.mark.parametrize(("part", "instead"), FAREWELL_BREAKS, ids=[part for part, _ in FAREWELL_BREAKS])
+def test_a_library_that_parts_wrongly_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+    client = server.client()
+    client.function_load(broken_library(part, instead), replace=True)
+    try:
+        assert parting(client, 1) != []
+    finally:
+        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 FLOOD_BREAKS = (

@@ -11,6 +11,7 @@ from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.lease import Lease
+from greenroom.admission.ledger import exchange
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger_time import LedgerTime
 from greenroom.admission.messages import moves
@@ -255,6 +256,39 @@ def frees_what_is_behind_the_fence_before_sessions_have_ended(patch: pytest.Monk
 @broken_in(**CUT)
 def counts_the_fence_from_before_the_last_contact(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("greenroom.admission.coordinator.data_center.FENCE_SLACK_MS", -25_000)
+
+
+STOPPED = {"behaviour": Behaviour(visit_s=300, page_gap_s=3), "faults": (Fault("stop", 100, 300, (0,)),), "fence_s": 180}
+
+
+def test_the_units_of_a_data_center_that_is_stopped_in_order_are_used_by_the_others_sooner() -> None:
+    stop = Fault("stop", 100, 300, (0,))
+    stopped, dead = (run(little(faults=(fault,), fence_s=180)) for fault in (stop, replace(stop, kind="outage")))
+    assert stopped.broken_laws == []
+    assert stopped.over_active == stopped.over_minute == 0
+    assert stopped.entered > dead.entered
+
+
+def test_a_data_center_that_is_back_after_its_farewell_goes_on_with_its_sessions() -> None:
+    watch = watched(little(**{**STOPPED, "faults": (Fault("stop", 100, 104, (0,)), Fault("stop", 150, 160, (0,)))}))
+    assert verdict(watch) == []
+    assert watch.world.crowd.lost == 0
+
+
+@broken_in(**STOPPED)
+def frees_the_units_of_sessions_at_the_farewell(patch: pytest.MonkeyPatch) -> None:
+    part = Coordinator._part
+
+    def hasty(self: Coordinator, center: DataCenter, *more: Any) -> None:
+        part(self, center, *more)
+        self.pool, center.orphans = self.pool + center.orphans, 0
+
+    patch.setattr(Coordinator, "_part", hasty)
+
+
+@broken_in(**{**STOPPED, "faults": (Fault("stop", 100, 100.3, (0,)), Fault("partition", 101, 400, (0,)))})
+def goes_on_in_the_epoch_of_its_farewell(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(exchange, "_begin_epoch", lambda *_: None)
 
 
 STEPPED = {"behaviour": Behaviour(visit_s=100, page_gap_s=3)}

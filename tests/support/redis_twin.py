@@ -118,6 +118,17 @@ class Twin:
         self._tally()
         return ups  # type: ignore[return-value]
 
+    def farewell(self) -> tuple[SyncUp, SyncUp] | None:
+        self.ledgers.sweep(self.now_ms)
+        pure, reply = self.ledgers.farewell(self.now_ms), self._call("report", HERE, 0, "farewell")
+        self.law((pure is None) == (reply is None), f"farewell: {pure} and {reply}")
+        if pure is None or reply is None:
+            return None
+        stored = msgspec.structs.replace(report_of(reply), farewell=True)  # type: ignore[arg-type]
+        ups = in_order(pure), in_order(stored)
+        self.law(ups[0] == ups[1], f"farewells differ:\n{ups[0]}\n{ups[1]}")
+        return ups
+
     def _tally(self) -> None:
         """What analytics count, as far as Redis knows it: no stays without renewals, and others in steps."""
         pure, stored = self.ledgers.sessions.tally.take(), _taken(self._call("tally"))  # type: ignore[arg-type]
@@ -338,3 +349,31 @@ def flooded(server: redis.Redis, seed: int) -> Twin:
         if twin.found:
             break
     return twin
+
+
+def parting(server: redis.Redis, seed: int) -> list[str]:
+    """A data center that says farewell now and then, once with its newest answer still on the way, and comes back a little later."""
+    draw, fence = Random(seed), Random(f"{seed} fence")
+    twin = Twin(server, small_room(total_active_users=60, new_users_per_minute=200, session_duration=1), seed, (HERE, "there"), 30_000)
+    twin.advance(80_000)  # by now the coordinator need not wait for a complete report from there
+    people: dict[int, int] = {}
+    due: dict[int, int] = {}
+    for step in range(120):
+        twin.advance(draw.choice((40, 255, 600, 1_000)))
+        _live(twin, draw, fence, people, due)
+        twin.hear_from_there_alive(False)
+        if step % 30 == 20:
+            late = twin.answered(twin.report())
+            ups = twin.farewell()
+            twin.law(ups is not None, "no farewell was said")
+            if ups:
+                twin.answered(ups)
+            twin.apply(late)
+            for number in list(people)[-4:]:
+                twin.view(ticket_id(number))
+                twin.poll(ticket_id(number), people[number])
+            twin.advance(6_000)
+        elif step % 30 > 21 or step < 20:
+            twin.sync()
+        twin.compare()
+    return twin.found

@@ -204,11 +204,17 @@ class Lease:
 
     def give_back(self, now_ms: int) -> None:
         """Before a report, while connected: freed units, and permits above the recall level. A return is never undone."""
-        if not self.connected(now_ms):
-            return
+        if self.connected(now_ms):
+            self._return_above(self.recall)
+
+    def give_all_back(self) -> None:
+        """Everything but sessions, before the last report of an epoch: nothing is spent in it any more."""
+        self._return_above(0)
+
+    def _return_above(self, level: int) -> None:
         self.returned_freed += self.freed
         self.freed = 0
-        surplus = max(0, self.permits - self.recall)
+        surplus = max(0, self.permits - level)
         self.permits -= surplus
         self.returned_permits += surplus
 

@@ -125,12 +125,18 @@ class DrawStore(Protocol):
 class LedgerStore(Protocol):
     """The ledgers of all rooms of one data center, for the process that keeps them in step with the coordinator.
 
-    Any process that reaches the ledgers may call this; each call is one round trip for all rooms together. Neither method
+    Any process that reaches the ledgers may call this; each call is one round trip for all rooms together. None of these
     raises: a room whose ledger cannot be reached, or is not open, is left out. That is a lost message, and costs utilisation only.
     """
 
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
         """Room id -> report, for every room id in `wants`; the number is permits asked for because the lease ran dry (0: none)."""
+
+    async def farewell(self) -> dict[str, SyncUp]:
+        """Room id -> last report, as the last process stops: the ledgers admit no visitor and renew no session before the next answer.
+
+        Rooms without a fence are left out, and go on as they are.
+        """
 
     async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
         """Applies the coordinator's answers, in any order and any number of times."""

@@ -89,8 +89,11 @@ class SyncLock(Protocol):
     async def acquire(self) -> bool:
         """Acquires or renews the lock for LOCK_MS; False while another process holds it."""
 
-    async def release(self) -> None:
-        """Frees the lock if this process holds it."""
+    async def leave(self) -> bool:
+        """Frees the lock if this process, which stops, holds it. Whether it was the last process of the data center.
+
+        A process that died counts as present for LOCK_MS.
+        """
 
     async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
         """Asks the holder of the lock for permits, and waits until the answer has been applied, or so long."""

@@ -171,6 +171,15 @@ class LeaseModel:
         self.centers[center].down += change
         self._answer_those_behind(center)
 
+    def part(self, center: int) -> None:
+        """See `visitor.SystemUnderTest`."""
+        one = self.centers[center]
+        if not one.down:
+            up = one.ledger.farewell(self.local_ms(one))
+            one.ledger.log.clear()
+            if up is not None:
+                self._links.send(center, self._coordinator_hears, center, up)
+
     def lose_ledger(self, center: int) -> None:
         """The ledger begins a new epoch, with nothing."""
         one = self.centers[center]

@@ -144,6 +144,9 @@ class Published:
         """See `visitor.SystemUnderTest`."""
         self.sites[center].down += change
 
+    def part(self, center: int) -> None:
+        """They know of no farewell."""
+
     def lose_ledger(self, center: int) -> None:
         """See `visitor.SystemUnderTest`."""
         site = self.sites[center]

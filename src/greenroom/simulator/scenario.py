@@ -10,6 +10,7 @@ START_MS = 1_750_000_000_000
 FAULTS = {
     "partition": "the data center and the coordinator cannot reach each other",
     "outage": "the data center is down; its visitors are sent to others, and its ledger is intact afterwards",
+    "stop": "as outage, but the data center stops in order, and says so",
     "crash": "the ledger is lost; it starts again empty, in a new epoch",
     "old disk": "the ledger is restored from what was on disk some time ago, in a new epoch",
     "coordinator down": "the coordinator does not answer",

@@ -133,6 +133,15 @@ def outage(streams: Streams) -> Scenario:
     )
 
 
+def stopped(streams: Streams) -> Scenario:
+    """Two large data centers are stopped in order for twelve minutes, as for a move; otherwise as `outage`."""
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    large = tuple(sorted(range(CENTERS), key=lambda center: -part[center])[1:3])
+    found = arrivals(draw, 1500, lambda second: wave(part, second, 200, 1300, 1.2))
+    return Scenario("stopped", room(), CENTERS, found, 1800, faults=(Fault("stop", 400, 1120, large),), fence_s=FENCE_S)
+
+
 def outage_and_partition(streams: Streams) -> Scenario:
     """Two large data centers die for twelve minutes, and meanwhile a quarter of the others is cut off for three: with a fence."""
     draw = streams("trace")
@@ -239,6 +248,7 @@ TRACES: dict[str, Maker] = {
         heavy_tail,
         day_curve,
         outage,
+        stopped,
         outage_and_partition,
         partition,
         spike_inside_a_partition,

@@ -86,6 +86,9 @@ class SystemUnderTest(Protocol):
     def shut(self, center: int, change: int) -> None:
         """The data center goes away (+1) or is back (-1)."""
 
+    def part(self, center: int) -> None:
+        """The last process of this data center is told to stop."""
+
     def lose_ledger(self, center: int) -> None:
         """Everything that this data center remembers is gone."""
 

@@ -94,6 +94,13 @@ class World:
         for center in fault.centers:
             self.system.shut(center, change)
 
+    def stop(self, fault: Fault, change: int) -> None:
+        """The data centers stop in order."""
+        for center in fault.centers:
+            if change > 0:
+                self.system.part(center)
+            self.system.shut(center, change)
+
     def crash(self, fault: Fault, change: int) -> None:
         """The data centers are gone, and what they knew."""
         for center in fault.centers:
@@ -162,6 +169,7 @@ class World:
 FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
     "partition": World.partition,
     "outage": World.outage,
+    "stop": World.stop,
     "crash": World.crash,
     "old disk": World.old_disk,
     "coordinator down": World.coordinator_down,

@@ -35,6 +35,9 @@ CHECK_LEADER_S = 0.5
 """Without an answer for so long, the process that waits checks whether there is a leader."""
 
 RETRY_S = 0.25
+FAREWELL_S = 2.0
+"""A stop is not held up for longer; a data center whose farewell is not heard is given up after the fence."""
+
 BORROW_S = 1.0
 """A visitor waits no longer than this for permits from elsewhere."""
 
@@ -93,7 +96,7 @@ class DataCenterSync:
         return Contact(self.name, self.locked, self._leader_loop.term is not None, self._holder, age_ms, self._batches, self._unanswered)
 
     async def run(self) -> None:
-        """Until cancelled; then the sync lock and the leader lease are released."""
+        """Until cancelled; then the sync lock and the leader lease are released, after a farewell of the last process here."""
         loops = [asyncio.create_task(loop()) for loop in (self._keep_lock, self._sync, self._listen)]
         try:
             await asyncio.gather(*loops)
@@ -231,12 +234,20 @@ class DataCenterSync:
             del self._far_borrowers[room_id]
 
     async def _release(self) -> None:
+        with suppress(StorageFailed, asyncio.TimeoutError):
+            await asyncio.wait_for(self._say_farewell(), FAREWELL_S)
         await self._leader_loop.release()
         if self._leading:
             self._leading.cancel()
             await asyncio.gather(self._leading, return_exceptions=True)
-        with suppress(StorageFailed):
-            await self._lock.release()
+
+    async def _say_farewell(self) -> None:
+        """Frees the sync lock. The last process of the data center says that only sessions are left: see `ledger.exchange.farewell`."""
+        if not await self._lock.leave():
+            return
+        ups = await self._ledgers.farewell()
+        if ups:
+            await self._leader_lease.submit(self.name, encode(ReportBatch(self._number + 1, ups)), "")
 
 
 def _now_ms() -> int:

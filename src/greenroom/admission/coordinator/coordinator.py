@@ -153,11 +153,16 @@ class Coordinator:
                 self._meet(center, up, now_ms)
                 if news:
                     self._weigh(center)
-                recall = self._allot(center, up.want, now_ms, random_bits)
+                if up.farewell:
+                    self._part(center, up, now_ms)
+                else:
+                    recall = self._allot(center, up.want, now_ms, random_bits)
         center.count_answer(up.applied, random_bits)
-        disconnected_rate = self._disconnected_rate(center)
-        center.allow_disconnected_rate(center.answered, disconnected_rate)
-        center.fences.say(center.answered, self._fence_ms)
+        disconnected_rate = 0
+        if up.epoch == center.epoch:  # else the ledger takes nothing of the answer but that its epoch is over
+            disconnected_rate = self._disconnected_rate(center)
+            center.allow_disconnected_rate(center.answered, disconnected_rate)
+            center.fences.say(center.answered, self._fence_ms)
         self._weigh(center)
         afresh = not center.whole or center.name in self.doubted
         return SyncDown(
@@ -185,6 +190,14 @@ class Coordinator:
         if center.reachable:
             self._show(center)
         self._weigh(center)
+
+    def _part(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
+        """Its last process stops in order: only sessions are left there, and they are not renewed (see `fence`)."""
+        if center.name not in self.doubted:
+            self.pool += center.close(up.granted_seen)
+        self._begin_epoch(center, center.epoch + 1, now_ms)
+        center.given_up = True
+        self._fall_silent(center, now_ms)
 
     def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """Absolute counters: in any order of messages, the largest count is the newest."""
@@ -299,7 +312,7 @@ class Coordinator:
             share = self._share(center, min(spare, self._pace.permits), waiting, random_bits)
             self._pace.spend(self._grant(center, share))
             if share < waiting:
-                return NO_RECALL if self._alone else self._in_reach(center)
+                return NO_RECALL if self._alone else center.in_reach(None if self._random else self._horizon_s)
             spare -= share
         self._horizon_s = None
         if self._alone:
@@ -363,12 +376,6 @@ class Coordinator:
             return reach.sure
         self._horizon_s = max(reach.edge_s, self._horizon_s or 0)
         return reach.sure + rounded(reach.edge_permits * reach.edge_mine, reach.edge_all, random_bits)
-
-    def _in_reach(self, center: DataCenter) -> int:
-        """How many of its waiting visitors permits reach: a permit meant for a ghost goes to the next visitor in any data center."""
-        if self._random or self._horizon_s is None or center.outstanding <= 0:
-            return center.waiting
-        return sum(count for second, count in center.seconds.items() if second <= self._horizon_s)
 
     # -- sums and time ----------------------------------------------------------------------------------------------------------
 

@@ -121,6 +121,19 @@ class DataCenter:
             covered = max(0, covered - count)
         return left
 
+    def in_reach(self, horizon_s: int | None) -> int:
+        """How many of its waiting visitors permits reach: a permit meant for a ghost goes to the next visitor in any data center."""
+        if horizon_s is None or self.outstanding <= 0:
+            return self.waiting
+        return sum(count for second, count in self.seconds.items() if second <= horizon_s)
+
+    def close(self, granted_seen: int) -> int:
+        """Nothing is spent any more in this epoch: how many units that were on their way to it are free."""
+        free = max(0, self.granted - granted_seen)
+        self.granted -= free
+        self.disconnected_rates.clear()
+        return free
+
     def begin_epoch(self, epoch: int) -> None:
         """Its ledger counts from nothing. Admissions of the last minute, orphans and contact stay."""
         self.epoch = epoch

@@ -5,6 +5,8 @@ These are operations on a ledger, in a module of their own; `ExchangingLedger` i
 
 from typing import Protocol
 
+from msgspec import structs
+
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.sessions import Sessions
@@ -38,6 +40,20 @@ class ExchangingLedger(SessionLedger, Protocol):
     @property
     def longest_refresh_ms(self) -> int:
         """The longest interval that is ever assigned."""
+
+
+def farewell(ledger: ExchangingLedger, now_ms: int) -> SyncUp | None:
+    """The last message of this epoch, as the last process of the data center stops; None where no fence is known to be in force.
+
+    The next epoch begins at once, without any unit but those of sessions and behind the fence until it is answered. So what is still on
+    its way to this epoch is refused, and no session is renewed: all of them end one session after this.
+    """
+    if not ledger.lease.fence_ms or ledger.lease.fenced(now_ms):
+        return None
+    ledger.lease.give_all_back()
+    last = structs.replace(report(ledger, now_ms, 0), farewell=True)
+    _begin_epoch(ledger, last.epoch + 2, now_ms)  # the coordinator counts on with the epoch after the last one
+    return last
 
 
 def report(ledger: ExchangingLedger, now_ms: int, want: int) -> SyncUp:

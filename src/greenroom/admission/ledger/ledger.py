@@ -293,6 +293,10 @@ class Ledger:
         """The message for the coordinator; gives back what is to be given back."""
         return exchange.report(self, now_ms, want)
 
+    def farewell(self, now_ms: int) -> SyncUp | None:
+        """The last message before the data center stops; see `exchange.farewell`."""
+        return exchange.farewell(self, now_ms)
+
     def apply(self, down: SyncDown, now_ms: int) -> None:
         """Applies the coordinator's answers, in any order and any number of times."""
         exchange.apply(self, down, now_ms)

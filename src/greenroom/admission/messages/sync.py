@@ -38,11 +38,12 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     disconnected_rate: int = 0  # in force: admissions per 60 s while cut off
     moves: MovesUp | None = None  # sessions whose visitors are in another data center
     fence_ms: int = 0  # in force (see `lease`); 0: never
+    farewell: bool = False  # the last of this epoch: all units but those of sessions are returned, and no session is renewed any more
 
     def repeats(self, other: "SyncUp") -> bool:
         """Whether there is nothing in this report that a coordinator has not taken in with the other one, a little earlier."""
         return not (
-            self.ages_ms or self.seconds or self.ended or self.moves or self.whole
+            self.ages_ms or self.seconds or self.ended or self.moves or self.whole or self.farewell
             or self.used != other.used or self.returned_freed != other.returned_freed or self.granted_seen != other.granted_seen
             or self.returned_permits != other.returned_permits or self.waiting != other.waiting or self.admitted != other.admitted
             or self.over != other.over or self.settled != other.settled or self.joined != other.joined or self.lost != other.lost

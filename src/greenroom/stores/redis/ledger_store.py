@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from msgspec import msgpack
 
 from greenroom.admission.ledger.tally import STAYS_MAX, Taken
@@ -88,12 +89,20 @@ class RedisLedgerStore:
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
         """See `ports.LedgerStore`."""
         ids = [room_id for room_id in wants if room_id in self._ledgers]
-        calls = [self._call("report", self._ledgers[room_id], self.data_center, wants[room_id]) for room_id in ids]
-        replies = await self._exchange(calls)
-        ups = {room_id: report_of(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
+        ups = await self._reports(ids, [self._call("report", self._ledgers[one], self.data_center, wants[one]) for one in ids])
         for room_id, up in ups.items():
             self._ledgers[room_id].hear_time(up.sent_ms)
         return ups
+
+    async def farewell(self) -> dict[str, SyncUp]:
+        """See `ports.LedgerStore`."""
+        ids = list(self._ledgers)
+        ups = await self._reports(ids, [self._call("report", self._ledgers[one], self.data_center, 0, "farewell") for one in ids])
+        return {room_id: msgspec.structs.replace(up, farewell=True) for room_id, up in ups.items()}
+
+    async def _reports(self, ids: Sequence[str], calls: Sequence[Command]) -> dict[str, SyncUp]:
+        replies = await self._exchange(calls)
+        return {room_id: report_of(reply) for room_id, reply in zip(ids, replies, strict=True) if isinstance(reply, list)}
 
     async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
         """See `ports.LedgerStore`."""

@@ -1,6 +1,7 @@
 """The sync lock of one data center in its own Redis, with the permit requests of the processes that do not hold it."""
 
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 from redis.exceptions import RedisError
@@ -26,14 +27,15 @@ class RedisSyncLock:
         self._process = process
         place = f"{prefix}:{{sync.{data_center}}}:"
         self._lock, self._requests, self._acknowledged = place + "lock", place + "permit_requests", place + "acknowledged:"
+        self._present = place + "present"
 
     async def acquire(self) -> bool:
         """See `ports.coordination.SyncLock`."""
-        return await self._hold(LOCK_MS)
+        return bool(await self._call("lock", LOCK_MS))
 
-    async def release(self) -> None:
+    async def leave(self) -> bool:
         """See `ports.coordination.SyncLock`."""
-        await self._hold(0)
+        return not await self._call("leave")
 
     async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
         """See `ports.coordination.SyncLock`."""
@@ -66,5 +68,5 @@ class RedisSyncLock:
         except (RedisError, OSError) as error:
             raise StorageFailed(f"Redis: {error}") from error
 
-    async def _hold(self, lasts_ms: int) -> bool:
-        return bool(await call_function(self._client, LEADER_LIBRARY, "lock", (self._lock,), (self._process, lasts_ms)))
+    async def _call(self, name: str, *more: int) -> Any:
+        return await call_function(self._client, LEADER_LIBRARY, name, (self._lock, self._present), (self._process, *more))

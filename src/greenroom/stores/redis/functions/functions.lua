@@ -51,10 +51,16 @@ local function configure(keys, argv)
 end
 
 -- ARGV: settings of a new ledger, the data center's name, permits wanted. Answers a SyncUp without moves, and the moves if there are any.
+-- A fourth one: the last report of this epoch (`farewell` in admission/ledger/exchange.py); false where no fence is known to be in force.
 local function report(keys, argv)
-  local room, want = keys[1], tonumber(argv[3])
+  local room, want, last = keys[1], tonumber(argv[3]), argv[4] ~= nil
   open_ledger(room, argv[1])
   sweep(SWEEP_SYNC)
+  if last and (state.fence_ms == 0 or fenced()) then
+    close_ledger(room)
+    return false
+  end
+  if last then return_above(0) end
   give_back()
   local passed_ms = now - state.reported_ms
   if passed_ms > 0 then
@@ -87,6 +93,12 @@ local function report(keys, argv)
     ages(), state.applied, state.permits, state.waiting, seconds, state.arrivals_per_s, want, cells, state.joined, state.lost, state.strays, state.front_s, state.whole, state.disconnected_rate,
   })
   local moves = report_moves()
+  if last then
+    local epoch = state.epoch
+    trim_minute()
+    new_epoch()
+    state.epoch = max(now, epoch + 2)
+  end
   close_ledger(room)
   return {up, moves or false, state.fence_ms}
 end

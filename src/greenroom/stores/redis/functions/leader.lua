@@ -99,8 +99,15 @@ local function release(keys, args)
   return 0
 end
 
--- KEYS lock; ARGV holder, how long. 1 when it is this process that syncs its data center; 0: another one does. 0 ms frees the lock.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- KEYS lock [present]; ARGV holder, how long. 1 when it is this process that syncs its data center; 0: another one does. 0 ms frees the
+-- lock. Every process that asks is noted as present for as long.
 local function lock(keys, args)
+  if keys[2] then redis.call('ZADD', keys[2], now_ms() + args[2], args[1]) end
   local holder = redis.call('GET', keys[1])
   if holder and holder ~= args[1] then return 0 end
   if args[2] == '0' then return redis.call('DEL', keys[1]) end
@@ -113,4 +120,13 @@ redis.register_function(LIBRARY .. '_load', load)
 redis.register_function(LIBRARY .. '_collect', collect)
 redis.register_function(LIBRARY .. '_commit', commit)
 redis.register_function(LIBRARY .. '_release', release)
+-- KEYS lock present; ARGV holder. This process goes: frees its lock. How many are left.
+local function leave(keys, args)
+  redis.call('ZREM', keys[2], args[1])
+  redis.call('ZREMRANGEBYSCORE', keys[2], '-inf', now_ms())
+  if redis.call('GET', keys[1]) == args[1] then redis.call('DEL', keys[1]) end
+  return redis.call('ZCARD', keys[2])
+end
+
 redis.register_function(LIBRARY .. '_lock', lock)
+redis.register_function(LIBRARY .. '_leave', leave)

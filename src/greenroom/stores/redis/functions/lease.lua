@@ -66,11 +66,14 @@ local function free(count)
   state.settled, state.freed = state.settled + paid, state.freed + count - paid
 end
 
-local function give_back()
-  if not connected() then return end
+local function return_above(level)
   state.returned_freed, state.freed = state.returned_freed + state.freed, 0
-  local surplus = max(0, state.permits - state.recall)
+  local surplus = max(0, state.permits - level)
   state.permits, state.returned_permits = state.permits - surplus, state.returned_permits + surplus
+end
+
+local function give_back()
+  if connected() then return_above(state.recall) end
 end
 
 -- Ages of the admissions that the coordinator does not know, oldest first; in a whole report, of all.

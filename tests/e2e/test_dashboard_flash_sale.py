@@ -51,21 +51,21 @@ def plan_and_rehearse(page: Page, rig: LiveRig) -> None:
     page.get_by_label("New visitors per minute").fill("4")
     page.get_by_label("Name").fill("friday")
     page.get_by_role("button", name="Review").click()
-    expect(page.get_by_text("drawn by lot")).to_be_visible()
+    expect(page.get_by_text("drawn by lot")).to_be_visible(timeout=PATIENCE_MS)
     page.get_by_role("button", name="Create the event").click()
-    expect(page.get_by_role("row").filter(has_text="friday")).to_contain_text("Pre-queue")
+    expect(page.get_by_role("row").filter(has_text="friday")).to_contain_text("Pre-queue", timeout=PATIENCE_MS)
     page.goto(f"{rig.path}/events")
     event = page.get_by_role("link", name="friday", exact=True).get_attribute("href") or ""
     page.get_by_role("link", name="Dry run of friday").click()
     page.get_by_text("From a table instead").click()
     arrivals = b"second,visitors\n0,30\n2400,30\n"
     page.locator("#rows-file").set_input_files({"name": "friday.csv", "mimeType": "text/csv", "buffer": arrivals})
-    expect(page.get_by_label("Arrivals", exact=True)).to_have_value(arrivals.decode())
+    expect(page.get_by_label("Arrivals", exact=True)).to_have_value(arrivals.decode(), timeout=PATIENCE_MS)
     page.get_by_label("Other limit: active").fill("40")
     page.get_by_label("Other limit: new").fill("40")
     page.get_by_role("button", name="Start the dry run").click()
     expect(page.get_by_text("The other limits save the last visitor")).to_be_visible(timeout=PATIENCE_MS)
-    expect(page.get_by_text("Places of the pre-queue were drawn by lot.")).to_be_visible()
+    expect(page.get_by_text("Places of the pre-queue were drawn by lot.")).to_be_visible(timeout=PATIENCE_MS)
     sound_in_both_themes(page)
     page.goto(f"{rig.base}{event}")
 
@@ -84,13 +84,13 @@ def waits(rig: LiveRig, cookie: str) -> bool:
 def steer(page: Page) -> None:
     """The first four are inside; the operator raises the limits."""
     expect(page.locator('[data-live="title"]')).to_have_text("Both limits bind", timeout=PATIENCE_MS)
-    expect(page.locator('[data-live="active"]')).to_have_text("4")
-    expect(page.locator('[data-live="event"]')).to_contain_text("friday")
+    expect(page.locator('[data-live="active"]')).to_have_text("4", timeout=PATIENCE_MS)
+    expect(page.locator('[data-live="event"]')).to_contain_text("friday", timeout=PATIENCE_MS)
     page.keyboard.press("1")
     page.get_by_label("Active visitors at once").fill("40")
     page.get_by_label("New visitors per minute").fill("40")
     page.get_by_role("button", name="Show the effect").click()
-    expect(page.get_by_text("of those who wait come in")).to_be_visible()
+    expect(page.get_by_text("of those who wait come in")).to_be_visible(timeout=PATIENCE_MS)
     page.get_by_role("button", name="Change the limits").click()
     page.wait_for_url("**/live?notice=done")
 
@@ -129,12 +129,12 @@ def test_a_flash_sale_from_the_plan_to_the_figures(shared_greenroom, browser: Br
         rig.running = started(shared_greenroom, "http://127.0.0.1:9")
         rig.api.address = rig.running.control
         with operator(browser, rig, viewport={"width": 1280, "height": 900}) as page:
-            page.goto(f"{rig.path}/events")
             row = page.get_by_role("row").filter(has_text="friday")
-            expect(row.get_by_role("link", name="Result")).to_be_visible()
+            result = row.get_by_role("link", name="Result")
+            shared_greenroom.eventually(lambda: page.goto(f"{rig.path}/events") and result.count(), "the result of the draw is shown")
             sound_in_both_themes(page)
             row.get_by_role("link", name="Analytics of friday").click()
             figure = page.locator(".glance > div").filter(has_text=re.compile(r"^\s*Let in\s*\d"))
-            expect(figure).to_have_text(re.compile(rf"Let in\s*{CROWD}\b"))
+            expect(figure).to_have_text(re.compile(rf"Let in\s*{CROWD}\b"), timeout=PATIENCE_MS)
             audit = page.request.get(f"{rig.base}/audit").text()
             assert audit.count("friday") >= 4

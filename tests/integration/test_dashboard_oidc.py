@@ -31,6 +31,7 @@ from greenroom.outbound import OutboundPolicy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dashboard import sign_in_lines
 
+BROWSER = httpx.Client(verify=False)
 ROLES = (
     OidcRole(claim="groups", value="bosses", role="admin"),
     OidcRole(claim="groups", value="shop", role="operator", zones=("z1.example",)),
@@ -64,7 +65,7 @@ def at_provider(visitor: Visitor, path: str = "/sign-in/oidc") -> str:
     """Begins a sign-in and goes to the provider, over HTTP; where that sends the browser back."""
     begun = visitor.get(path)
     assert begun.status_code == 303, begun.text
-    answer = httpx.get(begun.headers["location"])
+    answer = BROWSER.get(begun.headers["location"])
     assert answer.status_code == 302
     return answer.headers["location"]
 
@@ -119,7 +120,7 @@ def test_signing_out_ends_the_session_and_offers_to_end_that_of_the_provider(rig
     assert not is_in(visitor)
     there = visitor.get("/sign-in/oidc/leave").headers["location"]
     assert there.startswith(f"{provider.issuer}/leave?client_id={CLIENT}")
-    assert httpx.get(there).headers["location"] == "http://testserver/sign-in"
+    assert BROWSER.get(there).headers["location"] == "http://testserver/sign-in"
 
 
 NO_ROLE = "gives you no access here"
@@ -402,7 +403,7 @@ def test_behind_a_proxy_and_below_a_path_the_provider_sends_people_back_there(ri
         said["X-Forwarded-Host"] = "ops.example.com"
         begun = visitor.get("/sign-in/oidc?next=/rooms", **said)
         assert "Path=/greenroom/sign-in/oidc;" in begun.headers["set-cookie"]
-        location = httpx.get(begun.headers["location"]).headers["location"]
+        location = BROWSER.get(begun.headers["location"]).headers["location"]
         assert location.startswith(f"https://ops.example.com/greenroom{RETURN}?")
         done = visitor.get(location.removeprefix("https://ops.example.com/greenroom"), **said)
         assert (done.status_code, done.headers["location"]) == (303, "/greenroom/rooms")

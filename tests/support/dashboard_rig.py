@@ -11,10 +11,11 @@ from typing import Any
 
 import httpx
 from api_in_process import StandingClock, health_of
+from argon2 import PasswordHasher
 from config_material import one_of_each, room, zone
 
 from greenroom.config.addresses import origin_problems
-from greenroom.control import accounts
+from greenroom.control import accounts, passwords
 from greenroom.control.config_service import ConfigService
 from greenroom.control.oidc_provider import OidcProvider
 from greenroom.control.state import ConfigState, ProcessState, RoomState
@@ -149,6 +150,19 @@ class DashboardRig:
         visitor = Visitor(self)
         visitor.cookies["greenroom_session"] = self.app.sign_in.as_account(account, BrowserFacts("127.0.0.1", "test")).secret
         return visitor
+
+
+@contextmanager
+def quick_passwords() -> Iterator[None]:
+    """Hashes that cost next to nothing, for tests that are about what happens around them."""
+    usual = passwords._hasher
+    passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    passwords._nothing.cache_clear()
+    try:
+        yield
+    finally:
+        passwords._hasher = usual
+        passwords._nothing.cache_clear()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in
+from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in, quick_passwords
 
 from greenroom.control import accounts, tokens
 from greenroom.control.authenticator import FAILURES_MAX, FAILURES_MS
@@ -16,7 +16,7 @@ from greenroom.model.session import LINK, SESSION
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with dashboard_in(tmp_path) as found:
+    with quick_passwords(), dashboard_in(tmp_path) as found:
         yield found
 
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import httpx
 import pytest
-from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in
+from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in, quick_passwords
 
 from greenroom.control import accounts
 from greenroom.core.totp import STEP_MS, totp_code, totp_step, totp_uri
@@ -40,7 +40,7 @@ def test_the_picture_holds_the_name_and_the_secret() -> None:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with dashboard_in(tmp_path) as found:
+    with quick_passwords(), dashboard_in(tmp_path) as found:
         found.add_account("ada", "operator")
         yield found
 

@@ -80,6 +80,8 @@ class Gateway:
     page_loads: list[str] = field(default_factory=list)
     origin_loads: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    table: dict[str, Any] | None = None
+    tables: list[str] = field(default_factory=list)
     broken: bool = False
     address: str = ""
 
@@ -87,6 +89,9 @@ class Gateway:
         if method == "POST" and (update == "leave" or path.endswith("?greenroom=leave")):
             self.left.append(path)
             return (sent(self.shown.json_headers), LEFT) if update else (sent(BUILT_IN_HEADERS), left_page())
+        if path.endswith("?greenroom=line"):
+            self.tables.append(path)
+            return b"Content-Type: application/json\r\n", json.dumps({"greenroomLine": self.table}).encode()
         if update:
             self.updates += 1
             return sent(self.shown.json_headers), self.shown.update(self.held, update.encode()) if self.held else LET_IN
@@ -434,6 +439,60 @@ def test_a_tab_whose_timers_are_held_back_tries_on_time(page: Page, gateway: Gat
     until(lambda: gateway.updates >= 3, page)
     gateway.held = None
     until(lambda: gateway.origin_loads == ["/shop"], page)
+
+
+def test_between_two_check_ins_place_and_bar_move_with_the_table_of_the_line(page: Page, gateway: Gateway) -> None:
+    def wait_for(seconds: int) -> None:
+        tables = len(gateway.tables)
+        page.clock.run_for(seconds * 1000)
+        until(lambda: len(gateway.tables) > tables, page)
+
+    line = {"madeMs": NOW_MS, "waiting": 5000, "open": True, "checkInUpToMs": 0, "spreadSeconds": 2, "nextSeconds": 10}
+    line |= {"fromMs": NOW_MS - 800_000, "arrivedMs": [0, 200_000, 600_000], "ahead": [0, 633, 1833], "waitSeconds": [0, 200, 1000]}
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    gateway.shown = compile_page(Room(**LIMITS, path="/shop", line_table=True))
+    gateway.held, gateway.table = held(next_try_s=2), line
+    page.clock.install()
+    page.goto(f"{gateway.address}/shop/shoes?size=5")
+    gateway.held = held(next_try_s=60)
+    page.clock.run_for(2_100)
+    until(lambda: gateway.updates == 1, page)
+    expect(page.locator("#hero")).to_have_text("1,234")
+    wait_for(13)
+    assert gateway.tables[0] == "/shop?greenroom=line"
+    expect(page.locator("#hero")).to_have_text("1,234")
+    assert page.locator("#bar").evaluate("bar => bar.value") == 40  # 400 of 1,000 seconds
+    gateway.table = line | {"madeMs": NOW_MS + 100_000, "ahead": [0, 0, 1034], "waitSeconds": [0, 0, 100]}
+    wait_for(12)
+    expect(page.locator("#hero")).to_have_text("518")
+    expect(page.locator("#ahead")).to_have_text("517")
+    assert page.title() == "518 in line"
+    assert page.locator("#bar").evaluate("bar => bar.value") == 90
+    assert gateway.updates == 1
+    gateway.table = line | {"checkInUpToMs": NOW_MS - 400_000}  # it is this visitor's turn, long before the next check-in
+    gateway.held = None
+    wait_for(12)
+    page.clock.run_for(2_100)
+    until(lambda: gateway.updates == 2, page)
+    expect(page.locator("#heading")).to_have_text("It is your turn")
+    assert errors == []
+
+
+def test_a_page_whose_table_has_gone_goes_on_without(page: Page, gateway: Gateway) -> None:
+    gateway.shown = compile_page(Room(**LIMITS, line_table=True))
+    gateway.held = held(next_try_s=2)
+    page.clock.install()
+    page.goto(f"{gateway.address}/shop")
+    gateway.held = held(next_try_s=60)
+    page.clock.run_for(2_100)
+    until(lambda: gateway.updates == 1, page)
+    page.clock.run_for(16_000)
+    until(lambda: len(gateway.tables) == 1, page)
+    page.clock.run_for(20_000)
+    until(lambda: gateway.updates == 2, page)
+    page.clock.run_for(30_000)
+    assert len(gateway.tables) == 1
 
 
 def test_screen_readers_hear_changes_of_state_at_once_and_progress_at_most_once_a_minute(page: Page, gateway: Gateway) -> None:

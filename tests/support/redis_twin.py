@@ -82,6 +82,12 @@ class Twin:
         self.ledgers.keep(one, gap_ms, self.now_ms)
         self._ask(KEEP, one, gap_ms, 0)
 
+    def line_table(self) -> None:
+        if self.room.queueing_method == "fifo":
+            pure = self.ledgers.line_table(self.now_ms)
+            stored = self.reader.line_table(*self._call("line_table", 0))  # type: ignore[misc]
+            self.law(pure == stored, f"tables of the line differ:\n{pure}\n{stored}")
+
     def leave(self, one: bytes) -> None:
         self.ledgers.leave(one, self.now_ms)
         self._ask(LEAVE, one, 0, 0)
@@ -89,7 +95,8 @@ class Twin:
     # -- settings, time, messages --
 
     def configure(self, **changes: object) -> None:
-        self.room = replace(self.room, **changes)  # type: ignore[arg-type]
+        table = self.room.line_table and changes.get("queueing_method", "fifo") == "fifo"
+        self.room = replace(self.room, **{"line_table": table} | changes)  # type: ignore[arg-type]
         self.fixed = self.fixed or self.room.disable_session_renewal
         self.settings = settings_of(self.room)
         self.ledgers.configure(self.room, self.now_ms)
@@ -244,14 +251,19 @@ def in_order(up: SyncUp) -> SyncUp:
     return msgspec.structs.replace(up, seconds=tuple(sorted(up.seconds)), ended=tuple(sorted(up.ended)), moves=moves)
 
 
-def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
-    """A stretch of life of a small room, as crowds live it; what differs between the two first of all."""
+def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) -> list[str]:
+    """A stretch of life of a small room, as crowds live it; what differs between the two first of all.
+
+    `table`: in order of arrival, with a table of the line that is read now and then.
+    """
     draw, abroad, passing, fence = Random(seed), Random(f"{seed} abroad"), Random(f"{seed} passing"), Random(f"{seed} fence")
+    looks = Random(f"{seed} table")
     passed = 0
     method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
+    method = "fifo" if table else method
     limits = {"total_active_users": draw.choice((1, 3, 8, 20)), "new_users_per_minute": draw.choice((2, 6, 40, 300))}
     alone = draw.random() < 0.5
-    room = small_room(queueing_method=method, refresh_max_seconds=draw.choice((2, 5, 20)), **limits)
+    room = small_room(queueing_method=method, refresh_max_seconds=draw.choice((2, 5, 20)), line_table=table, **limits)
     twin = Twin(server, room, seed, (HERE,) if alone else (HERE, "there"), fence.choice((0, 3_000, 15_000)))
     twin.hear_from_there_alive(alone)
     people: dict[int, int] = {}
@@ -279,6 +291,8 @@ def walk(server: redis.Redis, seed: int, steps: int = 250) -> list[str]:
         elif draw.random() < 0.1:  # an answer comes late, after others
             late.append(twin.answered(twin.report()))
             twin.apply(late[draw.randrange(len(late))])
+        if table and looks.random() < 0.3:
+            twin.line_table()
         if draw.random() < 0.02:
             twin.configure(**_change(draw))
         twin.compare()

@@ -21,7 +21,13 @@ ASK_PATH = "/client/v4/explain"
 TOKEN_VARIABLES = ("GREENROOM_TOKEN", "CLOUDFLARE_API_TOKEN")
 TIMEOUT_S = 10
 
-_WORDS = {"origin": "goes to the origin", "waiting": "is held", "depends": "goes to the origin, or is held", "refused": "is refused"}
+_WORDS = {
+    "origin": "goes to the origin",
+    "waiting": "is held",
+    "depends": "goes to the origin, or is held",
+    "refused": "is refused",
+    "table": "gets the table of the line",
+}
 _MARKS = {"holds": "+", "does not hold": " ", "switched off": "-"}
 
 

@@ -18,7 +18,7 @@ from greenroom.core.routing import route_prefix, unreachable
 from greenroom.core.rules import NO_LISTS, ListMembership
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding, LocalMessage
-from greenroom.model.event import Event
+from greenroom.model.event import Event, line_table_problems
 from greenroom.model.fields import check_value, spec, specs
 from greenroom.model.room import CookieAttributes, Room, Route, room_problems
 from greenroom.model.rule import Rule
@@ -82,6 +82,8 @@ def read_rooms(raw: Any, folder: Path, text_line: Callable[[str], int], lists: M
         named = str(values.get("id") or room_id(str(values.get("name"))))
         rules = read_rules(entry.get(RULES_KEY, []), step(pointer, RULES_KEY), named, lists, text_line, read.problems)
         events = read_events(entry.get(EVENTS_KEY, []), step(pointer, EVENTS_KEY), named, folder, read.files, text_line, read.problems)
+        if values.get("line_table") is True:
+            read.problems += line_table_problems(events, step(pointer, EVENTS_KEY))
         if not problems:
             read.rooms.append(Room(**{"id": named, **values}))
             read.events[named] = events

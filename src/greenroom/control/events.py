@@ -13,7 +13,7 @@ from greenroom.control.time_format import moment as written
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.event import OVERRIDES, Event, event_problems, schedule_problems
+from greenroom.model.event import NO_DRAW, OVERRIDES, Event, draws_by, event_problems, schedule_problems
 from greenroom.model.fields import Spec
 from greenroom.model.room import Room
 from greenroom.pages import template_problems
@@ -115,6 +115,8 @@ def _put(known: Configuration, zone_id: str, room_id: str, event_id: str, docume
     event = Event(id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **_in_ms(values))
     others = [entry.record for entry in known.events.of(room_id) if entry.id != event_id]
     refuse_if(_schedule_faults(schedule_problems([*others, event])))
+    if known.rooms[room_id].record.line_table and (name := draws_by(event)):
+        refuse_if([ApiFault(Code.INVALID, f"{name}: {NO_DRAW}", f"/{name}")])
     return PlannedChange([Put(event, room_id)], lambda after: show(after.events[event_id]))
 
 

@@ -15,7 +15,7 @@ from greenroom.core.routing import Coverage, unreachable
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.event import Event
+from greenroom.model.event import Event, draws_by
 from greenroom.model.room import CookieAttributes, Room, Route, room_problems
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
@@ -129,7 +129,7 @@ def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, a
         faults += _route_faults(known, zone.record, room_id, values)
     refuse_if(faults)
     room = Room(id=room_id, **values)
-    refuse_if(_cookie_faults(known, room))
+    refuse_if(_cookie_faults(known, room) + _draw_faults(known, room))
     return PlannedChange([Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
 
 
@@ -202,6 +202,12 @@ def _route_faults(known: Configuration, zone: Zone, room_id: str, values: Mappin
         if owner:
             faults.append(ApiFault(Code.COVERED, f"{route.host}{route.path} already belongs to {owner}", pointer))
     return faults
+
+
+def _draw_faults(known: Configuration, room: Room) -> list[ApiFault]:
+    drawing = [entry.record.name for entry in known.events.of(room.id) if draws_by(entry.record)] if room.line_table else []
+    reason = "greenroom.line_table: must be false while an event of the room draws places"
+    return [ApiFault(Code.INVALID, f"{reason}: {', '.join(drawing)}", "/greenroom/line_table")] if drawing else []
 
 
 def _cookie_faults(known: Configuration, room: Room) -> list[ApiFault]:

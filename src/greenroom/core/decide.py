@@ -8,6 +8,7 @@ and queue_all make of that is the ledger's to say, in one operation.
 |---|---|---|
 | no room covers the host and path | UNCOVERED | to the origin, nothing is recorded |
 | the room is suspended | SUSPENDED | to the origin, nothing is recorded |
+| the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
 | a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
 | no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
 | the same, in a room without provisional sessions | PLACELESS | held without a place |
@@ -42,6 +43,12 @@ LEAVE_QUERY = "greenroom=leave"
 RECEIPT_QUERY = "greenroom=receipt"
 """How a visitor saves the receipt for a draw: the built-in page links to it, and it works after admission as well."""
 
+LINE_TABLE_QUERY = "greenroom=line"
+"""How the table of a room's line is asked for: this query and no other, so that shared caches keep one copy for a path."""
+
+SOONEST_MS = 1_500
+"""In a room with a table of the line, which calls visitors before their time, an attempt counts from this long after the last one."""
+
 ROBOTS, ACME_CHALLENGE = "/robots.txt", "/.well-known/acme-challenge/"
 WELL_KNOWN = (ROBOTS, ACME_CHALLENGE)
 """What crawlers and certificate authorities ask for, who keep no cookies and give up on an error."""
@@ -71,6 +78,7 @@ class ArrivalQuestion(IntEnum):
     VIEW = 8
     PEEK = 9
     POLL = 10
+    LINE_TABLE = 11
 
 
 # The members under short names: looking them up in the class for every request costs five times as much.
@@ -85,6 +93,7 @@ ARRIVE: Final = ArrivalQuestion.ARRIVE
 VIEW: Final = ArrivalQuestion.VIEW
 PEEK: Final = ArrivalQuestion.PEEK
 POLL: Final = ArrivalQuestion.POLL
+LINE_TABLE: Final = ArrivalQuestion.LINE_TABLE
 
 
 class Receipts(Protocol):
@@ -130,6 +139,8 @@ def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[
         return UNCOVERED, ()
     if covered.room.suspended:
         return SUSPENDED, ()
+    if arrival.query == LINE_TABLE_QUERY and covered.room.line_table and arrival.method in ("GET", "HEAD"):
+        return LINE_TABLE, ()
     if covered.bypass is not None and bypassed(covered.bypass, arrival, now_ms):
         return BYPASSED, ()
     if covered.passes_well_known and arrival.path.startswith(WELL_KNOWN) and is_well_known(arrival):
@@ -172,7 +183,8 @@ def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found, 
     ticket = found[0][0]
     if ticket.accepted_ms:
         return VIEW, found
-    return PEEK if now_ms < ticket.checked_ms + ticket.refresh_ms - EARLY_TOLERANCE_MS else POLL, found
+    refresh_ms = min(ticket.refresh_ms, SOONEST_MS) if room.line_table else ticket.refresh_ms
+    return PEEK if now_ms < ticket.checked_ms + refresh_ms - EARLY_TOLERANCE_MS else POLL, found
 
 
 def rank(found: Found, now_ms: int) -> Found:

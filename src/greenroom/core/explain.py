@@ -274,6 +274,7 @@ _WORDS = {
         "placeless",
         "It shows neither a page nor JSON, and there is no room to spare: it is held without a place.",
     ),
+    ArrivalQuestion.LINE_TABLE: ("table", "line_table", "It asks for the table of the line (line_table), which is the same for everybody."),
     ArrivalQuestion.LEAVE: ("waiting", "leaves", "This request gives up a place in line: it is answered with a farewell."),
 }
 """Questions that only a ticket leads to (VIEW, POLL, PEEK, RECEIPT) cannot come up here, nor can UNCOVERED."""
@@ -357,7 +358,9 @@ def _cookie(room: Room) -> str:
 
 
 def _answer(arrival: Arrival, room: Room, word: str) -> str:
-    """The response to a visitor who is held."""
+    """The response to a visitor who does not go to the origin."""
+    if word == "line_table":
+        return "status 200, JSON, the same for all visitors for a second, without a cookie"
     status = room.queueing_status_code
     in_json = room.json_response_enabled and signs_in(arrival).prefers_json
     if word in ("placeless", "provisional") or not (in_json or room.same_status_for_all or shows_page(arrival)):
@@ -382,6 +385,6 @@ def _notes(arrival: Arrival, room: Room, result: str) -> tuple[str, ...]:
             "The request has a ticket of this room. While the ticket is valid and its session is active, the visitor goes to the origin; "
             "otherwise this applies."
         )
-    elif result != "origin":
+    elif result not in ("origin", "table"):
         notes.append("This applies to a new visitor. A visitor with an active session goes to the origin.")
     return tuple(notes)

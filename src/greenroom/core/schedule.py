@@ -56,6 +56,8 @@ def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
             continue
         if event.opens_ms <= now_ms:
             overlay = {name: value for name in OVERRIDES if (value := getattr(event, name)) is not None}
+            if event.shuffle_at_event_start or overlay.get("queueing_method", "fifo") != "fifo":
+                overlay["line_table"] = False  # there an arrival has no place in line
             phase = Phase.PREQUEUE if now_ms < event.event_start_ms else Phase.RUNNING
             ends_ms = event.event_start_ms if phase is Phase.PREQUEUE else event.event_end_ms
             return Effective(replace(room, **overlay), phase, event, ends_ms)

@@ -32,6 +32,7 @@ class Decided(IntEnum):
     PROVISIONAL = 11  # let in for some seconds, because there was room to spare
     UNKNOWN_HOST = 12  # no room, zone or origin names the host: refused
     SEVERAL_ROOMS = 13  # the path can be read in several ways, and different rooms cover them: refused
+    LINE_TABLE = 14  # was sent the table of the line
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

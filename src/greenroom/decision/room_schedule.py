@@ -14,6 +14,7 @@ from greenroom.core.schedule import Effective, Phase, course
 from greenroom.decision.cookies import TicketCookies
 from greenroom.decision.native_pass import MakePasses, PassWriter
 from greenroom.decision.prequeue_draw import PrequeueDraw
+from greenroom.decision.shared_table import SharedTable
 from greenroom.errors import StorageFailed
 from greenroom.model.event import Event
 from greenroom.model.room import Room
@@ -54,6 +55,7 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     session_ms: int = 0
     renews: bool = True
     obeys_origin: bool = False
+    line_table: SharedTable | None = None
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
         """Whether this room's ticket also comes with requests that another site caused."""
@@ -180,6 +182,7 @@ def compile_room(
             session_ms=effective.room.session_ms,
             renews=not effective.room.disable_session_renewal,
             obeys_origin=bool(effective.room.enabled_origin_commands),
+            line_table=SharedTable(ledger) if effective.room.line_table else None,
         )
         stages.append((from_ms, compiled))
     return RoomSchedule(stages, on_error)

@@ -15,6 +15,7 @@ from greenroom.core.decide import (
     ARRIVE,
     BYPASSED,
     LEAVE,
+    LINE_TABLE,
     PEEK,
     PLACELESS,
     POLL,
@@ -37,6 +38,7 @@ from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, left_answer, let_in_update, receipt_answer
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
+from greenroom.decision.shared_table import sooner
 from greenroom.decision.ticket_reader import TicketReader
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward, Hold, Verdict
@@ -53,6 +55,7 @@ from greenroom.model.visit import (
     arrival_ms_of,
     make_key,
 )
+from greenroom.pages.builtin import READS_TABLE
 from greenroom.ports import Clock
 
 STANDING_ADMITTED, STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing
@@ -206,9 +209,12 @@ class DecisionService:
             return None
         if question is RECEIPT:
             return self._receipt(compiled, arrival, found[0][0], now_ms)
+        if question is LINE_TABLE and compiled.line_table is not None:
+            self._observe(DecisionEvent(now_ms, Decided.LINE_TABLE, compiled.effective, arrival))
+            return compiled.line_table.answer(now_ms, later)
         if question is LEAVE:
             return self._leave(compiled, arrival, found[0][0] if found else None, now_ms)
-        if question in (UNCOVERED, SUSPENDED, BYPASSED, ARRIVE, POLL, VIEW, PEEK):
+        if question in (UNCOVERED, SUSPENDED, BYPASSED, ARRIVE, POLL, VIEW, PEEK, LINE_TABLE):
             raise ValueError(f"{question!r} is not settled here")
         assert_never(question)
 
@@ -384,7 +390,10 @@ class DecisionService:
         presented, spelled = found[0] if found else _NO_TICKET
         self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
         if question is not PEEK:
-            ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, outcome.refresh_ms)
+            refresh_ms = outcome.refresh_ms
+            if room.line_table and not (arrival.header(UPDATE_HEADER) or b"").endswith(READS_TABLE):
+                refresh_ms = sooner(refresh_ms, room.refresh_max_seconds)
+            ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, refresh_ms)
         checked_ms, refresh_ms, refresh_s, next_try_s = ticket.checked_ms, ticket.refresh_ms, 0, 0
         if not compiled.turns_away:
             left_s = -((now_ms - checked_ms - refresh_ms) // 1000)

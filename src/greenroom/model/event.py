@@ -13,6 +13,8 @@ PREQUEUE_LEAST_MS = 300_000
 EVENT_LEAST_MS = 60_000
 EVENTS_PER_ROOM = 5
 
+NO_DRAW = "must not draw places while the room has line_table, which tells places by arrival"
+
 OVERRIDES = (
     "total_active_users",
     "new_users_per_minute",
@@ -122,3 +124,15 @@ def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[
             at = f"{pointer}[{list(events).index(after)}]"
             problems.append(Problem(at, f"{after.name!r} opens before {before.name!r} has ended; events of one room must not overlap"))
     return problems
+
+
+def draws_by(event: Event) -> str:
+    """The field by which this event draws places, instead of keeping the order of arrival; empty: it draws none."""
+    if event.shuffle_at_event_start:
+        return "shuffle_at_event_start"
+    return "queueing_method" if event.queueing_method == "random" else ""
+
+
+def line_table_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
+    """What is wrong with the events of a room that has `line_table`."""
+    return [Problem(f"{pointer}[{index}].{name}", NO_DRAW) for index, event in enumerate(events) if (name := draws_by(event))]

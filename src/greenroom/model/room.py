@@ -8,6 +8,7 @@ from typing import Any
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.branding import Branding, LocalMessage, branding_problems, message_problems
 from greenroom.model.fields import SPEC, check_value, plain_type, spec, specs
+from greenroom.model.line_table import CHECK_IN_S
 
 LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576
@@ -146,6 +147,11 @@ class Room:
         high=60,
         extension=True,
     )
+    line_table: bool = spec(
+        "waiting pages find their place in a public table of the line, the same for all, and check in once a minute; only for fifo",
+        False,
+        extension=True,
+    )
 
     def __post_init__(self) -> None:
         problems = room_problems({item.name: getattr(self, item.name) for item in fields(self)})
@@ -166,6 +172,11 @@ class Room:
     def session_ms(self) -> int:
         """Session duration in milliseconds."""
         return self.session_duration * 60_000
+
+    @property
+    def check_in_max_s(self) -> int:
+        """Longest time between two check-ins that a ledger expects of a waiting visitor, in seconds."""
+        return CHECK_IN_S if self.line_table else self.refresh_max_seconds
 
     @property
     def renewal_age_ms(self) -> int:
@@ -200,6 +211,11 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
     wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
     if "enabled_origin_commands" not in wrong and set(values.get("enabled_origin_commands", ())) - {"revoke"}:
         problems.append(Problem(f"{pointer}enabled_origin_commands", "may only contain revoke"))
+    if "line_table" not in wrong and values.get("line_table") and values.get("queueing_method", "fifo") != "fifo":
+        method = values["queueing_method"]
+        problems.append(
+            Problem(f"{pointer}line_table", f"needs queueing_method fifo, not {method}: only there an arrival has a place in line")
+        )
     problems += _route_problems(values, wrong, pointer) + _cookie_problems(values, wrong, pointer)
     return problems + _branding_problems(values, wrong, pointer)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from gzip import compress
 from hashlib import sha256
+from html import escape
 from importlib import resources
 from operator import itemgetter
 
@@ -25,6 +26,7 @@ ReadVariable = Callable[[PageVariables], bytes]
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 _HIDDEN = b" hidden"
 _STRING = re.compile(r'("[^"\n]*")')
+_SCRIPT_ENDS = "})();"
 _SPACES_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
 _SPACES_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 
@@ -65,6 +67,9 @@ LAYOUTS: dict[str, Layout] = {
     "closed": Layout(looks="end"),
 }
 
+READS_TABLE = b"+table"
+"""Behind the name of the view in an update: this page reads the table of the line, and checks in rarely."""
+
 FORM_GOES_BEFORE = b"<p id=label"
 """Where the form of a visitor who sent one has its place in the page."""
 
@@ -97,14 +102,17 @@ def view_of(held: Held) -> str:
 class BuiltIn:
     """The built-in page in one language."""
 
-    def __init__(self, words: Language, brand: Brand = NO_BRAND) -> None:
+    def __init__(self, words: Language, brand: Brand = NO_BRAND, table: str = "") -> None:
+        """`table`: where the table of the line is, as Page has it."""
         slots = _slots(words)
         draw = _Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw"] = lambda facts: draw.fill(facts) if facts.held.receipt else b""
-        self._pages = {view: _Filled(_pieces(source("page.html"), view, words, brand), slots) for view in LAYOUTS}
+        self._pages = {view: _Filled(_pieces(source("page.html"), view, words, brand, table=table), slots) for view in LAYOUTS}
         self._words = {view: _Filled(_pieces(_words_json(view), view, words, brand, True), slots) for view in LAYOUTS}
-        self._news = {view.encode(): _Filled(_pieces(_news_json(view, words), view, words, brand, True), slots) for view in LAYOUTS}
-        self._turns = {view: _Filled(_pieces(_turn_json(view), view, words, brand, True), slots) for view in LAYOUTS}
+        self._news = {
+            view.encode(): _Filled(_pieces(_news_json(view, words, bool(table)), view, words, brand, True), slots) for view in LAYOUTS
+        }
+        self._turns = {view: _Filled(_pieces(_turn_json(view, bool(table)), view, words, brand, True), slots) for view in LAYOUTS}
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
@@ -134,6 +142,7 @@ class BuiltIn:
 
         Empty when `shown` is the name of no view.
         """
+        shown = shown.removesuffix(READS_TABLE)
         known = self._news.get(shown)
         if known is None:
             return b""
@@ -190,6 +199,7 @@ def _slots(words: Language) -> dict[str, ReadVariable]:
 
     return {
         "position": lambda f: number(f.held.position) if f.held.position > 0 else b"",
+        "place": lambda f: b"%d" % f.held.position,
         "ahead": lambda f: number(f.held.ahead) if f.held.position > 0 else b"",
         "wait": lambda f: wait(f.minutes, f.most) if f.known else least(f.held.least_minutes),
         "span": lambda f: span(f.p25, f.p75) if f.known else unknown,
@@ -220,7 +230,7 @@ def _in_bytes(say: Callable[..., str]) -> Callable[..., bytes]:
     return lambda *minutes: say(*minutes).encode()
 
 
-def _pieces(source: str, view: str, words: Language, brand: Brand = NO_BRAND, json: bool = False) -> list[str]:
+def _pieces(source: str, view: str, words: Language, brand: Brand = NO_BRAND, json: bool = False, table: str = "") -> list[str]:
     """The source, HTML or JSON, with all that is fixed put in, as alternating text and names of holes."""
     layout = LAYOUTS[view]
     pieces: list[str] = [""]
@@ -236,7 +246,7 @@ def _pieces(source: str, view: str, words: Language, brand: Brand = NO_BRAND, js
             else:
                 pieces.extend((part, ""))
 
-    fixed = _fixed(view, layout, words, brand) | {"site": brand.title_in(json)}
+    fixed = _fixed(view, layout, words, brand, table) | {"site": brand.title_in(json)}
     texts = {name: _said(view, words).get(name, "") for name in WORDS}
     texts["title"] += "{site}"
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
@@ -255,11 +265,14 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
     return words.views[view]
 
 
-def _fixed(view: str, layout: Layout, words: Language, brand: Brand) -> dict[str, str]:
+def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str) -> dict[str, str]:
     """What is the same for every visitor who sees this view; nothing in it is looked at for holes."""
     script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in words.script.items())
     if brand.title:
         script += f' data-site="{brand.title_in(False)}"'
+    if table:
+        grouping = "always" if len(words.number(1_234)) > 4 else "min2"
+        script += f' data-table="{escape(table)}" data-grouping={grouping}'
     return {
         "brand": brand.head,
         "message": brand.message,
@@ -270,7 +283,7 @@ def _fixed(view: str, layout: Layout, words: Language, brand: Brand) -> dict[str
         "layout": layout.looks,
         "icon": _ICON,
         "css": _style(brand),
-        "js": source("page.js"),
+        "js": _script(bool(table)),
         "script": script,
         "again_hidden": "" if layout.looks == "end" else " hidden",
         **{f"l_{name}": text for name, text in words.labels.items()},
@@ -280,16 +293,24 @@ def _fixed(view: str, layout: Layout, words: Language, brand: Brand) -> dict[str
 _NEWS = '{"greenroom":{"nextTrySeconds":{next_try},"progress":{progress},"joinedMs":{joined},"updatedMs":{updated},"words":'
 
 
-def _news_json(view: str, words: Language) -> str:
+_PLACE = '{"greenroom":{"position":{place},'
+
+
+def _numbers_json(table: bool) -> str:
+    """What the script needs to know; the exact place, where it goes on reading places by itself."""
+    return _NEWS.replace('{"greenroom":{', _PLACE) if table else _NEWS
+
+
+def _news_json(view: str, words: Language, table: bool) -> str:
     """For a page that shows this view: only the words that have numbers in them."""
     texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {row: f"{{row_{row}}}" for row in ROWS}
     changing = {name: text for name, text in texts.items() if len(_pieces(text, view, words)) > 1}
-    return f"{_NEWS}{msgspec.json.encode(changing).decode()}}}}}"
+    return f"{_numbers_json(table)}{msgspec.json.encode(changing).decode()}}}}}"
 
 
-def _turn_json(view: str) -> str:
+def _turn_json(view: str, table: bool) -> str:
     """For a page that shows another view: all words."""
-    return f"{_NEWS}{_words_json(view)}}}}}"
+    return f"{_numbers_json(table)}{_words_json(view)}}}}}"
 
 
 def _words_json(view: str) -> str:
@@ -314,9 +335,17 @@ def source(name: str) -> str:
 
 
 @lru_cache(64)
-def built_in(tag: str, brand: Brand = NO_BRAND) -> BuiltIn:
-    """The built-in page in the language of this tag, with what a site's branding adds."""
-    return BuiltIn(language(tag), brand)
+def built_in(tag: str, brand: Brand = NO_BRAND, table: str = "") -> BuiltIn:
+    """The built-in page in the language of this tag, with what a site's branding adds; `table`: as `BuiltIn`."""
+    return BuiltIn(language(tag), brand, table)
+
+
+@lru_cache(None)
+def _script(table: bool) -> str:
+    """The page's script. What reads the table of the line is in the same scope, at its end."""
+    if not table:
+        return source("page.js")
+    return f"{source('page.js').removesuffix(_SCRIPT_ENDS)};{source('table.js')}{_SCRIPT_ENDS}"
 
 
 def _help(words: Language, brand: Brand) -> str:
@@ -345,10 +374,10 @@ def hash_of(text: str) -> str:
     return b64encode(sha256(text.encode()).digest()).decode()
 
 
-def content_security_policy(brand: Brand = NO_BRAND) -> str:
-    """For every built-in page with this branding. Who may embed a waiting page is a setting of its room."""
+def content_security_policy(brand: Brand = NO_BRAND, table: bool = False) -> str:
+    """For every built-in page with this branding, that reads the table of the line or not. Who may embed one is a setting of its room."""
     return (
-        f"default-src 'none'; script-src 'sha256-{hash_of(source('page.js'))}'; style-src 'sha256-{hash_of(_style(brand))}'; "
+        f"default-src 'none'; script-src 'sha256-{hash_of(_script(table))}'; style-src 'sha256-{hash_of(_style(brand))}'; "
         "connect-src 'self'; worker-src blob:; img-src data:; base-uri 'none'; form-action 'self'"
     )
 

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import msgspec
 
+from greenroom.core.decide import LINE_TABLE_QUERY
 from greenroom.core.kept_form import KeptForm
 from greenroom.model.answer import AnswerHeaders
 from greenroom.model.branding import Branding, LocalMessage
@@ -45,8 +46,8 @@ class Page:
     """One room's page. The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
     __slots__ = (
-        "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_template", "brand", "follows", "html_headers",
-        "json_headers", "language",
+        "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_table", "_template", "brand", "follows",
+        "html_headers", "json_headers", "language",
     )  # fmt: skip
 
     def __init__(
@@ -56,20 +57,23 @@ class Page:
         follows: bool = False,
         branding: tuple[Branding, tuple[LocalMessage, ...]] = (Branding(), ()),
         framed_by: str = "",
+        table: str = "",
     ) -> None:
         """`language` is that of the built-in page; `follows`: visitors get their browser's language instead.
 
-        `framed_by`: sites that may show it in a frame, as `Room.frame_ancestors`.
+        `framed_by`: sites that may show it in a frame, as `Room.frame_ancestors`. `table`: the URL of the table of the line, seen
+        from the page; empty: there is none.
         """
         self.language = language
         self._branding = branding
         brand = self.brand = brand_of(*branding, language)
-        self._built_in = built_in(language, brand)
+        self._built_in = built_in(language, brand, table)
+        self._table = table
         self._template = template
         self.follows = follows
         self._spoken: dict[str, Page] = {}
         self._framed_by = framed_by
-        own = CUSTOM_HEADERS if template else _varying(headers_of(brand), b"Accept-Encoding")
+        own = CUSTOM_HEADERS if template else _varying(headers_of(brand, bool(table)), b"Accept-Encoding")
         shown = _framed(own, framed_by or "'none'")
         self.html_headers, self.json_headers = shown, JSON_HEADERS
         if follows:
@@ -83,7 +87,7 @@ class Page:
         if not wanted or wanted == self.language:
             return self
         if wanted not in self._spoken:
-            self._spoken[wanted] = Page(wanted, self._template, self.follows, self._branding, self._framed_by)
+            self._spoken[wanted] = Page(wanted, self._template, self.follows, self._branding, self._framed_by, self._table)
         return self._spoken[wanted]
 
     def brand_in(self, language: str) -> Brand:
@@ -134,9 +138,9 @@ class Page:
 
 
 @lru_cache(maxsize=256)
-def headers_of(brand: Brand = NO_BRAND) -> AnswerHeaders:
-    """Of a built-in page. The policy names the style by its hash, and an accent colour is part of the style."""
-    policy = content_security_policy(brand).encode()
+def headers_of(brand: Brand = NO_BRAND, table: bool = False) -> AnswerHeaders:
+    """Of a built-in page. The policy names script and style by their hashes, and an accent colour is part of the style."""
+    policy = content_security_policy(brand, table).encode()
     return AnswerHeaders(*[(key, policy if key == b"Content-Security-Policy" else value) for key, value in BUILT_IN_HEADERS.pairs])
 
 
@@ -172,7 +176,14 @@ def compile_page(room: Room) -> Page:
     """The page of one room. A template that cannot be used (see template_problems) gives the built-in page, never an error."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
     branding, own = (room.branding, room.branding_messages), template if isinstance(template, Template) else None
-    return Page(room.default_template_language, own, room.follow_accept_language, branding, room.frame_ancestors)
+    return Page(room.default_template_language, own, room.follow_accept_language, branding, room.frame_ancestors, _table_of(room))
+
+
+def _table_of(room: Room) -> str:
+    """Where a page finds the table of the line: one URL for a room with one route, so that a shared cache keeps one copy."""
+    if not room.line_table:
+        return ""
+    return f"?{LINE_TABLE_QUERY}" if room.additional_routes else f"{room.path}?{LINE_TABLE_QUERY}"
 
 
 def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:

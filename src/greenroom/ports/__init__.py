@@ -11,6 +11,7 @@ from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
+from greenroom.model.line_table import LineTable
 from greenroom.model.probe import CheckEvent
 from greenroom.model.room import Room
 from greenroom.model.session import SessionRow
@@ -26,6 +27,9 @@ class Clock(Protocol):
 
 Then = Callable[[Outcome], None]
 """Takes the answer of a ledger."""
+
+TableThen = Callable[[LineTable | None], None]
+"""Takes the table of a line."""
 
 
 class LedgerPort(Protocol):
@@ -69,6 +73,9 @@ class LedgerPort(Protocol):
 
         Only where permits come rarely, and for one visitor at a time; else nothing happens.
         """
+
+    def line_table(self, then: TableThen) -> None:
+        """The line of a fifo room as everybody may see it; None when it cannot be read. Costs about as much as a hundred polls."""
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
         """The visitor gave up the place (or the session) themselves; unknown ids are ignored. `key` is that of a waiting ticket."""

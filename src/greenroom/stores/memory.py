@@ -18,7 +18,7 @@ from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import Clock, Journal, Then
+from greenroom.ports import Clock, Journal, TableThen, Then
 
 HERE = "here"
 """The name of the only data center."""
@@ -114,6 +114,12 @@ class MemoryLedger:
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
         """See `ports.LedgerPort`. Not written down: a restart gives all waiters a whole refresh."""
         self.ledger.keep(ticket_id, gap_ms, self._now_ms())
+
+    def line_table(self, then: TableThen) -> None:
+        """See `ports.LedgerPort`."""
+        table = self.ledger.line_table(self._now_ms())
+        self._write_log()
+        then(table)
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:  # noqa: ARG002 - this ledger finds the place by its id
         """See `ports.LedgerPort`."""

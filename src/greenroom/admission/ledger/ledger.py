@@ -33,9 +33,11 @@ from greenroom.admission.messages.census import Census
 from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS, Line
+from greenroom.admission.queueing.line_table import due, ranks, table_of
 from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
 from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack
 from greenroom.admission.timer_wheel import CELL_BITS
+from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing, arrival_ms_of
 
@@ -172,6 +174,24 @@ class Ledger:
                 self.log.append(pack(SESSION, ticket_id, renewed_ms))
         return Outcome(ACTIVE, renewed_ms + self.life_ms, renewed_ms)
 
+    def line_table(self, now_ms: int) -> LineTable:
+        """The line as everybody may see it; for rooms in order of arrival."""
+        if now_ms >> CELL_BITS != self._swept:
+            self.sweep(now_ms)
+        line, lookahead, able = self.line, self.lookahead, self._open and not self.halted
+        waiting, made_ms = len(line), self.line_ms(now_ms)
+        count = due(waiting, self.lease.permits, lookahead.permits, lookahead.pace) if able else 0
+        last = line.places((count - 1,))[0] if count else None
+        estimate = self.waits.estimate
+        return table_of(
+            line.places(ranks(waiting)),
+            waiting,
+            able,
+            last,
+            made_ms,
+            lambda ahead, arrival_ms: estimate(self.lease, ahead + 1, waiting, arrival_ms, now_ms),
+        )
+
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
         """Ends the session or gives up the place, for good: the id is spent."""
         sessions = self.sessions
@@ -230,7 +250,7 @@ class Ledger:
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
         self.life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
         self.newcomers.configure(room, self.life_ms)
-        self._refresh_max_ms = room.refresh_max_seconds * 1000
+        self._refresh_max_ms = room.check_in_max_s * 1000
         self._limits = (room.total_active_users, room.new_users_per_minute)
         self.waits.configure(room)
         self.sessions.change_life(self.life_ms, now_ms, self._expired)

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 
 from greenroom.admission.timer_wheel import CELL_BITS, Wheel
-from greenroom.model.visit import TIE_BITS
+from greenroom.model.visit import TIE_BITS, arrival_ms_of
 
 GRACE_MS = 3_000
 """A waiter who is this much late for the assigned refresh is a ghost: a slow network is not, an abandoned tab is."""
@@ -146,6 +146,17 @@ class Line:
                 return self._stretches[index][1][rank]
             rank -= size
         raise IndexError("rank behind the end of the line")
+
+    def places(self, ranks: Iterable[int]) -> list[tuple[int, int]]:
+        """(moment of arrival, rank) at these ranks, which must ascend and be in the line."""
+        found: list[tuple[int, int]] = []
+        index = start = 0
+        for rank in ranks:
+            while rank >= start + self._sizes[index]:
+                start += self._sizes[index]
+                index += 1
+            found.append((arrival_ms_of(self._stretches[index][0][rank - start]), rank))
+        return found
 
     def in_order(self) -> Iterable[tuple[bytes, int]]:
         """Every (id, key), first in line first."""

@@ -49,6 +49,7 @@ LABELS: Mapping[str, str] = {
     "strong_sessions": "Strong sessions between data centers",
     "on_unhealthy_origin": "When the origin is unhealthy",
     "refresh_max_seconds": "Longest time between refreshes",
+    "line_table": "Shared table of the line, for very large rooms",
 }
 """Fields that people edit here, in the order in which they are reviewed."""
 

@@ -1,7 +1,7 @@
 // Keeps the waiting page current without reloading it. The server words everything; this only puts the words in place.
 (() => {
-  const at = id => document.getElementById(id), room = at("room"), data = room.dataset, bar = at("bar"), tell = at("tell");
-  let timer, bell, next, due = Infinity, failed = 0, busy, over, said, saidAt = 0, seen = {}, view = data.view, came = Date.now(), placing = 0;
+  const at = id => document.getElementById(id), room = at("room"), data = room.dataset, bar = at("bar"), tell = at("tell"), now = () => Date.now();
+  let timer, bell, next, due = 1 / 0, failed = 0, busy, over, said, saidAt, seen = {}, view = data.view, came = now(), placing = 0, shown, mark = "";
 
   const set = (id, text) => {
     const element = at(id);
@@ -10,14 +10,14 @@
   };
   // "5 seconds ago", in the language of the page: the visitor's clock may be wrong, so the time since the news came counts.
   const ago = () => {
-    const past = (Date.now() - came) / 1e3 | 0, late = past > 59;
+    const past = (now() - came) / 1e3 | 0, late = past > 59;
     try { at("updated").textContent = new Intl.RelativeTimeFormat(document.documentElement.lang).format(late ? -(past / 60 | 0) : -past, late ? "minute" : "second"); } catch {}
   };
 
   // Not chatty: a change of state is spoken at once, progress at most once a minute.
   const say = (text, urgent) => {
-    if (text === said || !urgent && Date.now() < saidAt + 6e4) return;
-    saidAt = Date.now();
+    if (text === said || !urgent && now() < saidAt + 6e4) return;
+    saidAt = now();
     at("say").textContent = said = text;
   };
 
@@ -33,7 +33,7 @@
   const plan = (seconds, then = update) => {
     clearTimeout(timer);
     next = then;
-    due = seconds ? Date.now() + seconds * 1e3 : Infinity;
+    due = seconds ? now() + seconds * 1e3 : 1 / 0;
     if (seconds) {
       timer = setTimeout(then, seconds * 1e3);
       bell?.postMessage(seconds * 1e3);
@@ -63,9 +63,10 @@
     }
     if (text.title) document.title = text.title;
     for (const id in text) if (at(id)) set(id, text[id]);
-    came = Date.now();
+    came = now();
     ago();
     advance(news.joinedMs, news.progress);
+    shown = news.position;
     const wait = words("wait") && at("wait").previousElementSibling.textContent + ": " + words("wait");
     say([words("heading"), words("label"), words("hero"), wait, words("change")].filter(Boolean).join(". "), changed);
     plan(news.nextTrySeconds);
@@ -94,7 +95,7 @@
     busy = 1;
     try {
       const answer = await fetch(location.href, {
-        headers: { "Greenroom-Update": view, Accept: "application/json" }, cache: "no-store", referrerPolicy: "no-referrer",
+        headers: { "Greenroom-Update": view + mark, Accept: "application/json" }, cache: "no-store", referrerPolicy: "no-referrer",
         signal: AbortSignal.timeout?.(2e4)
       });
       const json = /json/.test(answer.headers.get("Content-Type")), news = json ? await answer.json() : {}, held = news?.greenroom;
@@ -119,7 +120,7 @@
   // In a tab that nobody looks at, browsers run timers once a minute, too late for whoever is next. A worker's are on time.
   try {
     bell = new Worker(URL.createObjectURL(new Blob(["onmessage=e=>setTimeout(postMessage,e.data,0)"])));
-    bell.onmessage = () => { if (Date.now() >= due - 50) next(); };
+    bell.onmessage = () => now() >= due - 50 && next();
   } catch {}
 
   at("leave").addEventListener("submit", async event => {
@@ -149,6 +150,6 @@
   advance(+data.joined, bar.position < 0 ? -1 : bar.value);
   // The Refresh header is for visitors without a script: stopping the finished load takes it back, and nothing reloads.
   addEventListener("load", () => setTimeout(() => { stop(); plan(+data.next); }));
-  const catchUp = () => { if (!document.hidden && (failed || Date.now() >= due)) update(); };
+  const catchUp = () => !document.hidden && (failed || now() >= due) && update();
   for (const moment of ["online", "pageshow", "visibilitychange"]) addEventListener(moment, catchUp);
 })();

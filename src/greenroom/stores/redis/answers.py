@@ -11,7 +11,9 @@ from msgspec import msgpack
 
 from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before
 from greenroom.admission.messages.wait_table import Outlook, WaitTable
+from greenroom.admission.queueing.line_table import table_of
 from greenroom.core.estimate import AT_ONCE, random_estimate
+from greenroom.model.line_table import LineTable
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 
@@ -26,6 +28,8 @@ EXPECTED = Struct("<dd")
 """Behind the settings: what time the process expects in the ledger, and how far that may be off (`admission.ledger_time`)."""
 _HEAD = Struct("<ddddddd")
 _ANSWER = Struct("<BBddIIId")
+_TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
+_SHUT, _CONNECTED = 0, 1
 _IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED = 1, 2, 4, 8, 16, 32
 
 _CONFIRMS: Mapping[bool | str, int] = {False: 0, True: 1, "auto": 2}
@@ -39,7 +43,7 @@ def settings_of(room: Room) -> bytes:
     """What the functions have to know of a room."""
     return SETTINGS.pack(
         METHODS.index(room.queueing_method), room.queue_all, _CONFIRMS[room.confirm_newcomers], not room.disable_session_renewal,
-        room.strong_sessions, room.session_ms, room.renewal_age_ms, room.refresh_max_seconds, room.new_users_per_minute,
+        room.strong_sessions, room.session_ms, room.renewal_age_ms, room.check_in_max_s, room.new_users_per_minute,
         room.total_active_users,
     )  # fmt: skip
 
@@ -70,18 +74,13 @@ class Reader:
 
     def read(self, reply: bytes, forecast: bytes) -> Iterator[tuple[Outcome, bool]]:
         """The outcomes of one call, each with whether asking for permits could help it."""
-        now_ms, permits, per_minute, line_ahead_ms, want, number, unseen = _HEAD.unpack_from(reply)
-        self.now_ms, self.permits, self.want, self.line_ahead_ms = int(now_ms), int(permits), int(want), int(line_ahead_ms)
-        self.per_minute = None if per_minute < 0 else per_minute
-        if forecast:
-            self.forecast = int(number)
-            self._outlook.take(_SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms)
+        unseen = self._begin(reply, forecast)
         shift_ms = self.line_ahead_ms if self.on_line else 0
         for standing, flags, first, second, refresh_ms, ahead, waiting, wait_s in _ANSWER.iter_unpack(memoryview(reply)[_HEAD.size :]):
             if standing == _HELD:
                 in_line = flags & _IN_LINE
                 attempted_ms = int(first)
-                position = ahead + 1 + (int(unseen) if flags & _NEWCOMER else 0)
+                position = ahead + 1 + (unseen if flags & _NEWCOMER else 0)
                 estimate = None if flags & _UNTOLD else self._estimate(position, waiting, int(second), wait_s, bool(flags & _CUT_OFF))
                 yield (
                     Outcome(
@@ -94,6 +93,32 @@ class Reader:
                 yield _GONE, False
             else:
                 yield Outcome(_STANDINGS[standing], int(first) + shift_ms, int(second) + shift_ms), False
+
+    def line_table(self, reply: bytes, forecast: bytes) -> LineTable:
+        """The table of the line, as `admission.ledger.Ledger.line_table` makes it."""
+        self._begin(reply, forecast)
+        standing, count = _TABLE.unpack_from(reply, _HEAD.size)
+        rows = list(_PLACE.iter_unpack(memoryview(reply)[_HEAD.size + _TABLE.size :]))
+        found = [(arrival_ms_of(int(key)), int(rank)) for key, rank, _ in rows]
+        waits = {int(rank): (int(key), wait_s) for key, rank, wait_s in rows}
+        due, places = (found[0], found[1:]) if count else (None, found)
+        waiting = places[-1][1] + 1 if places else 0
+
+        def estimate(ahead: int, _arrival_ms: int) -> Estimate | None:
+            key, wait_s = waits[ahead]
+            return self._estimate(ahead + 1, waiting, key, wait_s, standing != _CONNECTED)
+
+        return table_of(places, waiting, standing != _SHUT, due, self.now_ms + self.line_ahead_ms, estimate)
+
+    def _begin(self, reply: bytes, forecast: bytes) -> int:
+        """What every answer begins with; how many newcomers have not been seen again."""
+        now_ms, permits, per_minute, line_ahead_ms, want, number, unseen = _HEAD.unpack_from(reply)
+        self.now_ms, self.permits, self.want, self.line_ahead_ms = int(now_ms), int(permits), int(want), int(line_ahead_ms)
+        self.per_minute = None if per_minute < 0 else per_minute
+        if forecast:
+            self.forecast = int(number)
+            self._outlook.take(_SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms)
+        return int(unseen)
 
     def _estimate(self, position: int, waiting: int, key: int, wait_s: float, alone: bool) -> Estimate | None:
         """As `admission.ledger.waits.Waits.estimate`; `wait_s` is what the server worked out (below 0: nothing)."""

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from greenroom.admission.ledger_time import Expectation
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
-from greenroom.ports import Then
+from greenroom.ports import TableThen, Then
 from greenroom.stores.redis.answers import (
     ARRIVE,
     EXPECTED,
@@ -78,6 +78,7 @@ class RedisLedger:
         self._settings = settings_of(room)
         self._said = False  # whether Redis knows these settings
         self._handle, self._configure = library.function("handle"), library.function("configure")
+        self._line_table = library.function("line_table")
         self._batcher = batcher
         self._now_ms, self._steady_ms = clock.now_ms, clock.steady_ms
         self._expectation = Expectation()
@@ -85,6 +86,7 @@ class RedisLedger:
         self._services = services
         self._asked: list[LedgerRequest] = []
         self._dry: list[LedgerRequest] = []
+        self._tables: list[TableThen] = []
 
     # -- the Ledger port ------------------------------------------------------------------------------------------------------
 
@@ -117,6 +119,11 @@ class RedisLedger:
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
         """See `ports.LedgerPort`. Lost when Redis does not answer."""
         self._ask(QUESTION.pack(KEEP, ticket_id, gap_ms, 0), _nobody)
+
+    def line_table(self, then: TableThen) -> None:
+        """See `ports.LedgerPort`."""
+        self._tables.append(then)
+        self._batcher.call(self)
 
     def leave(self, ticket_id: bytes, key: int = 0) -> None:
         """See `ports.LedgerPort`. Lost when Redis does not answer: the place or session then ends by itself."""
@@ -153,7 +160,7 @@ class RedisLedger:
     @property
     def idle(self) -> bool:
         """See `batcher.BatchSource`."""
-        return not self._asked and self._said
+        return not self._asked and not self._tables and self._said
 
     def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
         """See `batcher.BatchSource`."""
@@ -163,12 +170,19 @@ class RedisLedger:
             questions = b"".join([question for question, _, _ in part])
             command = ("FCALL", self._handle, 1, self.place, self.settings, questions, self.reader.forecast)
             found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
+        if self._tables:
+            tables, self._tables = self._tables, []
+            table = ("FCALL", self._line_table, 1, self.place, self.settings, self.reader.forecast)
+            found.append((table, lambda reply: self._answer_tables(tables, reply)))
         return found
 
     def give_up(self, error: Exception) -> None:  # noqa: ARG002 - they are held for any reason
         """See `batcher.BatchSource`."""
         asked, self._asked = self._asked, []
+        tables, self._tables = self._tables, []
         self._hold(asked)
+        for then in tables:
+            then(None)
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
         """See `ports.LedgerPort`. LedgerRequest until there is an answer: a draw without those who are there would be none."""
@@ -217,6 +231,17 @@ class RedisLedger:
         self._services.heard(self.reader.now_ms + self.reader.line_ahead_ms)
         if dry:
             self._wait_for_permits(dry)
+
+    def _answer_tables(self, tables: list[TableThen], reply: Any) -> None:
+        table = None
+        try:
+            table = None if isinstance(reply, Exception) else self.reader.line_table(*reply)
+        except Exception as error:
+            raise Unreachable(f"not an answer: {error}") from error
+        finally:
+            for then in tables:
+                then(table)
+        self.hear_time(self.reader.now_ms)
 
     def _wait_for_permits(self, dry: list[tuple[LedgerRequest, Outcome]]) -> None:
         """Newcomers who would be let in if the coordinator had a permit to spare: they are asked about once more when it has been asked."""

@@ -1,5 +1,14 @@
 -- What can be called, each with the name of the room's ledger as its only key.
 
+local function heading()
+  return struct.pack('<ddddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, borrows(), state.forecast, state.unseen)
+end
+
+-- The forecast, unless it is the one of this number; or empty.
+local function newer_forecast(number)
+  return tonumber(number) ~= state.forecast and state.forecast > 0 and call('GET', k.forecast) or ''
+end
+
 -- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half), number of the forecast known.
 -- Answers `<ddddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast, unseen newcomers), then one answer an
 -- operation; and the forecast, if another one is known.
@@ -19,12 +28,36 @@ local function handle(keys, argv)
       answers[#answers + 1] = OPERATIONS[what](id, key, high, low)
     end
   end
-  local forecast = ''
-  if tonumber(argv[3]) ~= state.forecast and state.forecast > 0 then forecast = call('GET', k.forecast) or '' end
-  answers[1] = struct.pack('<ddddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, borrows(), state.forecast,
-    state.unseen)
+  local forecast = newer_forecast(argv[3])
+  answers[1] = heading()
   close_ledger(room)
   return {table.concat(answers), forecast}
+end
+
+local TABLE_LOOK_S, TABLE_GROWTH = 10, 8
+
+-- ARGV: settings of a new ledger, number of the forecast known. The table of the line (admission/queueing/line_table.py): what `handle`
+-- answers first, whether visitors are let in and how many should check in now as `<Bd`, then the key, rank and plain wait of the
+-- last of those and of all candidates as `<ddd`; and the forecast, if another one is known.
+local function line_table(keys, argv)
+  open_ledger(keys[1], argv[1])
+  sweep_when_due()
+  local due = s.open and min(state.waiting, state.permits + max(1, ceil(state.lookahead)) + ceil(state.pace * TABLE_LOOK_S)) or 0
+  local found = {heading(), struct.pack('<Bd', s.open and not cut_off() and 1 or s.open and 2 or 0, due)}
+  local function place(rank)
+    local row = call('ZRANGE', k.line, rank, rank, 'WITHSCORES')
+    found[#found + 1] = struct.pack('<ddd', tonumber(row[2]), rank, wait_of(rank + 1) or UNKNOWN)
+  end
+  if due > 0 then place(due - 1) end
+  local rank = 0
+  while rank < state.waiting - 1 do
+    place(rank)
+    rank = rank + max(1, floor(rank / TABLE_GROWTH))
+  end
+  if state.waiting > 0 then place(state.waiting - 1) end
+  local forecast = newer_forecast(argv[2])
+  close_ledger(keys[1])
+  return {table.concat(found), forecast}
 end
 
 -- ARGV: settings. They count from now on; the same ones again change nothing.
@@ -183,6 +216,7 @@ local function rekey(keys, argv)
 end
 
 redis.register_function(LIBRARY .. '_handle', handle)
+redis.register_function(LIBRARY .. '_line_table', line_table)
 redis.register_function(LIBRARY .. '_configure', configure)
 redis.register_function(LIBRARY .. '_report', report)
 redis.register_function(LIBRARY .. '_apply', apply)

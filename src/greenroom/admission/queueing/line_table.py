@@ -1,0 +1,87 @@
+"""Makes the table of the line: a few places, chosen so that every place in between is found on a straight line.
+
+Candidates are ranks that grow by an eighth from one to the next, because a visitor far behind needs no exact number. Of these only those
+stay whose neighbours could not tell: a steady stream of arrivals needs two, however long it lasts. So the table is small however
+large the room is, and reading the line costs a few hundred steps once a second.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
+
+from greenroom.model.line_table import KNOTS_MAX, LOOK_S, Knot, LineTable
+from greenroom.model.visit import Estimate
+
+GROWTH = 8
+"""A candidate is farther back than the one before by a part in so many of its rank, and at least 1."""
+
+ERROR = 0.005
+"""A place that is read from the table is off by at most this part of the people ahead, or 1; twice as much until KNOTS_MAX are enough."""
+
+RankedArrival = tuple[int, int]
+"""Moment of arrival, people ahead."""
+
+
+def ranks(waiting: int) -> Iterator[int]:
+    """The ranks of the candidates in a line of so many: the first and the last one are among them."""
+    rank = 0
+    while rank < waiting - 1:
+        yield rank
+        rank += max(1, rank // GROWTH)
+    if waiting:
+        yield waiting - 1
+
+
+def due(waiting: int, permits: int, lookahead: float, pace: float) -> int:
+    """How many should check in now: those who are called, and those who will be before their pages look again.
+
+    `pace` is how many enter from the line per second.
+    """
+    return min(waiting, permits + max(1, ceil(lookahead)) + ceil(pace * LOOK_S))
+
+
+def table_of(
+    places: Sequence[RankedArrival],
+    waiting: int,
+    open: bool,
+    due: RankedArrival | None,
+    made_ms: int,
+    estimate: Callable[[int, int], Estimate | None],
+) -> LineTable:
+    """The table of a line. `due`: the last one who should check in now; `estimate` (people ahead, moment of arrival) is the wait there."""
+    knots = []
+    for arrival_ms, ahead in thinned(places):
+        found = estimate(ahead, arrival_ms) if open else None
+        knots.append(Knot(arrival_ms, ahead, found.p50_s if found else -1.0))
+    up_to_ms, count = (due[0], due[1] + 1) if due else (0, 0)
+    return LineTable(made_ms, waiting, open, count, up_to_ms, tuple(knots))
+
+
+def thinned(places: Sequence[RankedArrival]) -> list[RankedArrival]:
+    """At most KNOTS_MAX of these ascending places, the first and the last among them."""
+    error = ERROR
+    while len(found := _within(places, error)) > KNOTS_MAX:
+        error *= 2
+    return found
+
+
+def _within(places: Sequence[RankedArrival], error: float) -> list[RankedArrival]:
+    """Those that are needed so that a straight line between two of them misses none by more than `error` of its rank, or 1."""
+    if len(places) < 3:
+        return list(places)
+    found = [places[0]]
+    (from_ms, from_rank), before = places[0], places[0]
+    low, high = 0.0, float("inf")
+    for place in places[1:]:
+        passed_ms, rank = max(place[0] - from_ms, 0.001), place[1]
+        slope, off = (rank - from_rank) / passed_ms, max(1.0, rank * error) / passed_ms
+        if not low <= slope <= high:
+            found.append(before)
+            from_ms, from_rank = before
+            passed_ms = max(place[0] - from_ms, 0.001)
+            slope, off = (rank - from_rank) / passed_ms, max(1.0, rank * error) / passed_ms
+            low, high = slope - off, slope + off
+        else:
+            low, high = max(low, slope - off), min(high, slope + off)
+        before = place
+    found.append(places[-1])
+    return found

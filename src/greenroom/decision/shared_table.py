@@ -1,0 +1,98 @@
+"""The table of a room's line as it is sent: asked of the ledger once a second at most, and the same bytes for all who ask meanwhile.
+
+It has nothing in it that depends on the visitor, and what a visitor sends changes nothing in it, so a shared cache may keep it for the
+second that it says. While a newer one is on its way from a distributed ledger, the one before is sent, for STALE_MS at most.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.line_table import LOOK_S, LineTable
+from greenroom.ports import LedgerPort
+
+FRESH_MS = 1_000
+STALE_MS = 3_000
+
+AT_ONCE_PER_S = 5_000
+"""Check-ins a second that are asked for: where more are due at once, they are spread."""
+SPREAD_LEAST_S, SPREAD_MOST_S = 2, 60
+
+_COMMON = ((b"Content-Type", b"application/json"), (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
+_SHARED = AnswerHeaders(*_COMMON, (b"Cache-Control", b"public, max-age=1"))
+_NOT_KNOWN = Answer(
+    503,
+    AnswerHeaders(*_COMMON, (b"Cache-Control", b"no-store"), (b"Retry-After", b"%d" % LOOK_S)),
+    b'{"greenroomLine":null}',
+)
+"""Without an answer of the ledger: pages go on as they have been told."""
+
+_encode = msgspec.json.encode
+
+
+def body_of(table: LineTable) -> bytes:
+    """The table in JSON (docs/howto/very-large-rooms.md). Moments of arrival count from the first one, in milliseconds."""
+    from_ms = table.knots[0].arrival_ms if table.knots else table.made_ms
+    line = {
+        "madeMs": table.made_ms,
+        "waiting": table.waiting,
+        "open": table.open,
+        "checkInUpToMs": table.up_to_ms,
+        "spreadSeconds": min(SPREAD_MOST_S, max(SPREAD_LEAST_S, table.due // AT_ONCE_PER_S)),
+        "nextSeconds": LOOK_S,
+        "fromMs": from_ms,
+        "arrivedMs": [knot.arrival_ms - from_ms for knot in table.knots],
+        "ahead": [knot.ahead for knot in table.knots],
+        "waitSeconds": [round(knot.wait_s) for knot in table.knots],
+    }
+    return _encode({"greenroomLine": line})
+
+
+def sooner(refresh_ms: int, most_s: int) -> int:
+    """The refresh of a visitor whose page does not read the table, and so has to come by itself: `most_s` give or take 10 %, at most."""
+    most_ms = most_s * 1000
+    return refresh_ms if refresh_ms <= most_ms else most_ms * 9 // 10 + refresh_ms % (most_ms // 5)
+
+
+class SharedTable:
+    """Of one room at one stage of its calendar."""
+
+    __slots__ = ("_answer", "_asked_ms", "_asking", "_ledger", "_made_ms", "_until_ms", "_waiting")
+
+    def __init__(self, ledger: LedgerPort) -> None:
+        self._ledger = ledger
+        self._answer: Answer = _NOT_KNOWN
+        self._until_ms = self._made_ms = self._asked_ms = 0
+        self._asking = False
+        self._waiting: list[Callable[[Answer], None]] = []
+
+    def answer(self, now_ms: int, later: Callable[[Answer], None]) -> Answer | None:
+        """The answer where it is known; None: `later` gets it, once. Raises what the ledger raises."""
+        if now_ms < self._until_ms:
+            return self._answer
+        if not self._asking:
+            self._asking, self._asked_ms = True, now_ms
+            try:
+                self._ledger.line_table(self._heard)
+            except Exception:
+                self._asking = False
+                raise
+            if now_ms < self._until_ms:
+                return self._answer
+        if now_ms - self._made_ms < STALE_MS:
+            return self._answer
+        self._waiting.append(later)
+        return None
+
+    def _heard(self, table: LineTable | None) -> None:
+        self._asking = False
+        asked_ms = self._asked_ms
+        self._until_ms = asked_ms + FRESH_MS
+        if table is not None:
+            self._answer, self._made_ms = Answer(200, _SHARED, body_of(table)), asked_ms
+        elif asked_ms - self._made_ms >= STALE_MS:
+            self._answer = _NOT_KNOWN
+        waiting, self._waiting = self._waiting, []
+        for later in waiting:
+            later(self._answer)

@@ -1,38 +1,47 @@
-"""A million visitors in one line, each polling again and again: memory, times, and whether the limits still hold to the last visitor.
+"""A million visitors in one line, each polling again and again: memory, times, and whether the limits hold to the last visitor.
 
-    python bench/million.py [--waiters 1000000] [--seconds 180] [--clients 2] [--ledger memory|redis]
+    python bench/million.py [--waiters 1000000] [--seconds 180] [--clients 2] [--ledger memory|redis] [--stop]
 
-Every waiter joins over HTTP and has a ticket of its own; then client processes (wrk) ask for all of them in turn, with the header lines of
-browsers. A million who poll every 20 s are 50,000 requests a second, more than two cores can send and answer: what was reached is printed,
-and what each waiter's time between polls was. The gateway has CPU 0; the clients, the origin and Redis share CPU 1. While they poll, the
-metrics are read every second: active users and those let in during the last 60 s must never be above the limits.
+Every waiter joins over HTTP. Then client processes (wrk) poll for all of them in turn with the header lines of browsers and the ticket of
+the answer before, as browsers do; those who are let in poll no more. Waiters are expected once a minute (`refresh_max_seconds` 60), so a
+line of a million stays on the books from 17,000 polls a second on; what two cores reach is printed. The gateway has CPU 0; clients,
+origin and Redis share CPU 1. Every second the metrics are read, and clients note each admission they are told of: neither may be
+above the limits.
+
+The phases are join, one round of polls, and polls a minute at a time. What a phase has brought is kept in the folder, and the servers go
+on when this program is interrupted: the same command goes on from there while the tickets are good (five minutes). `--stop` ends them.
 """
 
 import argparse
 import contextlib
 import http.client
 import itertools
+import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from browser_heads import LINE, browsers
-from gateway import BODY, ORIGIN, ORIGIN_CONF, running
+from gateway import BODY, ORIGIN, ORIGIN_CONF
 
-PORT, REDIS = 9160, 9161
+PORT, CONTROL, REDIS = 9160, 9260, 9161
 ACTIVE, MINUTE = 500, 500
-AT_ONCE = 50
+AT_ONCE, KEPT_EVERY = 50, 10_000
 KINDS = 48
 """Different browsers."""
+ROUND_S, CHUNK_S, GOOD_S = 5, 60, 240
+WINDOW_S = 60
 
 CONF = """
 {redis}origin = "http://127.0.0.1:{origin}"
@@ -50,90 +59,305 @@ host = "*"
 total_active_users = {active}
 new_users_per_minute = {minute}
 session_duration = 1
+refresh_max_seconds = 60
 json_response_enabled = true
 """
 
 LUA = """
-local kinds, tickets, at = {}, {}, 0
+local ffi = require("ffi")
+ffi.cdef[[typedef struct { long s; long us; } moment; int gettimeofday(moment *, void *);]]
+local kinds, threads, size, path = {}, {}, 0, nil
+ring, head, count, entered, strange = {}, 0, 0, {}, 0
+local moment = ffi.new("moment")
+
+function setup(thread) threads[#threads + 1] = thread end
+
 function init(args)
+  collectgarbage("setpause", 300)
   for kind in io.open(args[1], "rb"):read("*a"):gmatch("[^\\1]+") do kinds[#kinds + 1] = kind end
-  for ticket in io.lines(args[2]) do tickets[#tickets + 1] = ticket end
+  for ticket in io.lines(args[2]) do ring[count], count = ticket, count + 1 end
+  size, path = count, args[2]
 end
+
 function request()
-  at = at % #tickets + 1
-  return kinds[at % #kinds + 1] .. "Cookie: theme=dark; __cfwaitingroom=" .. tickets[at] .. "\\r\\n\\r\\n"
+  if count == 0 then return kinds[1] .. "\\r\\n" end
+  local ticket = ring[head]
+  head, count = (head + 1) % size, count - 1
+  return kinds[head % #kinds + 1] .. "Cookie: theme=dark; __cfwaitingroom=" .. ticket .. "\\r\\n\\r\\n"
+end
+
+function response(status, headers, body)
+  local ticket = (headers["Set-Cookie"] or ""):match("^__cfwaitingroom=([^;]+)")
+  if body:find('"inWaitingRoom":false', 1, true) then
+    ffi.C.gettimeofday(moment, nil)
+    entered[#entered + 1] = tonumber(moment.s) + tonumber(moment.us) / 1e6
+  elseif status == 200 and ticket and count < size then
+    ring[(head + count) % size], count = ticket, count + 1
+  else
+    strange = strange + 1
+  end
+end
+
+function done(summary, latency)
+  local thread = threads[1]
+  local out, result = io.open(arguments_path, "w"), io.open(arguments_path .. ".result", "w")
+  local ring, head, count, entered = thread:get("ring"), thread:get("head"), thread:get("count"), thread:get("entered")
+  local slots = 0
+  for _ in pairs(ring) do slots = slots + 1 end
+  for place = 0, count - 1 do out:write(ring[(head + place) % slots], "\\n") end
+  out:close()
+  local errors = summary.errors
+  result:write(string.format('{"requests":%d,"seconds":%f,"p50":%f,"p99":%f,"max":%f,"lost":%d,"strange":%d,"entered":[', summary.requests,
+    summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, latency.max / 1e3,
+    errors.connect + errors.read + errors.write + errors.timeout, thread:get("strange")))
+  for place = 1, #entered do result:write(place > 1 and "," or "", string.format("%.6f", entered[place])) end
+  result:write("]}")
+  result:close()
 end
 """
 
 JOIN = b"GET /sale HTTP/1.1\r\nHost: shop.example.com\r\nAccept: application/json\r\nUser-Agent: Mozilla/5.0\r\n\r\n"
 
 
-def join(visitors: int) -> list[bytes]:
-    """So many newcomers over one connection; the ticket of each one."""
-    found: list[bytes] = []
-    with socket.create_connection(("127.0.0.1", PORT)) as connection:
-        while len(found) < visitors:
-            wanted = min(AT_ONCE, visitors - len(found))
-            connection.sendall(JOIN * wanted)
-            got, seen = list[bytes](), b""
-            while len(got) < wanted:
-                seen += connection.recv(1 << 20)
-                got = re.findall(rb"\r\nSet-Cookie: __cfwaitingroom=([^;]+);", seen)
-            found += got
-    return found
+def join(visitors: int, path: Path) -> float:
+    """So many tickets in the file, those that are there already among them; one newcomer each, over one connection. When the first came."""
+    os.sched_setaffinity(0, {1})
+    there = path.read_bytes().count(b"\n") if path.exists() else 0
+    first = path.stat().st_mtime if there else time.time()
+    with socket.create_connection(("127.0.0.1", PORT)) as connection, path.open("ab") as file:
+        while there < visitors:
+            found: list[bytes] = []
+            chunk = min(KEPT_EVERY, visitors - there)
+            while len(found) < chunk:
+                wanted = min(AT_ONCE, chunk - len(found))
+                connection.sendall(JOIN * wanted)
+                got, seen = list[bytes](), b""
+                while len(got) < wanted:
+                    more = connection.recv(1 << 20)
+                    if not more:
+                        raise ConnectionError("the gateway closed the connection of those who join")
+                    seen += more
+                    got = re.findall(rb"\r\nSet-Cookie: __cfwaitingroom=([^;]+);", seen)
+                found += got
+            file.write(b"\n".join(found) + b"\n")
+            file.flush()
+            there += chunk
+    return first
 
 
-def gauges(control: int) -> dict[str, float]:
+def gauges() -> dict[str, float]:
     """Of the one room."""
-    connection = http.client.HTTPConnection("127.0.0.1", control, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", CONTROL, timeout=30)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     return {name: float(value) for name, value in re.findall(r"^greenroom_room_(\w+)\{[^}]*\} (\S+)$", text, re.M)}
 
 
-def memory_mib(pid: int) -> float:
-    """What the process keeps in memory, in MiB."""
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024  # type: ignore[index]
+def redis_bytes() -> int:
+    """What Redis has allocated for its data."""
+    with socket.create_connection(("127.0.0.1", REDIS)) as connection:
+        connection.sendall(b"INFO memory\r\n")
+        seen = b""
+        while b"used_memory_dataset_perc" not in seen:
+            seen += connection.recv(65536)
+    return int(re.search(rb"used_memory:(\d+)", seen)[1])  # type: ignore[index]
+
+
+def memory(pids: dict[str, int]) -> dict[str, int]:
+    """Bytes that each process keeps in memory, and of Redis what it has allocated."""
+    kept = {name: int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) * 1024 for name, pid in pids.items()}  # type: ignore[index]
+    return kept | ({"data in redis": redis_bytes()} if "redis" in pids else {})
 
 
 class Watch(threading.Thread):
     """Reads the gauges every second, and keeps the highest of those that have a limit."""
 
-    def __init__(self, control: int) -> None:
+    def __init__(self) -> None:
         super().__init__(daemon=True)
-        self._control = control
         self.active, self.minute, self.waiting, self.looks, self.late = 0.0, 0.0, 0.0, 0, 0
         self.ended = threading.Event()
 
     def run(self) -> None:
         while not self.ended.wait(1.0):
             try:
-                found = gauges(self._control)
-            except TimeoutError:
+                found = gauges()
+            except OSError:
                 self.late += 1
                 continue
             self.active, self.minute = max(self.active, found["active_users"]), max(self.minute, found["admitted_last_minute"])
             self.waiting, self.looks = found["waiting_users"], self.looks + 1
 
-
-@contextlib.contextmanager
-def redis_server(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    options = ["--port", str(REDIS), "--save", "", "--appendonly", "no", "--dir", str(folder), "--loglevel", "warning"]
-    with running(["redis-server", *options], REDIS, 1) as process:
-        yield process
+    def stop(self) -> None:
+        self.ended.set()
+        self.join()
 
 
-def poll(script: Path, kinds: Path, tickets: list[Path], seconds: int) -> tuple[float, list[str]]:
-    """All clients at once: answered requests a second, and what each client says of the slowest per cent."""
-    url = f"http://127.0.0.1:{PORT}/"
-    heads = ["taskset", "-c", "1", "wrk", "-t1", "-c32", "--latency", "--timeout", "30s", f"-d{seconds}s", "-s", str(script), url, "--"]
-    clients = [subprocess.Popen([*heads, str(kinds), str(path)], stdout=subprocess.PIPE, text=True) for path in tickets]
+class Folder:
+    """What the phases have brought so far, and the servers that run."""
+
+    def __init__(self, path: Path, asked: argparse.Namespace) -> None:
+        self.path, self.asked, self.file = path, asked, path / "state.json"
+        self.state: dict[str, Any] = json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def save(self, **changes: Any) -> None:
+        self.state |= changes | {"saved": time.time()}
+        self.file.write_text(json.dumps(self.state))
+
+    @property
+    def tickets(self) -> list[Path]:
+        return [self.path / f"tickets{number}" for number in range(self.asked.clients)]
+
+    def goes_on(self) -> bool:
+        """Whether what is there is of this very run, and still good."""
+        same = self.state.get("run") == [self.asked.waiters, self.asked.clients, self.asked.ledger]
+        alive = all(Path(f"/proc/{pid}").exists() for pid in self.state.get("pids", {}).values())
+        return same and alive and time.time() - self.state["saved"] < GOOD_S
+
+    def stop(self) -> None:
+        """Ends the servers that this program started, and forgets everything."""
+        for name, pid in reversed(self.state.get("pids", {}).items()):
+            with contextlib.suppress(OSError):
+                if name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGTERM)
+                    for _ in range(100):
+                        os.kill(pid, 0)
+                        with contextlib.suppress(ChildProcessError):
+                            os.waitpid(pid, os.WNOHANG)
+                        time.sleep(0.1)
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.state = {}
+
+    def start(self) -> None:
+        """Servers, each in a session of its own so that they outlive an interruption."""
+        self.path.mkdir(parents=True)
+        self.path.chmod(0o755)
+        (self.path / "origin.conf").write_text(ORIGIN_CONF.format(dir=self.path, port=ORIGIN, body=BODY))
+        redis = self.asked.ledger == "redis"
+        line = f'redis = "redis://127.0.0.1:{REDIS}"\n' if redis else ""
+        settings = {"port": PORT, "control": CONTROL, "data": self.path / "data", "active": ACTIVE, "minute": MINUTE}
+        (self.path / "room.toml").write_text(CONF.format(redis=line, origin=ORIGIN, **settings))
+        (self.path / "kinds").write_bytes(b"\1".join(LINE + kind for kind in itertools.islice(browsers(), KINDS)))
+        greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
+        commands = {"nginx": (1, ORIGIN, ["nginx", "-c", str(self.path / "origin.conf")])}
+        if redis:
+            options = ["--port", str(REDIS), "--save", "", "--appendonly", "no", "--dir", str(self.path), "--loglevel", "warning"]
+            commands["redis"] = (1, REDIS, ["redis-server", *options])
+        commands["greenroom"] = (0, PORT, [greenroom, "serve", "--config", str(self.path / "room.toml")])
+        for name, (cpu, port, command) in commands.items():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                sys.exit(f"port {port} is taken; an earlier run ends with --stop")
+            with (self.path / f"{name}.log").open("wb") as log:
+                started = subprocess.Popen(["taskset", "-c", str(cpu), *command], stdout=log, stderr=log, start_new_session=True)
+            self.save(pids=self.state.get("pids", {}) | {name: started.pid})
+            opened(name, started, port, self.path / f"{name}.log")
+        pids = {name: pid for name, pid in self.state["pids"].items() if name != "nginx"}
+        self.save(run=[self.asked.waiters, self.asked.clients, self.asked.ledger], before=memory(pids), phase="join", chunks=[], entered=[])
+
+
+def opened(name: str, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)  # a real process: there is nothing else to wait on
+    sys.exit(f"{name} did not open port {port}: {log.read_text()[-500:]}")
+
+
+def poll(folder: Folder, seconds: int) -> list[dict[str, Any]]:
+    """All clients at once; what each one found. The files have the newest tickets of those who still wait afterwards."""
+    clients = []
+    for path in folder.tickets:
+        script = path.with_suffix(".lua")
+        script.write_text(f'arguments_path = "{path}"\n' + LUA)
+        wrk = ["wrk", "-t1", "-c32", "--latency", "--timeout", "30s", f"-d{seconds}s", "-s", str(script), f"http://127.0.0.1:{PORT}/", "--"]
+        command = ["taskset", "-c", "1", *wrk, str(folder.path / "kinds"), str(path)]
+        clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     printed = [client.communicate()[0] for client in clients]
-    for text in printed:
-        if "Non-2xx" in text or "Socket errors" in text:
-            print(text)
-    answered = sum(int(re.search(r"(\d+) requests in", text)[1]) for text in printed)  # type: ignore[index]
-    return answered / seconds, [re.search(r"99%\s+(\S+)", text)[1] for text in printed]  # type: ignore[index]
+    found = []
+    for path, text in zip(folder.tickets, printed, strict=True):
+        result = Path(f"{path}.result")
+        if not result.exists():
+            sys.exit(f"wrk failed:\n{text}")
+        found.append(json.loads(result.read_text()))
+        result.unlink()
+    for one in found:
+        folder.state["entered"] += one.pop("entered")
+    return found
+
+
+def most_within(times: list[float], seconds: float) -> int:
+    """The most of these moments in any window of so many seconds."""
+    ordered, start, most = sorted(times), 0, 0
+    for end, moment in enumerate(ordered):
+        while ordered[start] <= moment - seconds:
+            start += 1
+        most = max(most, end - start + 1)
+    return most
+
+
+def one_round(folder: Folder) -> None:
+    """Everybody polls once, and takes the place."""
+    polled, began = 0, time.monotonic()
+    while polled < folder.asked.waiters:
+        polled += sum(one["requests"] for one in poll(folder, ROUND_S))
+        folder.save()
+    waiting = gauges()["waiting_users"]
+    print(f"one round: {polled:,} polls in {time.monotonic() - began:.0f} s; in line: {waiting:,.0f}", flush=True)
+
+
+def run(folder: Folder) -> None:
+    asked, began = folder.asked, time.monotonic()
+    if folder.state["phase"] == "join":
+        with ProcessPoolExecutor(asked.clients) as pool:
+            first = min(pool.map(partial(join, -(-asked.waiters // asked.clients)), folder.tickets))
+        took_s = time.time() - first
+        print(f"{asked.waiters:,} joined in {took_s:.0f} s", flush=True)
+        if took_s > GOOD_S:
+            print("that took so long that the first tickets are about to expire: expect fewer in line", flush=True)
+        folder.save(phase="round")
+    watch = Watch()
+    watch.start()
+    if folder.state["phase"] == "round":
+        one_round(folder)
+        folder.save(phase="poll")
+    done = sum(chunk[0]["seconds"] for chunk in folder.state["chunks"])
+    while asked.seconds - done >= 1:
+        found = poll(folder, round(min(CHUNK_S, asked.seconds - done)))
+        done += found[0]["seconds"]
+        folder.save(chunks=[*folder.state["chunks"], found])
+        told = f"{rate_of(found):,.0f} polls a second for {found[0]['seconds']:.0f} s"
+        slow = ", ".join(f"{one['p50']:.1f}, {one['p99']:.1f} and {one['max']:.0f} ms" for one in found)
+        print(f"{told}; median, 99th percentile and longest of each client: {slow}; in line: {watch.waiting:,.0f}", flush=True)
+    watch.stop()
+    conclude(folder, watch, time.monotonic() - began)
+
+
+def rate_of(found: list[dict[str, Any]]) -> float:
+    return sum(float(one["requests"]) / float(one["seconds"]) for one in found)
+
+
+def conclude(folder: Folder, watch: Watch, took_s: float) -> None:
+    """The result."""
+    now, chunks, entered = gauges(), folder.state["chunks"], folder.state["entered"]
+    seconds = sum(chunk[0]["seconds"] for chunk in chunks)
+    rate = sum(rate_of(chunk) * chunk[0]["seconds"] for chunk in chunks) / seconds
+    every_s = folder.asked.waiters / rate
+    wrong = sum(one["lost"] + one["strange"] for chunk in chunks for one in chunk)
+    slowest = max(one["p99"] for chunk in chunks for one in chunk)
+    pids = {name: pid for name, pid in folder.state["pids"].items() if name != "nginx"}
+    print(f"\nresult: {folder.asked.waiters:,} waiters, ledger in {folder.asked.ledger}, {took_s:.0f} s")
+    print(f"  {rate:,.0f} polls a second for {seconds:.0f} s, each waiter every {every_s:.0f} s; 99th percentile {slowest:.1f} ms at most")
+    print(f"  in line at the end: {now['waiting_users']:,.0f}; answers that were lost or not understood: {wrong}")
+    for name, kept in memory(pids).items():
+        each = (kept - folder.state["before"][name]) / max(1.0, now["waiting_users"])
+        print(f"  {name}: {kept / 1024 / 1024:,.0f} MiB, {each:,.0f} bytes for each waiter")
+    for what, highest, limit in (("active users", watch.active, ACTIVE), ("let in during 60 s", watch.minute, MINUTE)):
+        beyond = "" if highest <= limit else "   BEYOND THE LIMIT"
+        print(f"  {what}: at most {highest:.0f} of {limit} in {watch.looks} looks ({watch.late} unanswered){beyond}")
+    window_s = WINDOW_S - max(one["max"] for chunk in chunks for one in chunk) / 1000
+    most = most_within(entered, window_s)
+    beyond = "" if most <= MINUTE else "   BEYOND THE LIMIT"
+    print(f"  as clients were told: {len(entered):,} let in while polling, at most {most} of {MINUTE} in any {window_s:.1f} s{beyond}")
 
 
 def main() -> None:
@@ -142,53 +366,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=180)
     parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--ledger", choices=("memory", "redis"), default="memory")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "greenroom-million")
+    parser.add_argument("--stop", action="store_true", help="only end the servers of an interrupted run")
     asked = parser.parse_args()
-    command = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
-    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
-        stack.enter_context(running(["nginx", "-c", str(folder / "origin.conf")], ORIGIN, 1))
-        line = f'redis = "redis://127.0.0.1:{REDIS}"\n' if asked.ledger == "redis" else ""
-        server = stack.enter_context(redis_server(folder)) if line else None
-        settings = {"port": PORT, "control": PORT + 100, "data": folder / "data", "active": ACTIVE, "minute": MINUTE}
-        (folder / "room.toml").write_text(CONF.format(redis=line, origin=ORIGIN, **settings))
-        process = stack.enter_context(running([command, "serve", "--config", str(folder / "room.toml")], PORT, 0))
-        processes = {"gateway": process.pid} | ({"redis": server.pid} if server else {})
-        before = {name: memory_mib(pid) for name, pid in processes.items()}
-        print(f"{asked.waiters:,} waiters, ledger in {asked.ledger}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
-
-        watch = Watch(PORT + 100)
-        watch.start()
-        began = time.monotonic()
-        share = -(-asked.waiters // asked.clients)
-        with ProcessPoolExecutor(asked.clients) as pool:
-            joined = list(pool.map(join, [share] * asked.clients))
-        print(f"joined in {time.monotonic() - began:.0f} s", flush=True)
-        files = [folder / f"tickets{number}" for number in range(asked.clients)]
-        for path, carried in zip(files, joined, strict=True):
-            path.write_bytes(b"\n".join(carried) + b"\n")
-        (folder / "kinds").write_bytes(b"\1".join(LINE + kind for kind in itertools.islice(browsers(), KINDS)))
-        (folder / "poll.lua").write_text(LUA)
-
-        rate, _ = poll(folder / "poll.lua", folder / "kinds", files, 10)
-        once_s = int(asked.waiters / rate * 1.3)
-        poll(folder / "poll.lua", folder / "kinds", files, once_s)
-        for name, pid in processes.items():
-            each = (memory_mib(pid) - before[name]) * 1024 * 1024 / asked.waiters
-            print(f"{name}: {memory_mib(pid):,.0f} MiB, {each:,.0f} bytes for each waiter")
-        print(f"in line after {once_s + 10} s of polls: {watch.waiting:,.0f}", flush=True)
-        rate, slowest = poll(folder / "poll.lua", folder / "kinds", files, asked.seconds)
-        watch.ended.set()
-        watch.join()
-        found = gauges(PORT + 100)
-        print(f"{rate:,.0f} polls a second for {asked.seconds} s, each waiter every {asked.waiters / rate:.0f} s; p99 {', '.join(slowest)}")
-        print(f"in line at the end: {found['waiting_users']:,.0f}; let in: {found['admitted_total']:,.0f}")
-        for what, highest, limit in (("active users", watch.active, ACTIVE), ("let in during 60 s", watch.minute, MINUTE)):
-            beyond = "" if highest <= limit else "   BEYOND THE LIMIT"
-            print(f"{what}: at most {highest:.0f} of {limit} in {watch.looks} looks ({watch.late} unanswered){beyond}")
-        for name, pid in processes.items():
-            print(f"{name}: {memory_mib(pid):,.0f} MiB at the end")
+    folder = Folder(asked.folder, asked)
+    if asked.stop:
+        folder.stop()
+        return
+    print(f"{asked.waiters:,} waiters, ledger in {asked.ledger}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+    if folder.goes_on():
+        print(f"going on with phase {folder.state['phase']}", flush=True)
+    else:
+        folder.stop()
+        folder.start()
+    run(folder)
+    folder.stop()
 
 
 if __name__ == "__main__":

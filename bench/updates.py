@@ -35,6 +35,11 @@ LIMIT = 100
 INSIDE = 2_000
 """Visitors of the open room."""
 
+TABLE = 10
+"""Its own port is so much higher: a third greenroom, whose room has a table of the line."""
+
+TABLE_LINE = b"GET /sale?greenroom=line HTTP/1.1\r\n"
+
 DUE_S = 2.6
 """After this every new ticket is due for a try; two seconds later the first ones are late."""
 
@@ -109,10 +114,10 @@ def tickets(port: int, visitors: int) -> list[bytes]:
     return found
 
 
-def write_heads(path: Path, kinds: list[bytes], carried: list[bytes]) -> None:
+def write_heads(path: Path, kinds: list[bytes], carried: list[bytes], first: bytes = LINE) -> None:
     chance = random.Random(1)
     lines = (chance.choice(kinds) + (cookie_line(chance, ticket) if ticket else b"") for ticket in carried)
-    path.write_bytes(b"\1".join(LINE + line + b"\r\n" for line in lines))
+    path.write_bytes(b"\1".join(first + line + b"\r\n" for line in lines))
 
 
 def measure(contestants: dict[str, Contestant], folder: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
@@ -161,6 +166,19 @@ def greenroom(stack: contextlib.ExitStack, folder: Path, command: str, port: int
     }
 
 
+def with_table(stack: contextlib.ExitStack, folder: Path, command: str, port: int, waiters: int) -> dict[str, Contestant]:
+    """A process whose waiters read the table of the line, once they are in line."""
+    text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=folder / str(port), limit=LIMIT)
+    (folder / f"{port}.toml").write_text(text.replace("session_duration = 30", "session_duration = 1\nline_table = true"))
+    pid = stack.enter_context(running([command, "serve", "--config", str(folder / f"{port}.toml")], port, 0)).pid
+    write_heads(folder / "joining", browsers(), tickets(port, waiters + LIMIT)[LIMIT:])
+    write_heads(folder / "tables", browsers(), [b""] * waiters, TABLE_LINE)
+    (folder / "heads.lua").write_text(LUA)
+    time.sleep(DUE_S)
+    load(port, WARM_S, folder / "joining", folder / "heads.lua")
+    return {"table of the line": Contestant(port, pid, "tables", "floor: JSON")}
+
+
 def floors(stack: contextlib.ExitStack, folder: Path) -> dict[str, Contestant]:
     """The origin, nginx as a proxy, and the servers that do nothing; all are asked what our own greenroom is asked."""
     (folder / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
@@ -186,6 +204,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         contestants = floors(stack, folder) | greenroom(stack, folder, own, OWN, "", options.waiters)
+        contestants |= with_table(stack, folder, own, OWN + TABLE, options.waiters)
         if options.against:
             contestants |= greenroom(stack, folder, options.against, OTHER, " (other)", options.waiters)
         took = {name: statistics.median(values) for name, values in measure(contestants, folder, options.rounds, options.seconds).items()}

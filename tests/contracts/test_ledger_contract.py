@@ -193,3 +193,17 @@ def test_the_room_may_ask_for_confirmed_newcomers(make: Make) -> None:
     ledger = make(confirm_newcomers=True)
     assert standings(arrivals(ledger, range(1))) == ["WAITING"]
     assert standings(wait_in_line(ledger, range(1))) == ["ADMITTED"]
+
+
+def test_the_line_can_be_told_to_everybody_as_one_small_table(make: Make) -> None:
+    ledger = make(total_active_users=2, new_users_per_minute=100, line_table=True)
+    arrivals(ledger, range(2))
+    assert ledger.ask("line_table").knots == ()
+    places = [make_key(START_MS + number * 1_000, 0) for number in range(30)]
+    for number, key in enumerate(places):
+        ledger.ask("poll", ticket_id(100 + number), key)
+    table = ledger.ask("line_table")
+    assert (table.waiting, table.open, table.due, table.up_to_ms) == (30, True, 1, START_MS)
+    assert (table.knots[0].arrival_ms, table.knots[0].ahead) == (START_MS, 0)
+    assert (table.knots[-1].arrival_ms, table.knots[-1].ahead) == (START_MS + 29_000, 29)
+    assert table.made_ms == ledger.clock.ms

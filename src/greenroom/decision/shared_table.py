@@ -9,15 +9,10 @@ from collections.abc import Callable
 import msgspec
 
 from greenroom.model.answer import Answer, AnswerHeaders
-from greenroom.model.line_table import LOOK_S, LineTable
+from greenroom.model.line_table import FRESH_MS, LOOK_S, LineTable
 from greenroom.ports import LedgerPort
 
-FRESH_MS = 1_000
 STALE_MS = 3_000
-
-AT_ONCE_PER_S = 5_000
-"""Check-ins a second that are asked for: where more are due at once, they are spread."""
-SPREAD_LEAST_S, SPREAD_MOST_S = 2, 60
 
 _COMMON = ((b"Content-Type", b"application/json"), (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
 _SHARED = AnswerHeaders(*_COMMON, (b"Cache-Control", b"public, max-age=1"))
@@ -39,7 +34,7 @@ def body_of(table: LineTable) -> bytes:
         "waiting": table.waiting,
         "open": table.open,
         "checkInUpToMs": table.up_to_ms,
-        "spreadSeconds": min(SPREAD_MOST_S, max(SPREAD_LEAST_S, table.due // AT_ONCE_PER_S)),
+        "spreadSeconds": table.spread_s,
         "nextSeconds": LOOK_S,
         "fromMs": from_ms,
         "arrivedMs": [knot.arrival_ms - from_ms for knot in table.knots],

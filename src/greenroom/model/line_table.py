@@ -12,6 +12,13 @@ CHECK_IN_S = 60
 LOOK_S = 10
 """How often a page reads the table."""
 
+FRESH_MS = 1_000
+"""How long one table is sent to all who ask."""
+
+AT_ONCE_PER_S = 5_000
+"""Check-ins a second that are asked for: where more are due at once, they are spread."""
+SPREAD_LEAST_S, SPREAD_MOST_S = 2, 60
+
 KNOTS_MAX = 64
 """Knots of a table, however long the line: two kilobytes."""
 
@@ -37,3 +44,8 @@ class LineTable(msgspec.Struct, frozen=True, gc=False):
     due: int
     up_to_ms: int
     knots: tuple[Knot, ...]
+
+    @property
+    def spread_s(self) -> int:
+        """Over how many seconds those who should check in now are spread."""
+        return min(SPREAD_MOST_S, max(SPREAD_LEAST_S, self.due // AT_ONCE_PER_S))

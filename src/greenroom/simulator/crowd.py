@@ -3,7 +3,8 @@
 from collections import deque
 
 from greenroom.admission.ledger.keeping import HELD_MS
-from greenroom.model.visit import Outcome, Standing
+from greenroom.model.line_table import LOOK_S
+from greenroom.model.visit import Outcome, Standing, arrival_ms_of
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, exponential, pareto
 from greenroom.simulator.ground_truth import GroundTruth
@@ -30,6 +31,8 @@ class Crowd:
         self.visitors: list[SimulatedVisitor] = []
         self.guesses: list[tuple[SimulatedVisitor, int, float, float, float]] = []
         """At tries: who, when, and the quartiles in seconds."""
+        self.looks = self.checks = 0
+        """Readings of a table of the line, and tries of visitors who wait."""
         self.unknown = self.told = 0
         """Answers in line without an estimate, and all answers in line."""
         self.lost = 0
@@ -40,6 +43,7 @@ class Crowd:
         """Requests without cookies, and the most units that they held at once."""
         self._flood_ends: deque[int] = deque()
         self._habits = scenario.behaviour
+        self.reads_table = scenario.room.line_table
         self._strong = scenario.room.strong_sessions
         self._renews = not scenario.room.disable_session_renewal
         self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
@@ -124,6 +128,7 @@ class Crowd:
         if standing is Standing.WAITING:
             self._ground_truth.held(visitor, now_ms)
             visitor.tries += 1
+            self.checks += 1
             self._note(visitor, outcome, now_ms)
             visitor.attempted_ms, visitor.refresh_ms = now_ms, outcome.refresh_ms
             if visitor.once:
@@ -133,7 +138,10 @@ class Crowd:
             if visitor.gap_ms and visitor.tries > 1:
                 self._ground_truth.gone(visitor)
                 pause_ms = max(pause_ms, visitor.gap_ms)
-            self._agenda.after(pause_ms, self._tries, visitor)
+            visitor.plan += 1
+            self._agenda.after(pause_ms, self._tries, visitor, visitor.plan)
+            if self.reads_table and not visitor.gap_ms:
+                self._look_later(visitor, now_ms + pause_ms)
             if visitor.reloads:
                 for part in range(1, RELOADS):
                     self._agenda.after(outcome.refresh_ms * part // RELOADS, self._reloads, visitor)
@@ -159,8 +167,32 @@ class Crowd:
         elif self._draw.random() < GUESS_SHARE:
             self.guesses.append((visitor, now_ms, estimate.p25_s, estimate.p50_s, estimate.p75_s))
 
-    def _tries(self, visitor: SimulatedVisitor) -> None:
+    def _look_later(self, visitor: SimulatedVisitor, due_ms: int) -> None:
+        """The page reads the table of the line every ten seconds, unless a check-in comes as soon."""
+        pause_ms = between(self._draw, LOOK_S * 900, LOOK_S * 1100)
+        if due_ms > self._agenda.now_ms + LOOK_S * 1000:
+            self._agenda.after(pause_ms, self._look, visitor, visitor.plan, due_ms)
+
+    def _look(self, visitor: SimulatedVisitor, plan: int, due_ms: int) -> None:
         now_ms = self._agenda.now_ms
+        if plan != visitor.plan:
+            return
+        if 0 < visitor.gives_up_ms <= now_ms:
+            visitor.plan += 1
+            self._ground_truth.gone(visitor)
+            return
+        self.looks += 1
+        table = self._system.line_table(visitor.center) if self._system.open(visitor.center) else None
+        if table and arrival_ms_of(visitor.key) <= table.up_to_ms:
+            visitor.plan += 1
+            self._agenda.after(between(self._draw, 0, table.spread_s * 1000), self._tries, visitor, visitor.plan)
+        else:
+            self._look_later(visitor, due_ms)
+
+    def _tries(self, visitor: SimulatedVisitor, plan: int) -> None:
+        now_ms = self._agenda.now_ms
+        if plan != visitor.plan:
+            return
         if 0 < visitor.gives_up_ms <= now_ms:
             self._ground_truth.gone(visitor)
             return
@@ -170,11 +202,11 @@ class Crowd:
         if visitor.pauses and visitor.tries == 3:
             visitor.tries += 1
             self._ground_truth.gone(visitor)
-            self._agenda.after(PAUSE_MS, self._tries, visitor)
+            self._agenda.after(PAUSE_MS, self._tries, visitor, plan)
         elif self._reach(visitor):
             self._system.poll(visitor, self._answered)
         else:
-            self._agenda.after(AGAIN_MS, self._tries, visitor)
+            self._agenda.after(AGAIN_MS, self._tries, visitor, plan)
 
     def _reloads(self, visitor: SimulatedVisitor) -> None:
         if visitor.waits and self._system.open(visitor.center):

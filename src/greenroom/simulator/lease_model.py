@@ -14,6 +14,7 @@ from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import LedgerMemory, doubted
 from greenroom.admission.transfers.transfers import visit
+from greenroom.model.line_table import FRESH_MS, LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.agenda import Agenda
@@ -33,7 +34,7 @@ NEVER_MS = 1 << 60
 class Center:
     """One data center: its ledger, its clock, and who waits behind a call."""
 
-    __slots__ = ("behind", "called_until_ms", "disk", "down", "expectation", "ledger", "name", "skew_ms", "time")
+    __slots__ = ("behind", "called_until_ms", "disk", "down", "expectation", "ledger", "name", "skew_ms", "table", "time")
 
     def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
         self.name = name
@@ -43,6 +44,8 @@ class Center:
         self.time = LedgerTime()
         self.expectation = Expectation()
         self.down = 0
+        self.table: tuple[int, LineTable] | None = None
+        """The newest table of the line, and when it was made."""
         self.disk: LedgerMemory | None = None
         self.called_until_ms = 0
         self.behind: list[tuple[SimulatedVisitor, OutcomeHandler, int]] = []
@@ -141,6 +144,14 @@ class LeaseModel:
         """See `visitor.SystemUnderTest`."""
         center = self.centers[visitor.center]
         then(visitor, center.ledger.peek(visitor.id, visitor.key, self.local_ms(center), self._random_bits.getrandbits(64)))
+
+    def line_table(self, center: int) -> LineTable | None:
+        """See `visitor.SystemUnderTest`."""
+        one, now_ms = self.centers[center], self._agenda.now_ms
+        if one.table is None or now_ms >= one.table[0] + FRESH_MS:
+            one.table = (now_ms, one.ledger.line_table(self.local_ms(one)))
+            one.ledger.log.clear()
+        return one.table[1]
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""

@@ -15,6 +15,7 @@ exact, no visitor is forgotten, and slots that became free within a minute are u
 
 from collections import Counter, deque
 
+from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate, Outcome, Standing, make_key
 from greenroom.simulator.agenda import Agenda
@@ -123,6 +124,10 @@ class Published:
     def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         then(visitor, self._hold(visitor, self._site(visitor)))
+
+    def line_table(self, center: int) -> LineTable | None:  # noqa: ARG002
+        """There is none."""
+        return None
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """The cookie is proof enough, in any data center."""

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
 
@@ -12,7 +13,7 @@ class SimulatedVisitor:
     __slots__ = (
         "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms", "entered_ms", "first_guess",
         "gap_ms", "gives_up_ms", "guess", "home", "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once",
-        "overtaken_ms", "pauses", "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
+        "overtaken_ms", "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
     )  # fmt: skip
 
     def __init__(self, number: int, center: int, came_ms: int) -> None:
@@ -31,6 +32,7 @@ class SimulatedVisitor:
         self.once = self.pauses = self.reloads = self.waits = False
         self.gap_ms = self.drops_ms = 0  # between two tries at least; when the connection of this try breaks, 0: it does not
         self.tries = 0
+        self.plan = 0  # number of the next try that is planned; earlier plans are void
         self.active = self.uses = self.trusted = self.on_trust = False
         """`trusted`: the last page was served without a unit here; `on_trust`: active, and counted as such."""
         self.ahead = -1
@@ -76,6 +78,9 @@ class SystemUnderTest(Protocol):
 
     def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """A waiting visitor refreshes too early."""
+
+    def line_table(self, center: int) -> LineTable | None:
+        """What this data center tells everybody, at most a second old; None: there is no table."""
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """An admitted visitor requests a page."""

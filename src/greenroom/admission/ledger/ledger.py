@@ -24,7 +24,7 @@ from greenroom.admission.ledger.keeping import is_rare, kept_ms
 from greenroom.admission.ledger.lookahead import Lookahead
 from greenroom.admission.ledger.newcomers import Newcomers
 from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
-from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, by_rank, later, soon
+from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, FIRST_REFRESH_MS, by_rank, later, soon
 from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.restoring import restore
 from greenroom.admission.ledger.sessions import BEGAN_BITS, Sessions
@@ -141,7 +141,7 @@ class Ledger:
                     return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
         if before is None:
             self.log.append(pack(PLACE, ticket_id, key))
-        return self._hold(slot, rank, now_ms, random_bits)
+        return self._hold(slot, rank, now_ms, random_bits, before is None)
 
     def peek(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """A waiting ticket came back too early: the answer is what is known, and nothing changes."""
@@ -397,11 +397,11 @@ class Ledger:
         estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
 
-    def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int) -> Outcome:
-        """Held in line until the next try."""
+    def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False) -> Outcome:
+        """Held in line until the next try. `first`: the place has just been taken."""
         estimate = self._estimate(rank + 1, arrival_ms_of(self.line.keys[slot]), now_ms)
         called = self._called(slot, rank)
-        refresh_ms = soon(random_bits) if called else self._refresh(rank, estimate, random_bits)
+        refresh_ms = soon(random_bits) if called else self._refresh(rank, estimate, random_bits, first)
         self.line.expect(slot, now_ms, refresh_ms)
         estimate = not_before(refresh_ms, estimate)
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line.slots), estimate, self.halted, called)
@@ -410,12 +410,13 @@ class Ledger:
         """Whether this waiter is asked to try every two seconds."""
         return self._open and self._queueing.called(slot, rank, self.lease.permits, self.lookahead.permits)
 
-    def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int) -> int:
+    def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
         """Milliseconds until the next try of a waiter who is not called; 0 where pages do not refresh."""
         if self._rejecting:
             return 0
         if self._open and self._method == "fifo":
-            return by_rank(rank, estimate, self._refresh_max_ms, random_bits)
+            longest_ms = min(self._refresh_max_ms, FIRST_REFRESH_MS) if first else self._refresh_max_ms
+            return by_rank(rank, estimate, longest_ms, random_bits)
         return later(self._refresh_max_ms, random_bits)
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:

@@ -4,6 +4,9 @@ from greenroom.model.visit import Estimate
 
 CALLED_REFRESH_MS = 2_000
 
+FIRST_REFRESH_MS = 20_000
+"""The one after joining is no longer than this: those who never come back are known soon, however rarely the others are asked."""
+
 
 def soon(random_bits: int) -> int:
     """For a visitor who is called, or has no place yet."""

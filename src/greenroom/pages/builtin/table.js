@@ -1,6 +1,6 @@
   // The table of the line is the same for everybody; a visitor finds the own place in it by the time of arrival. Until its turn comes
   // the page then checks in once a minute; what happens between two check-ins is read from the table every ten seconds.
-  let look = 0, open;
+  let look = 1 / 0, open;
   mark = "+table";
 
   const sooner = seconds => { if (now() + seconds * 1e3 < due) plan(seconds); };

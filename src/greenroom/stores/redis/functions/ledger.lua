@@ -183,21 +183,24 @@ local function outside(key, ahead, low, flags, unseen)
   return held(flags, now, key, refresh_ms, ahead, wait_of(ahead + unseen + 1))
 end
 
-local function refresh_of(called, rank, wait_s, low)
+local FIRST_REFRESH_MS = 20000
+
+local function refresh_of(called, rank, wait_s, low, first)
   if s.rejecting then return 0 end
   if called then return spread(CALLED_REFRESH_MS, 25, low) end
   local wait_ms = s.refresh_max_ms
   if s.open and s.method == 'fifo' then
     wait_ms = min(wait_ms, CALLED_REFRESH_MS * (rank + 1))
+    if first then wait_ms = min(wait_ms, FIRST_REFRESH_MS) end
     if wait_s then wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, floor(wait_s * 333))) end
   end
   return spread(wait_ms, 10, low)
 end
 
-local function hold(id, key, rank, low)
+local function hold(id, key, rank, low, first)
   local wait_s = wait_of(rank + 1)
   local called = s.open and is_called(id, rank)
-  local refresh_ms = refresh_of(called, rank, wait_s, low)
+  local refresh_ms = refresh_of(called, rank, wait_s, low, first)
   expect(id, refresh_ms)
   return held(called and IN_LINE + CALLED or IN_LINE, now, key, refresh_ms, rank, wait_s)
 end
@@ -307,6 +310,7 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
   if renewed_ms then return view(id) end
   if spent then return gone() end
   local attempted_ms, refresh_ms = waiter(id)
+  local first = false
   if floor(now / CELL_MS) ~= state.swept then
     if attempted_ms then expect(id, refresh_ms) end -- present: not a ghost in this very sweep
     sweep(SWEEP)
@@ -315,7 +319,7 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
     key = key_of(id)
   else
     if s.rejecting then return outside(key, rank_of(key), low, 0, 0) end
-    dirty = true
+    first, dirty = true, true
     attempted_ms = now
     join_line(id, key)
     if now - arrival_ms(key) > SOON_MS then state.lost = state.lost - 1 else state.joined = state.joined + 1 end
@@ -334,7 +338,7 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
       if source then return admit(id, source, key, attempted_ms) end
     end
   end
-  return hold(id, key, rank, low)
+  return hold(id, key, rank, low, first)
 end
 
 OPERATIONS[3] = function(id, key, _, low) -- peek

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
+from greenroom.core.decide import Found
 from greenroom.core.draw import RECEIPT_FORMAT, Draw, Drawn, ScheduledDraw, commitment, entries, hold, receipt
 from greenroom.errors import StorageFailed
 from greenroom.model.visit import Ticket, make_key
@@ -89,6 +90,11 @@ class PrequeueDraw:
         if key == ticket.key:
             return ticket
         return Ticket(ticket.id, key, 0, ticket.checked_ms, ticket.refresh_ms)
+
+    def counting(self, found: Found) -> Found:
+        """Genuine tickets by the keys that count; one whose key was drawn has no spelling yet."""
+        counting = [(self.standing(ticket), ticket, value) for ticket, value in found]
+        return [(counts, value if counts is ticket else b"") for counts, ticket, value in counting]
 
     def told(self, ticket_id: bytes) -> DrawStanding:
         """What the visitor may know; nothing after the draw for visitors who did not take part."""

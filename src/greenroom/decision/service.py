@@ -38,7 +38,7 @@ from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, left_answer, let_in_update, receipt_answer
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
-from greenroom.decision.shared_table import sooner
+from greenroom.decision.shared_table import told_refresh_ms
 from greenroom.decision.ticket_reader import TicketReader
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward, Hold, Verdict
@@ -55,7 +55,6 @@ from greenroom.model.visit import (
     arrival_ms_of,
     make_key,
 )
-from greenroom.pages.builtin import READS_TABLE
 from greenroom.ports import Clock
 
 STANDING_ADMITTED, STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing
@@ -159,13 +158,8 @@ class DecisionService:
         return OpenSession(forward, self, place)
 
     def _drawn_tickets(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Found:
-        """The genuine tickets of a room with a draw, by the keys that count; one whose key was drawn has no spelling yet."""
         found = self._tickets(compiled, arrival, now_ms)
-        draw = compiled.draw
-        if draw is None or not found:
-            return found
-        counting = [(draw.standing(ticket), ticket, value) for ticket, value in found]
-        return [(counts, value if counts is ticket else b"") for counts, ticket, value in counting]
+        return compiled.draw.counting(found) if compiled.draw is not None and found else found
 
     def _ask(
         self,
@@ -390,10 +384,7 @@ class DecisionService:
         presented, spelled = found[0] if found else _NO_TICKET
         self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
         if question is not PEEK:
-            refresh_ms = outcome.refresh_ms
-            if room.line_table and not (arrival.header(UPDATE_HEADER) or b"").endswith(READS_TABLE):
-                refresh_ms = sooner(refresh_ms, room.refresh_max_seconds)
-            ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, refresh_ms)
+            ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, told_refresh_ms(outcome.refresh_ms, room, arrival))
         checked_ms, refresh_ms, refresh_s, next_try_s = ticket.checked_ms, ticket.refresh_ms, 0, 0
         if not compiled.turns_away:
             left_s = -((now_ms - checked_ms - refresh_ms) // 1000)

@@ -8,8 +8,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from greenroom.core.admissible import UPDATE_HEADER
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.line_table import FRESH_MS, LOOK_S, LineTable
+from greenroom.model.room import Room
+from greenroom.model.visit import Arrival
+from greenroom.pages.builtin import READS_TABLE
 from greenroom.ports import LedgerPort
 
 STALE_MS = 3_000
@@ -44,10 +48,17 @@ def body_of(table: LineTable) -> bytes:
     return _encode({"greenroomLine": line})
 
 
-def sooner(refresh_ms: int, most_s: int) -> int:
-    """The refresh of a visitor whose page does not read the table, and so has to come by itself: `most_s` give or take 10 %, at most."""
-    most_ms = most_s * 1000
-    return refresh_ms if refresh_ms <= most_ms else most_ms * 9 // 10 + refresh_ms % (most_ms // 5)
+def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
+    """The refresh that this visitor is told: the ledger's, but at most `refresh_max_seconds` give or take 10 % where the page does not
+
+    read the table, and so has to come by itself.
+    """
+    if not room.line_table:
+        return refresh_ms
+    most_ms = room.refresh_max_seconds * 1000
+    if refresh_ms <= most_ms or (arrival.header(UPDATE_HEADER) or b"").endswith(READS_TABLE):
+        return refresh_ms
+    return most_ms * 9 // 10 + refresh_ms % (most_ms // 5)
 
 
 class SharedTable:

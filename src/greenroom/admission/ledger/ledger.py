@@ -182,15 +182,11 @@ class Ledger:
         waiting, made_ms = len(line), self.line_ms(now_ms)
         count = due(waiting, self.lease.permits, lookahead.permits, lookahead.pace) if able else 0
         last = line.places((count - 1,))[0] if count else None
-        estimate = self.waits.estimate
-        return table_of(
-            line.places(ranks(waiting)),
-            waiting,
-            able,
-            last,
-            made_ms,
-            lambda ahead, arrival_ms: estimate(self.lease, ahead + 1, waiting, arrival_ms, now_ms),
-        )
+
+        def estimate(ahead: int, arrival_ms: int) -> Estimate | None:
+            return self.waits.estimate(self.lease, ahead + 1, waiting, arrival_ms, now_ms)
+
+        return table_of(line.places(ranks(waiting)), waiting, able, last, made_ms, estimate)
 
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
         """Ends the session or gives up the place, for good: the id is spent."""

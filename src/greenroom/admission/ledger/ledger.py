@@ -182,11 +182,8 @@ class Ledger:
         waiting, made_ms = len(line), self.line_ms(now_ms)
         count = due(waiting, self.lease.permits, lookahead.permits, lookahead.pace) if able else 0
         last = line.places((count - 1,))[0] if count else None
-
-        def estimate(ahead: int, arrival_ms: int) -> Estimate | None:
-            return self.waits.estimate(self.lease, ahead + 1, waiting, arrival_ms, now_ms)
-
-        return table_of(line.places(ranks(waiting)), waiting, able, last, made_ms, estimate)
+        waits = self.waits.of_places(self.lease, waiting, now_ms)
+        return table_of(line.places(ranks(waiting)), waiting, able, last, made_ms, waits)
 
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
         """Ends the session or gives up the place, for good: the id is spent."""

@@ -4,6 +4,8 @@ A visitor with a permit waits only for the next refresh, and no estimate is earl
 off uses its own units: it lets in about as many a minute as in the last one, independent of other lines.
 """
 
+from collections.abc import Callable
+
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.tempo import Tempo
 from greenroom.admission.messages.wait_table import Outlook
@@ -55,6 +57,10 @@ class Waits:
         if without <= lease.pool and lease.alone and not self._random:
             return minute_estimate(without, self._minute_limit, lease.window, now_ms)
         return self._formula(without, self._per_minute)
+
+    def of_places(self, lease: Lease, waiting: int, now_ms: int) -> Callable[[int, int], Estimate | None]:
+        """The wait of a place, by the people ahead and the moment of arrival."""
+        return lambda ahead, arrival_ms: self.estimate(lease, ahead + 1, waiting, arrival_ms, now_ms)
 
     def _formula(self, without: int, per_minute: float | None) -> Estimate | None:
         return random_estimate(without, per_minute) if self._random else fifo_estimate(without, per_minute)

@@ -175,7 +175,7 @@ class Crowd:
 
     def _look(self, visitor: SimulatedVisitor, plan: int, due_ms: int) -> None:
         now_ms = self._agenda.now_ms
-        if plan != visitor.plan:
+        if plan != visitor.plan or not visitor.waits:
             return
         if 0 < visitor.gives_up_ms <= now_ms:
             visitor.plan += 1

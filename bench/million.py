@@ -40,6 +40,8 @@ ACTIVE, MINUTE = 500, 500
 AT_ONCE, KEPT_EVERY = 50, 10_000
 KINDS = 48
 """Different browsers."""
+CONNECTIONS = 700
+"""Of each client: together more than late tries that are held at once, each of which keeps its connection for up to 18 seconds."""
 ROUND_S, CHUNK_S, GOOD_S = 5, 60, 240
 WINDOW_S = 60
 
@@ -269,7 +271,7 @@ def poll(folder: Folder, seconds: int) -> list[dict[str, Any]]:
     for path in folder.tickets:
         script = path.with_suffix(".lua")
         script.write_text(f'arguments_path = "{path}"\n' + LUA)
-        wrk = ["wrk", "-t1", "-c32", "--latency", "--timeout", "30s", f"-d{seconds}s", "-s", str(script), f"http://127.0.0.1:{PORT}/", "--"]
+        wrk = ["wrk", "-t1", f"-c{CONNECTIONS}", "--latency", "--timeout", "30s", f"-d{seconds}s", "-s", str(script), f"http://127.0.0.1:{PORT}/", "--"]
         command = ["taskset", "-c", "1", *wrk, str(folder.path / "kinds"), str(path)]
         clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     printed = [client.communicate()[0] for client in clients]

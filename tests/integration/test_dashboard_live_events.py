@@ -128,7 +128,8 @@ def test_settings_changed_in_the_form_are_taken_back_too(rig: DashboardRig) -> N
     entry = rig.store.read().rooms["r3"]
     form = {"name": "r3", "host": "z1.example", "path": "/sale", "total_active_users": "200", "new_users_per_minute": "200"}
     form |= {"session_duration": "11", "queueing_method": "fifo", "refresh_max_seconds": "33", "step": "save"}
-    kept = {name: str(getattr(entry.record, name)) for name in ("queueing_status_code", "default_template_language", "on_unhealthy_origin")}
+    selects = ("queueing_status_code", "default_template_language", "on_unhealthy_origin", "confirm_newcomers")
+    kept = {name: str(getattr(entry.record, name)) for name in selects}
     ticked = [name for name in LABELS if getattr(entry.record, name, None) is True]
     answer = visitor.post("/zones/z1/rooms/r3/edit", revision=str(entry.revision), **form, **kept, **dict.fromkeys(ticked, "true"))
     assert answer.status_code == 303, answer.text

@@ -40,7 +40,7 @@ def test_a_running_greenroom_explains_with_what_is_in_its_books(running: Any, gr
     secret = secret_of(CliRunner().invoke(app, ["token", "create", "reader", "--data", str(greenroom.data)]).stdout)
     browser = ("-H", "Accept: text/html")
     empty = ask(running, secret, "https://shop.example.com/", *browser)
-    seats = {"active": 0, "waiting": 0, "origin": "", "held_for_origin": False}
+    seats = {"active": 0, "waiting": 0, "origin": "", "held_for_origin": False, "newcomers_confirmed": False}
     assert (empty["result"], empty["word"], empty["seats"]) == ("depends", "limits", seats)
     assert not running.visitor().get("/").waiting
     full = ask(running, secret, "https://shop.example.com/", *browser)

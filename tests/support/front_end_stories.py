@@ -111,6 +111,11 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.REVOKED, target="/revoke"),
         Step(Decided.ADMITTED, wait_ms=5_000),
     ],
+    "the table of the line": [
+        Step(Decided.ADMITTED, change=room_of(line_table=True)),
+        Step(Decided.HELD, visitor="b"),
+        Step(Decided.LINE_TABLE, target="/?greenroom=line", visitor="c"),
+    ],
     "a forged ticket": [Step(Decided.ADMITTED, (*PAGE, (b"Cookie", NAME + b"x" * 108)))],
     "something breaks": [Step(Decided.FAILED, change=broken)],
     "refused": [

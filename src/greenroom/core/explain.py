@@ -45,7 +45,7 @@ class Seats(msgspec.Struct, frozen=True):
     waiting: int
     origin: str = ""  # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
     held_for_origin: bool = False
-    confirms: bool = False  # new visitors have to show their ticket before they are let in
+    newcomers_confirmed: bool = False  # new visitors have to show their ticket before they are let in
 
 
 class RouteSeen(msgspec.Struct, frozen=True):
@@ -313,7 +313,7 @@ def _by_method(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
     state = f"{ledgers.active} of {room.total_active_users} active, {ledgers.waiting} waiting"
     if ledgers.waiting or ledgers.active >= room.total_active_users:
         return "waiting", "full", f"There is a line, or the room is full ({state}): placed in line ({method})."
-    if room.confirm_newcomers is True or ledgers.confirms:
+    if room.confirm_newcomers is True or ledgers.newcomers_confirmed:
         return _confirms(room)
     return (
         "depends",

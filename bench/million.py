@@ -271,7 +271,19 @@ def poll(folder: Folder, seconds: int) -> list[dict[str, Any]]:
     for path in folder.tickets:
         script = path.with_suffix(".lua")
         script.write_text(f'arguments_path = "{path}"\n' + LUA)
-        wrk = ["wrk", "-t1", f"-c{CONNECTIONS}", "--latency", "--timeout", "30s", f"-d{seconds}s", "-s", str(script), f"http://127.0.0.1:{PORT}/", "--"]
+        wrk = [
+            "wrk",
+            "-t1",
+            f"-c{CONNECTIONS}",
+            "--latency",
+            "--timeout",
+            "30s",
+            f"-d{seconds}s",
+            "-s",
+            str(script),
+            f"http://127.0.0.1:{PORT}/",
+            "--",
+        ]
         command = ["taskset", "-c", "1", *wrk, str(folder.path / "kinds"), str(path)]
         clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     printed = [client.communicate()[0] for client in clients]

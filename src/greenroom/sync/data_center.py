@@ -22,6 +22,7 @@ from greenroom.model.room import Room
 from greenroom.ports import LedgerStore
 from greenroom.ports.coordination import LOCK_MS, LeaderLease, PermitRequest, SyncLock
 from greenroom.sync.batch import ReportBatch, answer_of, encode
+from greenroom.sync.ending import ended
 from greenroom.sync.leader_loop import LeaderLoop
 from greenroom.sync.schedule import SLOT_MS, SLOTS_MOST, SyncSchedule
 
@@ -101,9 +102,7 @@ class DataCenterSync:
         try:
             await asyncio.gather(*loops)
         finally:
-            for task in (*loops, *self._far_borrowers.values()):
-                task.cancel()
-            await asyncio.gather(*loops, return_exceptions=True)
+            await ended([*loops, *self._far_borrowers.values()])
             await asyncio.shield(self._release())
 
     async def borrow(self, room_id: str, want: int) -> None:

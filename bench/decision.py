@@ -98,7 +98,7 @@ def main() -> None:
             "decision + ticket, valid session": lambda: asked(inside, accepted),
             "head for the origin": lambda: outgoing_head(accepted, peer, b"", inside.own_cookies),
             "waiting page, newcomer": lambda: asked(full, newcomer),
-            "waiting page, somebody in line": lambda: asked(full, waiting),
+            "waiting page, a visitor in line": lambda: asked(full, waiting),
         }
         newcomer = head()
         for name, work in rows.items():

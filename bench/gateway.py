@@ -155,7 +155,7 @@ def greenrooms(stack: contextlib.ExitStack, path: Path, command: list[str], besi
         "greenroom, valid ticket, long page": Contestant(inside, "/page", ticket, "", servers[inside]),
         "waiting page, newcomer": Contestant(full, "/", "", "", servers[full]),
         "waiting page, newcomer who takes gzip": Contestant(full, "/", "Accept-Encoding: gzip", "", servers[full]),
-        "waiting page, somebody in line": Contestant(full, "/", "", "", servers[full], joins=True),
+        "waiting page, a visitor in line": Contestant(full, "/", "", "", servers[full], joins=True),
         "greenroom, 1 KB, part load": Contestant(inside, "/", ticket, slow, servers[inside]),
     }, length
 

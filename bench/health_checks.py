@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from greenroom.health.alerts import Placed
-from greenroom.health.network import ProbeGuard, probe_policy, threaded_resolver
+from greenroom.health.network import probe_policy, threaded_resolver
 from greenroom.health.probes import Equipment, probe
 from greenroom.health.service import HealthService
 from greenroom.health.tls import TlsContexts
 from greenroom.model.health_check import HealthCheck, HttpCheck
+from greenroom.outbound import Guard
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.stores.health import SqlHealthStore, default_url
 
@@ -62,7 +63,7 @@ class Pauses:
 
 def service(folder: Path) -> tuple[SqlHealthStore, HealthService]:
     store = SqlHealthStore(default_url(folder))
-    equipment = Equipment(ProbeGuard(probe_policy(), threaded_resolver()), TlsContexts())
+    equipment = Equipment(Guard(probe_policy(), threaded_resolver()), TlsContexts())
     return store, HealthService(store, None, CLOCK.now_ms, partial(probe, equipment=equipment), holder="bench")
 
 

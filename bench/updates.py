@@ -1,4 +1,4 @@
-"""What the requests of a busy room cost, the update of somebody in line first, beside servers that do nothing: CPU of the server.
+"""What the requests of a busy room cost, the update of a visitor in line first, beside servers that do nothing: CPU of the server.
 
     python bench/updates.py [--waiters 12000] [--rounds 3] [--seconds 1] [--against PATH]
 

@@ -101,15 +101,6 @@ def shop(app, shared_greenroom) -> str:
     return app.shop
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP *.localhost 127.0.0.1"]
-        launched = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
-        yield launched
-        launched.close()
-
-
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     opened = browser.new_context()

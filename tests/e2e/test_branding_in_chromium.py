@@ -27,14 +27,6 @@ def waiting(**changes: Any) -> Held:
     return Held(AT_MS, "fifo", AT_MS, 20, estimate=None, **said)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
-
-
 def open_page(browser: Browser, held: Held, **context: Any) -> Page:
     """The page of the shop, whose updates say the same again."""
     page = browser.new_context(**{"locale": "en-US", **context}).new_page()
@@ -100,5 +92,8 @@ def test_on_a_phone_the_question_before_leaving_is_seen(browser: Browser) -> Non
 
 def test_blocked_cookies_are_said_where_they_are_seen(browser: Browser) -> None:
     held = waiting(position=0, ahead=0, in_line=False)
-    page = open_page(browser, held)
+    page = open_page(browser, held, viewport={"width": 375, "height": 600})
     expect(page.locator("#notice")).to_contain_text("allow cookies", timeout=15_000)
+    expect(page.locator("#notice")).to_be_in_viewport()
+    assert page.locator("main").inner_text().count("allow cookies") == 1, "said once, and no promise that a place is kept"
+    expect(page.locator("#keep")).to_be_hidden()

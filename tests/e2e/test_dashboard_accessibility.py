@@ -55,6 +55,22 @@ def test_pages_fit_a_phone(at: DashboardBrowser, path: str) -> None:
     assert at.page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+FULL_ROW = """() => {
+  const told = [...document.querySelectorAll(".rooms-table tbody tr:first-child td")];
+  told[4].textContent = "about 17 minutes";
+  told[5].innerHTML = '<span class="peaks"><svg class="spark" viewBox="0 0 60 18"></svg><span>12,345 active, 23,456 waiting</span></span>';
+  const frame = document.querySelector(".table-scroll");
+  return frame.scrollWidth - frame.clientWidth;
+}"""
+
+
+@pytest.mark.parametrize("width", [961, 1100, 1200, 1280])
+def test_the_table_of_rooms_shows_its_last_column_beside_the_menu(at: DashboardBrowser, width: int) -> None:
+    at.page.set_viewport_size({"width": width, "height": 900})
+    at.go("/rooms")
+    assert at.page.evaluate(FULL_ROW) <= 0
+
+
 MARK_CONTROLS = """() => {
   const all = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
   const seen = [...document.querySelectorAll(all)].filter((one) => one.checkVisibility() && !one.disabled);

@@ -13,14 +13,6 @@ MINUTES = 600
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield found
-        found.close()
-
-
-@pytest.fixture(scope="module")
 def rig(shared_greenroom) -> Iterator[LiveRig]:
     with plain_origin() as origin:
         found = LiveRig.start(shared_greenroom, origin)

@@ -22,14 +22,6 @@ VIEWER_ZONE = ZoneInfo("Europe/Berlin")
 CROWD = 12
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield found
-        found.close()
-
-
 def moment(**away: float) -> str:
     """A time as it is typed, so far from now."""
     return f"{datetime.now(VIEWER_ZONE) + timedelta(**away):%Y-%m-%dT%H:%M:%S}"

@@ -11,12 +11,6 @@ EMPTY = "[log]\nlevel = 'warning'\n"
 SCRIPTED_S = 120
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
 @pytest.fixture
 def running(greenroom, origin):
     return greenroom.config(f'origin = "{origin.url}"\n{EMPTY}')

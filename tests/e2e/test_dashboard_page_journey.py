@@ -10,12 +10,6 @@ from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def rig(shared_greenroom) -> Iterator[LiveRig]:
     with plain_origin() as origin:
         yield LiveRig.start(shared_greenroom, origin, queue_all=True)

@@ -68,15 +68,6 @@ def full(shared_greenroom: Any, django: Django) -> Callable[[str], Full]:
     return opened
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * 127.0.0.1"]
-        launched = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
-        yield launched
-        launched.close()
-
-
 def order(page: Page, shop: str, query: str = "", next_page: str = "/done") -> None:
     """Fills in the form and sends it."""
     page.goto(f"{shop}/shop{query}")

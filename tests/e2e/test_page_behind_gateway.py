@@ -10,14 +10,6 @@ PATIENCE_MS = 30_000
 """A waiting visitor polls every two seconds when called, and this machine may be busy."""
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
-
-
 @pytest.fixture
 def full(greenroom: Any, origin: Any) -> tuple[Any, Any]:
     """A room for one, and the visitor who is in it."""

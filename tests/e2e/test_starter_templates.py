@@ -47,14 +47,6 @@ def test_a_template_is_right_and_shows_every_state(template: Path) -> None:
     assert not re.search(r"(?:src|href)=", template.read_text()), "whatever it loads would wait in line, too"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
-
-
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     opened = browser.new_page()

@@ -26,14 +26,6 @@ DRAW = hold(
 MINE = receipt(DRAW.draw, Random(7).randbytes(12))
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
-
-
 def checked(browser: Browser, folder: Path, draw: dict, saved: dict | None = None, **typed: str) -> tuple[str, list[str]]:
     """The verdict of the page, and what it found wrong."""
     page: Page = browser.new_page()

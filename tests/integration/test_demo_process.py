@@ -129,3 +129,25 @@ def test_it_ends_cleanly_with_a_crowd_inside(demo, greenroom, until, number: sig
 def test_it_works_without_a_home_directory(greenroom) -> None:
     running = greenroom.run("demo", *FREE, env={"HOME": "/nonexistent", "TMPDIR": str(greenroom.folder)}).wait_until_ready()
     assert running.visitor().get("/").status == 200
+
+
+def test_the_shop_alone_has_no_waiting_room(greenroom, free_port, visitor_class) -> None:
+    port = free_port()
+    running = greenroom.run("demo", "--shop-only", "--listen", f"127.0.0.1:{port}").wait_until_printed("without a waiting room")
+    visitors = [visitor_class(("127.0.0.1", port)) for _ in range(12)]
+    assert ["Opening day" in visitor.get("/").text for visitor in visitors] == [True] * 12
+    running.send(signal.SIGTERM)
+    assert running.end(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--crowd", "3"), "--shop-only: cannot be combined with --control, --crowd or --history"),
+        (("--listen", "here"), "--listen: must be address:port"),
+    ],
+)
+def test_the_shop_alone_takes_only_an_address(greenroom, options, reason: str) -> None:
+    running = greenroom.run("demo", "--shop-only", *options)
+    assert running.end() == 1
+    assert reason in running.output

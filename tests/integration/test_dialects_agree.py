@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from admission_world import small_room
-from front_end_stories import STORIES, Step, origin, told
+from front_end_stories import STORIES, Step, check, origin, prepared, told
 from plain_front_end import PlainFrontEnd
 from proxy_questions import SPEAKING, Asking, AskingProxy
 from visitors import Site
@@ -31,16 +31,8 @@ def test_a_dialect_and_a_front_end_without_http_say_the_same(name: str, story: s
     for number, step in enumerate(steps):
         given = []
         for site, front, jar in zip((here, there), fronts, jars, strict=True):
-            step.change(site)
-            site.advance(step.wait_ms)
-            site.events_seen.clear()
-            cookie = jar.get(step.visitor, b"")
-            headers = ((b"Host", step.host), *step.headers, *([(b"Cookie", cookie)] if cookie else []))
-            given.append(front.request(step.method, step.target, headers))
-            if given[-1].cookie:
-                jar[step.visitor] = b"" if b"Max-Age=0" in given[-1].cookie else given[-1].cookie.partition(b";")[0]
-            decided = site.events_seen[-1].decided if site.events_seen else None
-            assert decided == step.decided, f"step {number}"
+            given.append(front.request(step.method, step.target, prepared(step, site, jar)))
+            check(step, site, jar, given[-1], f"step {number}")
         if step.decided is None:
             assert 400 <= given[1].status < 500
         else:

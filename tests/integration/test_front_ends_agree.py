@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from admission_world import small_room
-from front_end_stories import NAME, STORIES, UPDATE, Step, origin, told
+from front_end_stories import NAME, STORIES, UPDATE, Step, check, origin, prepared, told
 from plain_front_end import Given, Pairs, PlainFrontEnd
 from visitors import Site
 
@@ -43,17 +43,10 @@ def test_the_gateway_and_a_front_end_without_http_say_the_same(story: list[Step]
             for number, step in enumerate(story):
                 given: list[Given] = []
                 for index, site in enumerate((here, there)):
-                    step.change(site)
-                    site.advance(step.wait_ms)
-                    site.events_seen.clear()
-                    jar = jars[index].get(step.visitor, b"")
-                    headers = ((b"Host", step.host), *step.headers, *([(b"Cookie", jar)] if jar else []))
+                    headers = prepared(step, site, jars[index])
                     given.append(plain.request(step.method, step.target, headers) if index == 0 else await over_sockets(step, headers))
-                    cookie = given[-1].cookie
-                    if cookie:
-                        jars[index][step.visitor] = b"" if b"Max-Age=0" in cookie else cookie.partition(b";")[0]
-                    decided = site.events_seen[-1].decided if site.events_seen else None
-                    assert decided == step.decided, f"step {number} at {'the plain front end' if index == 0 else 'the gateway'}"
+                    where = f"step {number} at {'the plain front end' if index == 0 else 'the gateway'}"
+                    check(step, site, jars[index], given[-1], where)
                 if step.decided is Decided.ADMITTED and given[0].headers:
                     assert all(b"x-origin" in {name.lower() for name, _ in one.headers} or step.headers is UPDATE for one in given)
                 assert told(here, given[0], step.decided) == told(there, given[1], step.decided), f"step {number}"

@@ -40,9 +40,14 @@ ARTICLE = """
 }
 """
 
-PER_HOUR = """query ($z: string, $a: Time!, $b: Time!, $r: string) { viewer { zones(filter:{zoneTag:$z}) {
-  perHour: waitingRoomAnalyticsAdaptiveGroups(limit:100, filter:{datetime_geq:$a, datetime_lt:$b, waitingRoomId:$r}, orderBy:[datetimeHour_ASC])
-  { max{totalActiveUsers totalQueuedUsers} avgWeighted{totalTimeWaitedP90} dimensions{ts:datetimeHour} } } } }"""
+PER_HOUR = (
+    "{ viewer { zones(filter:{zoneTag:$z}) { perHour: waitingRoomAnalyticsAdaptiveGroups(limit:100, filter:{datetime_geq:$a, datetime_lt:$b, "
+    "waitingRoomId:$r}, orderBy:[datetimeHour_ASC]) { max{totalActiveUsers totalQueuedUsers} avgWeighted{totalTimeWaitedP90} "
+    "dimensions{ts:datetimeHour} } } } }"
+)
+"""As it is printed, without a declaration of its variables."""
+
+DECLARED = "query ($z: string, $a: Time!, $b: Time!, $r: string) "
 
 SERIES_AND_TOTAL = """query GetWaitingRoom($zoneTag: string!, $filter: ZoneWaitingRoomAnalyticsAdaptiveGroupsFilter_InputObject!) { viewer { zones(filter: {zoneTag: $zoneTag}) {
   timeseries: waitingRoomAnalyticsAdaptiveGroups(limit: 5000, filter: $filter, orderBy: [datetimeMinute_ASC]) {
@@ -84,9 +89,10 @@ def test_the_query_of_the_article_runs_unchanged(rig: GraphqlRig) -> None:
     assert row["avgWeighted", "timeOnOriginP50"] > 0
 
 
-def test_hours_with_an_alias_for_the_dataset_and_one_for_the_dimension(rig: GraphqlRig) -> None:
+@pytest.mark.parametrize("head", ["", DECLARED])
+def test_hours_with_an_alias_for_the_dataset_and_one_for_the_dimension(rig: GraphqlRig, head: str) -> None:
     start, end = "2023-03-15T03:00:00Z", "2023-03-15T05:00:00Z"
-    found = rig.data(PER_HOUR, {"z": ZONE, "a": start, "b": end, "r": ROOM})["viewer"]["zones"][0]["perHour"]
+    found = rig.data(head + PER_HOUR, {"z": ZONE, "a": start, "b": end, "r": ROOM})["viewer"]["zones"][0]["perHour"]
     wanted = [("max", "totalActiveUsers"), ("max", "totalQueuedUsers"), ("avgWeighted", "totalTimeWaitedP90")]
     rows = sorted(truth(rig, start, end, "datetimeHour", rooms=frozenset({ROOM}), wanted=wanted), key=lambda row: row["", "datetimeHour"])
     assert found == [
@@ -282,7 +288,7 @@ def test_zones_come_in_the_order_of_their_tags_and_only_those_of_the_token(rig: 
 def test_introspection_gives_a_schema_that_the_published_queries_are_valid_in(rig: GraphqlRig) -> None:
     schema = build_client_schema(rig.data(get_introspection_query()))
     assert validate(schema, parse(ARTICLE)) == []
-    assert validate(schema, parse(PER_HOUR)) == []
+    assert validate(schema, parse(DECLARED + PER_HOUR)) == []
     assert {"string", "uint64", "Time", "Date"} <= schema.type_map.keys()
     for name in ("max", "avg", "min", "sum", "avgWeighted"):
         fields = schema.type_map[f"ZoneWaitingRoomAnalyticsAdaptiveGroups{name[0].upper()}{name[1:]}"].fields  # type: ignore[attr-defined]

@@ -256,9 +256,10 @@ def connection(url: str, headers: dict[str, str]) -> websockets.sync.client.Clie
 def curl(front: Front, path: str, *options: str) -> str:
     """Version, status, and whether the application answered, over HTTP/2 without TLS."""
     url = "http://{}:{}{}".format(*front.http2, path)
-    command = ["curl", "-s", "-m", "20", "--http2-prior-knowledge", "--path-as-is", "-o", "/dev/null", "-D", "-", *options, url]
-    head = subprocess.run(command, capture_output=True, text=True, check=False).stdout.lower()
-    version, _, status = (head.split("\n")[0] or "none none").partition(" ")
+    command = ["curl", "-sS", "-m", "60", "--http2-prior-knowledge", "--path-as-is", "-o", "/dev/null", "-D", "-", *options, url]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    head = answer.stdout.lower()
+    version, _, status = (head.split("\n")[0] or f"none {answer.stderr.strip()}").partition(" ")
     grpc = re.search(r"grpc-status: ([0-9]+)", head)
     return (
         f"{version} {status.strip()} {'application' if 'x-origin' in head else f'grpc-status {grpc[1]}' if grpc else 'greenroom or proxy'}"

@@ -91,6 +91,10 @@ class Admission(RuleBasedStateMachine):
     def sessions_change(self, minutes: int, fixed: bool) -> None:
         self.ground_truth.configure(session_duration=minutes, disable_session_renewal=fixed)
 
+    @rule()
+    def an_operator_ends_all_sessions(self) -> None:
+        self.ground_truth.end_all_sessions()
+
     @rule(failing=st.booleans())
     def the_disk_changes_its_mind(self, failing: bool) -> None:
         self.ground_truth.journal.failing = failing
@@ -106,7 +110,7 @@ class Admission(RuleBasedStateMachine):
 
     @invariant()
     def no_law_is_broken(self) -> None:
-        assert not hasattr(self, "witness") or self.ground_truth.found == []
+        assert not hasattr(self, "ground_truth") or self.ground_truth.found == []
 
 
 TestAdmission = Admission.TestCase

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission import records
-from greenroom.admission.coordinator.coordinator import rounded
+from greenroom.admission.coordinator.whole_line import rounded
 from greenroom.admission.ledger.refresh import spread
 from greenroom.admission.queueing.line import GRACE_MS, STRETCH_MAX, Line
 from greenroom.admission.records import RECORD, LedgerMemory, remember, snapshot

@@ -7,7 +7,8 @@ from typing import Any
 import admission_trials as trials
 import pytest
 
-from greenroom.admission.coordinator import coordinator
+from greenroom.admission import lease
+from greenroom.admission.coordinator import allotment, coordinator
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import ledger as ledger_rules
@@ -301,7 +302,7 @@ def ignores_the_minute_when_granting(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def does_not_call_permits_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Coordinator, "_recalled", lambda self, center, missing: coordinator.NO_RECALL)
+    patch.setattr(Coordinator, "_recalled", lambda self, center, missing: allotment.NO_RECALL)
 
 
 @broken(trials.walks)
@@ -420,6 +421,26 @@ def cut_off_spends_whatever_it_frees(patch: pytest.MonkeyPatch) -> None:
         return found or (PermitSource.FREED if self.freed and not self.connected(now_ms) else None)
 
     around(patch, Lease, "source", source)
+
+
+@broken(trials.walks)
+def frees_the_units_of_ended_sessions_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lease, "CLOSING_MS", -512)
+
+
+@broken(trials.walks)
+def remembers_no_session_that_an_operator_ended(patch: pytest.MonkeyPatch) -> None:
+    def end_all(self: Sessions, now_ms: int) -> list[tuple[bytes, int]]:
+        ended = [(ticket_id, 0) for ticket_id in self.inside]
+        self.inside.clear()
+        return ended
+
+    patch.setattr(Sessions, "end_all", end_all)
+
+
+@broken(trials.walks)
+def keeps_the_units_of_ended_sessions_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Lease, "free_closed", lambda self, now_ms: setattr(self, "closing", 0))
 
 
 @pytest.mark.parametrize(("trial", "build"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))

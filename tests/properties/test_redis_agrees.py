@@ -9,7 +9,8 @@ from admission_world import START_MS, small_room, ticket_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from redis_twin import Twin, flooded, parting, walk
+from redis_flood import flooded_provisionally
+from redis_twin import Twin, flooded, moving, parting, walk
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.messages.moves import MovesUp
@@ -153,6 +154,10 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
         def sessions_change(self, minutes: int, fixed: bool) -> None:
             self.twin.configure(session_duration=minutes, disable_session_renewal=fixed)
 
+        @rule(off_ms=st.sampled_from((0, 0, 1, 500, -500)))
+        def all_sessions_are_ended(self, off_ms: int) -> None:
+            self.twin.end_all_sessions(off_ms)
+
         @precondition(lambda self: self.keys)
         @rule(seed=st.integers(0, 1 << 16))
         def a_draw_is_held(self, seed: int) -> None:
@@ -208,6 +213,10 @@ BREAKS = (
     ("min(count, max(0, floor(left_us / state.gap_us)))", "count"),
     ("if rank >= permits and arrival_ms(key) > first_ms() + OVERTAKING_MS then return false end", ""),
     ("ceil(state.pace * TABLE_LOOK_S)", "ceil(state.pace)"),
+    ("close(end_every_session())", "free(end_every_session())"),
+    ("if s.sessions_ended_ms > state.told_ended_ms then", "if s.sessions_ended_ms >= state.told_ended_ms then"),
+    ("state.ended_to = max(state.ended_to, now - 1)\n", "state.ended_to = max(state.ended_to, now)\n"),
+    ("or renewed_ms <= state.all_ended_ms then\n    if state.moving", "then\n    if state.moving"),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle"),
 )
 
@@ -225,6 +234,26 @@ def test_they_agree_on_a_flood_without_cookies(server: RedisServer) -> None:
 
 def test_they_agree_on_farewells(server: RedisServer) -> None:
     assert parting(server.client(), 1) == []
+
+
+def test_they_agree_on_sessions_that_go_and_come(server: RedisServer) -> None:
+    assert moving(server.client(), 1) == []
+
+
+MOVING_BREAKS = (
+    (" and not (state.moving and call('ZSCORE', k.elsewhere, id))", ""),
+    ("  call('SREM', k.unknown_told, id)\n", ""),
+)
+
+
+@pytest.mark.parametrize(("part", "instead"), MOVING_BREAKS, ids=[part for part, _ in MOVING_BREAKS])
+def test_a_library_that_moves_sessions_wrongly_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+    client = server.client()
+    client.function_load(broken_library(part, instead), replace=True)
+    try:
+        assert moving(client, 1) != []
+    finally:
+        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 FAREWELL_BREAKS = (
@@ -266,7 +295,8 @@ def test_a_library_that_is_broken_on_purpose_is_found_out(server: RedisServer, p
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
-        assert any(found_out(client, seed, "TABLE" in part) for seed in range(30))
+        crowded = "gap_us" in part and flooded_provisionally(client, 200, 200, 100)[0]  # walks are rarely dense enough for the pace
+        assert crowded or any(found_out(client, seed, "TABLE" in part) for seed in range(30))
     finally:
         client.function_load(TRIAL_LIBRARY.source, replace=True)
 

@@ -6,6 +6,7 @@ process records for itself; its messages reach the store late, twice, out of ord
 
 import random
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,24 @@ from admission_world import small_room
 from analytics_material import nearest_rank
 from visitors import Browser, Site
 
+from greenroom.analytics.metrics import METRICS
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import PERCENTS, SLOT_MS, Part
 from greenroom.collector.decisions import recording
 from greenroom.collector.sampler import RoomLook, sample, wait_seconds
 from greenroom.decision.decision_counts import DecisionCounts
+from greenroom.decision.observer import Observer
 from greenroom.decision.verdict import Forward
+from greenroom.model.visit import Estimate
 from greenroom.stores.analytics.duck import DuckEngine
 from greenroom.stores.analytics.keeper import Keeper
 
 MINUTES = 14
 STEP_MS = 1_000
+LIMITS = {"total_active_users": 12, "new_users_per_minute": 20, "session_duration": 1}
+LEAVE = ((b"greenroom-update", b"leave"),)
+ENDS = ("leaves", "revoked", "gives up", "stays away")
 
 
 @dataclass
@@ -39,10 +46,12 @@ class Person:
     browser: Browser
     comes_ms: int
     stays_ms: int
-    leaves_ms: int | None = None
+    ends: str = "fades"
+    """What it does at last: fades away, leaves, or is put out by the application; or, in line, gives up or stays away."""
     first_ms: int = 0
     in_ms: int = 0
     seen_ms: int = 0
+    held: int = 0
     waited: bool = False
     gone: bool = False
 
@@ -56,6 +65,8 @@ class Center:
     recorders: list[Recorder]
     people: list[Person] = field(default_factory=list)
     active: list[int] = field(default_factory=list)
+    queued: list[int] = field(default_factory=list)
+    waits: list[int] = field(default_factory=list)
     passed: int = 0
     held: int = 0
 
@@ -63,15 +74,17 @@ class Center:
 def a_center(name: str, folder: Path, seed: int) -> Center:
     folder.mkdir()
     rng = random.Random(seed)
-    site = Site(folder, small_room(total_active_users=12, new_users_per_minute=20, session_duration=1), seed=seed)
+    observers: list[Observer] = []
+    room = small_room(**LIMITS, enabled_origin_commands=("revoke",))
+    site = Site(folder, room, seed=seed, observe=lambda event: observers[rng.randrange(2)](event))
     recorders = [Recorder(f"{name}-{process}", name, site.clock.ms) for process in range(2)]
-    observers = [recording(recorder, DecisionCounts()) for recorder in recorders]
-    site.decisions._observe = lambda event: observers[rng.randrange(2)](event)
+    observers += [recording(recorder, DecisionCounts()) for recorder in recorders]
     center = Center(name, site, recorders)
     for number in range(45):
         comes_ms = site.clock.ms + rng.randrange(5 * 60_000)
         stays_ms = rng.randrange(5_000, 90_000)
-        center.people.append(Person(Browser(site, client=f"192.0.2.{number}"), comes_ms, stays_ms))
+        ends = rng.choice(ENDS) if number % 3 else "fades"
+        center.people.append(Person(Browser(site, client=f"192.0.2.{number}"), comes_ms, stays_ms, ends))
     return center
 
 
@@ -83,6 +96,12 @@ def second(center: Center, rng: random.Random) -> None:
             continue
         if person.in_ms and now_ms - person.in_ms > person.stays_ms:
             person.gone = True
+            end_session(center, person, now_ms)
+            continue
+        if not person.in_ms and person.held > 1 and person.ends in ("gives up", "stays away"):
+            person.gone = True
+            if person.ends == "gives up":
+                person.browser.visit(method="POST", headers=LEAVE)
             continue
         due = not person.first_ms or (not person.in_ms and now_ms >= person.seen_ms + person.browser.retry_s * 1_000)
         if not due and not (person.in_ms and rng.random() < 0.2):
@@ -96,7 +115,20 @@ def second(center: Center, rng: random.Random) -> None:
             person.in_ms = person.in_ms or now_ms
         else:
             center.held += 1
+            person.held += 1
             assert not person.in_ms, "a session is renewed with every request, so nobody is put out"
+
+
+def end_session(center: Center, person: Person, now_ms: int) -> None:
+    """As the visitor or the application wants it to end; the rest ends by itself."""
+    if person.ends == "leaves":
+        person.browser.visit(method="POST", headers=LEAVE)
+    elif person.ends == "revoked":
+        reply = person.browser.visit()
+        assert isinstance(reply, Forward)
+        center.passed += 1
+        person.seen_ms = now_ms
+        assert center.site.decisions.obey(reply, b"revoke")
 
 
 def looks(center: Center) -> None:
@@ -105,7 +137,11 @@ def looks(center: Center) -> None:
     (ledger,) = center.site.ledgers.values()
     gauges = ledger.gauges()
     center.active.append(gauges.active)
-    look = RoomLook(ledger.room, gauges.active, gauges.waiting, wait_seconds(None), ledger.tally())
+    center.queued.append(gauges.waiting)
+    wait_s = wait_seconds(Estimate(0.0, len(center.queued) * 7 % 60 + int(center.name[-1]) + 0.5, 999.0))
+    assert wait_s is not None
+    center.waits.append(wait_s)
+    look = RoomLook(ledger.room, gauges.active, gauges.waiting, wait_s, ledger.tally())
     sample(center.recorders[0], [look], now_ms)
     sample(center.recorders[1], [RoomLook(ledger.room)], now_ms)
 
@@ -150,25 +186,45 @@ def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
             recorder.finish()
             messages += [part for minute in recorder.fetch() for part in minute.parts()]
     keeper = deliver(tmp_path, messages, rng, centers[0].site.clock.ms // 1_000)
-    times = [Wanted("percentile", f"{stem}P{percent}") for stem in ("totalTimeWaited", "timeOnOrigin") for percent in PERCENTS]
-    sums = [Wanted("sum", name) for name in ("newUsersPerMinute", "usersWaited", "sessionsEnded", "requestsPassed", "requestsHeld")]
-    wanted = (*sums, *times, Wanted("max", "totalActiveUsers"), Wanted("avg", "totalActiveUsers"), Wanted("max", "totalActiveUsersConfig"))
+    wanted = tuple(Wanted(aggregate, metric.name) for metric in METRICS.values() for aggregate in metric.aggregates)
     (row,) = keeper.answer(Question(0, 1 << 32, metrics=wanted)).rows
 
     people = [person for center in centers for person in center.people]
-    assert all(person.in_ms for person in people)
-    assert row["sum", "newUsersPerMinute"] == len(people)
-    assert row["sum", "usersWaited"] == sum(person.waited for person in people)
-    assert 30 < row["sum", "usersWaited"] < len(people)
-    assert row["sum", "sessionsEnded"] == len(people)
-    assert row["sum", "requestsPassed"] == sum(center.passed for center in centers)
-    assert row["sum", "requestsHeld"] == sum(center.held for center in centers)
-    assert row["max", "totalActiveUsersConfig"] == 12
-    together = [sum(moment) for moment in zip(*[center.active for center in centers], strict=True)]
-    assert row["max", "totalActiveUsers"] == max(together)
-    percentiles(row, "totalTimeWaited", [person.in_ms - person.first_ms for person in people if person.waited])
-    percentiles(row, "timeOnOrigin", [person.seen_ms - person.in_ms for person in people])
+    inside = [person for person in people if person.in_ms]
+    exact = {
+        "newUsersPerMinute": len(inside),
+        "usersWaited": sum(person.waited for person in inside),
+        "sessionsEnded": len(inside),
+        "sessionsRevoked": sum(person.ends == "revoked" for person in inside),
+        "usersLeft": sum(person.ends == ("leaves" if person.in_ms else "gives up") for person in people),
+        "usersAbandoned": sum(person.ends == "stays away" for person in people if not person.in_ms),
+        "requestsPassed": sum(center.passed for center in centers),
+        "requestsHeld": sum(center.held for center in centers),
+        "minutesIncomplete": 0,
+        "minutesGenerated": 0,
+    }
+    assert {name: row["sum", name] for name in exact} == exact
+    assert {name for aggregate, name in wanted if aggregate == "sum"} == set(exact), "every sum that there is"
+    assert all(person.in_ms or person.ends in ("gives up", "stays away") for person in people)
+    assert all(exact[name] for name in list(exact)[:-2]), exact
+    by_minute = Counter(person.in_ms // 60_000 for person in inside)
+    minutes = range(begin_ms // 60_000, -(-centers[0].site.clock.ms // 60_000) + 1)
+    spread(row, "newUsersPerMinute", [by_minute[minute] for minute in minutes][: row["", "count"]])
+    spread(row, "totalActiveUsers", [sum(moment) for moment in zip(*[center.active for center in centers], strict=True)])
+    spread(row, "totalQueuedUsers", [sum(moment) for moment in zip(*[center.queued for center in centers], strict=True)])
+    spread(row, "estimatedWaitTime", [max(moment) for moment in zip(*[center.waits for center in centers], strict=True)])
+    for name, limit in LIMITS.items():
+        name = {"total_active_users": "totalActiveUsers", "new_users_per_minute": "newUsersPerMinute"}.get(name, "sessionDuration")
+        spread(row, f"{name}Config", [limit])
+    percentiles(row, "totalTimeWaited", [person.in_ms - person.first_ms for person in inside if person.waited])
+    percentiles(row, "timeOnOrigin", [person.seen_ms - person.in_ms for person in inside])
     keeper.close()
+
+
+def spread(row: Any, name: str, values: list[int]) -> None:
+    """Highest, lowest and average."""
+    found = row["max", name], row["min", name], row["avg", name]
+    assert found == (max(values), min(values), pytest.approx(sum(values) / len(values), abs=0.0001)), name
 
 
 def percentiles(row: Any, stem: str, truth_ms: list[int]) -> None:

@@ -1,17 +1,31 @@
 """A flood of requests that keep no cookies and cannot wait: it fills no more than a quarter of a room, and no visitor waits for it."""
 
-import pytest
-from admission_world import HandClock, bits, small_room, ticket_id
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import pytest
+import redis
+from admission_world import HandClock, bits, small_room, ticket_id
+from redis_flood import flooded_provisionally
+from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+from tests.simulation.test_simulated_worlds import streams_of
+
+from greenroom.admission.ledger.provisional import Provisional
 from greenroom.model.visit import Outcome, Standing, make_key
+from greenroom.simulator.checks import Watch, verdict
+from greenroom.simulator.report import report
+from greenroom.simulator.scenario import Behaviour, Fault, Scenario
+from greenroom.simulator.traces import room
+from greenroom.simulator.world import World
 from greenroom.stores.memory import MemoryLedger
 
 FLOOD_PER_S = 10_000
 STEP_MS = 20
-SECONDS = 90
+SECONDS = 75
+LONGEST_WAIT_S = 10
 
 
-@pytest.mark.parametrize(("active", "per_minute"), [(200, 200), (40, 600), (4, 4), (1, 1)])
+@pytest.mark.parametrize(("active", "per_minute"), [(200, 200), (1000, 200), (600, 40), (40, 600), (4, 4), (1, 1)])
 def test_a_flood_takes_a_quarter_at_most_and_an_honest_visitor_waits_ten_seconds_at_most(active: int, per_minute: int) -> None:
     clock = HandClock()
     ledger = MemoryLedger(small_room(total_active_users=active, new_users_per_minute=per_minute, session_duration=5), clock, bits(1))
@@ -46,9 +60,100 @@ def test_a_flood_takes_a_quarter_at_most_and_an_honest_visitor_waits_ten_seconds
         ledger.tick()
         assert ledger.problems() == []
     per_60_s = max(sum(1 for at_ms in passed if start <= at_ms < start + 60_000) for start in passed)
-    assert passed, "with room to spare requests pass"
+    if per_minute <= active:
+        assert per_60_s == max(1, per_minute // 4), "a quarter of the rate, however many units the room holds"
     assert most <= max(1, active // 4)
     assert per_60_s <= max(1, per_minute // 4)
     if (active, per_minute) != (1, 1):
         assert waits, "the honest visitor is let in"
-        assert waits[0] <= 10_000
+        assert waits[0] <= LONGEST_WAIT_S * 1000
+
+
+# -- simulated: several data centers with their messages, and visitors who come back with their tickets ------------------------------
+
+
+def flood(active: int, per_minute: int, centers: int, per_s: float = FLOOD_PER_S, lasts_s: int = 50) -> Watch:
+    """An empty room; the flood, and from its fifteenth second on now and then a visitor."""
+    come = [(20_000 + number * 6_000, number % centers) for number in range(min(per_minute, (lasts_s - 20) // 6))]
+    faults = (Fault("provisional flood", 5, lasts_s - 1, tuple(range(centers)), per_s),)
+    habits = Behaviour(visit_s=20, page_gap_s=5, leaving=1.0)
+    scenario = Scenario(
+        "requests that cannot wait", room(active, per_minute), centers, come, lasts_s, habits, faults=faults, laws_every_s=1
+    )
+    watch = Watch(World(scenario, streams_of(1)))
+    watch.world.run()
+    return watch
+
+
+def wrong(watch: Watch) -> list[str]:
+    """What must not be after a flood."""
+    visitors, found = watch.world.crowd.visitors, report(watch.world)
+    late = [visitor.wait_s for visitor in visitors if not visitor.entered_ms or visitor.wait_s > LONGEST_WAIT_S]
+    told = verdict(watch) + [f"{len(late)} of {len(visitors)} visitors waited too long: {late}"] * bool(late or not visitors)
+    return told + ["a limit was exceeded"] * (found.over_active + found.over_minute > 0)
+
+
+@pytest.mark.parametrize(("active", "per_minute", "centers"), [(200, 200, 1), (1000, 200, 4), (8, 12, 4)])
+def test_in_every_data_center_limits_are_exact_and_no_visitor_waits_longer_than_ten_seconds(
+    active: int, per_minute: int, centers: int
+) -> None:
+    watch = flood(active, per_minute, centers)
+    assert watch.world.provisional.sent > 400_000
+    assert watch.world.provisional.passed > 0
+    assert wrong(watch) == []
+
+
+@pytest.mark.parametrize(("active", "per_minute", "centers"), [(200, 200, 1), (200, 200, 4), (1000, 200, 4), (600, 40, 1)])
+def test_while_a_room_has_space_every_request_passes_in_every_data_center(active: int, per_minute: int, centers: int) -> None:
+    """A tenth of the rate from visitors, and a tenth from requests that cannot wait."""
+    come = [(number * 600_000 // per_minute, number % centers) for number in range(per_minute * 4 // 10)]
+    faults = (Fault("provisional flood", 10, 230, tuple(range(centers)), per_minute / 600),)
+    scenario = Scenario("quiet", room(active, per_minute), centers, come, 240, Behaviour(visit_s=20, page_gap_s=5), faults=faults)
+    watch = Watch(World(scenario, streams_of(1)))
+    watch.world.run()
+    provisional = watch.world.provisional
+    assert provisional.sent >= 10
+    assert provisional.passed == provisional.sent
+    assert provisional.kept > 0 or provisional.sent < 50, "some bring their tickets back"
+    assert wrong(watch) == []
+
+
+def lets_any_number_pass(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Provisional, "has_room", lambda self, *_: True)
+
+
+def gives_every_data_center_the_whole_share(patch: pytest.MonkeyPatch) -> None:
+    has_room = Provisional.has_room
+    patch.setattr(Provisional, "has_room", lambda self, now_ms, data_centers, *limits: has_room(self, now_ms, 1, *limits))
+
+
+@pytest.mark.parametrize("build", [lets_any_number_pass, gives_every_data_center_the_whole_share])
+def test_a_flood_finds_out_a_build_that(build: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    build(monkeypatch)
+    assert wrong(flood(200, 200, 4, per_s=500)) != []
+
+
+# -- in Redis, beside the ledger in memory ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    folder: Path = tmp_path_factory.mktemp("redis")
+    server = RedisServer(folder)
+    yield server.client()
+    server.kill()
+
+
+@pytest.mark.parametrize(("active", "per_minute"), [(200, 200), (4, 40)])
+def test_the_ledger_in_redis_bounds_a_flood_as_the_one_in_memory_does(server: redis.Redis, active: int, per_minute: int) -> None:
+    server.function_load(TRIAL_LIBRARY.source, replace=True)
+    found, passed, wait_ms = flooded_provisionally(server, active, per_minute, FLOOD_PER_S)
+    assert found == []
+    assert 0 < passed <= max(1, per_minute // 4)
+    assert wait_ms <= LONGEST_WAIT_S * 1000
+
+
+def test_a_ledger_in_redis_without_the_bound_is_found(server: redis.Redis) -> None:
+    server.function_load(broken_library("call('ZCARD', k.passed) < minute_most", "true"), replace=True)
+    found, _, _ = flooded_provisionally(server, 200, 200, 1_000)
+    assert found != []

@@ -5,6 +5,7 @@ no one knows how long one lasts. Larger trials: bench/estimates.py.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from random import Random
 from statistics import fmean
@@ -46,7 +47,21 @@ def cut(streams: Streams) -> Scenario:
     return wave(streams, (Fault("partition", 420, 600, (1,)),))
 
 
-MAKERS: dict[str, Callable[[Streams], Scenario]] = {"flash sale": flash_sale, "small room": small_room, "wave": wave, "cut": cut}
+def crowd_of_a_draw(streams: Streams) -> Scenario:
+    """570 people within two minutes, to a random room for 150, and few afterwards."""
+    draw = streams("trace")
+    found = arrivals(draw, 120, lambda _: level(shares(streams("part"), 3), 5))
+    drawn = replace(room(150, 120), queueing_method="random")
+    return Scenario("crowd of a draw", drawn, 3, found, 900, Behaviour(reloading=0.1))
+
+
+MAKERS: dict[str, Callable[[Streams], Scenario]] = {
+    "flash sale": flash_sale,
+    "small room": small_room,
+    "wave": wave,
+    "cut": cut,
+    "draw": crowd_of_a_draw,
+}
 
 
 @cache
@@ -79,6 +94,12 @@ def test_a_quarter_a_half_and_three_quarters_are_in_by_the_quartiles_that_are_to
     assert found is not None
     for share, nominal in zip(found, (0.25, 0.5, 0.75), strict=True):
         assert abs(share - nominal) <= 0.1
+
+
+def test_in_a_random_room_half_of_a_crowd_is_in_by_the_median_that_it_is_told_when_it_comes() -> None:
+    """About as many as came in the last minute are expected once more. With twice as many, 0.63 were in by the median."""
+    found = [run("draw", seed).coverage_joining or (0.0, 0.0, 0.0) for seed in (1, 2)]
+    assert abs(fmean(median for _, median, _ in found) - 0.5) <= 0.1
 
 
 @pytest.mark.parametrize(("name", "seeds"), [("flash sale", (7, 1, 2)), ("small room", (7,)), ("wave", (7,)), ("cut", (7,))])

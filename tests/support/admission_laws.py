@@ -56,6 +56,7 @@ class GroundTruth:
         self.halted = False
         self.provisional: dict[bytes, int] = {}  # sessions of requests that cannot wait, until their ticket comes back
         self.passed: deque[int] = deque()
+        self.ended: dict[bytes, int] = {}  # sessions that an operator ended: until when a proof may still let their visitors by
 
     # -- what is true, by our own books --
 
@@ -77,6 +78,10 @@ class GroundTruth:
 
     def active(self) -> int:
         return sum(1 for renewed_ms in self.inside.values() if self.now_ms < renewed_ms + self.life_ms)
+
+    def using(self) -> int:
+        """Visitors who may use the origin now: those inside, and those whose session an operator ended a moment ago."""
+        return self.active() + sum(1 for until_ms in self.ended.values() if self.now_ms < until_ms)
 
     def living(self, one: bytes) -> bool:
         return one in self.inside and self.now_ms < self.inside[one] + self.life_ms
@@ -226,6 +231,17 @@ class GroundTruth:
             self.pardoned_ms = self.now_ms + self.room.refresh_max_seconds * 1100 + GRACE_MS
         self._after()
 
+    def end_all_sessions(self) -> None:
+        """An operator's word. A native pass lives for q from the last renewal, at most five seconds."""
+        self.clock.ms = max(self.now_ms, self.room.sessions_ended_ms + 1)
+        self._end_sessions()
+        for one, renewed_ms in self.inside.items():
+            self.over[one] = self.admitted.get(one, 0) + PLACE_KEPT_MS
+            self.ended[one] = renewed_ms + 5_000
+        self.inside.clear()
+        self.provisional.clear()
+        self.configure(sessions_ended_ms=self.now_ms)
+
     def restart(self) -> None:
         """kill -9, and up again from what the journal has."""
         was_halted = self.halted or self.journal.failing
@@ -296,7 +312,7 @@ class GroundTruth:
 
     def _room_left(self) -> int:
         """How many permits there can be at most."""
-        return min(self.room.total_active_users - self.active(), self.room.new_users_per_minute - self.minute())
+        return min(self.room.total_active_users - self.using(), self.room.new_users_per_minute - self.minute())
 
     def _entered(self, one: bytes) -> None:
         self.law(not self.closed, "let in although nobody may")
@@ -305,7 +321,7 @@ class GroundTruth:
         self.inside[one] = self.admitted[one] = self.now_ms
         self.places.pop(one, None)
         if self.room.queueing_method != "passthrough":
-            self.law(room_left > 0, f"let in with room for {room_left}: {self.active()} active, {self.minute()} in the last minute")
+            self.law(room_left > 0, f"let in with room for {room_left}: {self.using()} active, {self.minute()} in the last minute")
 
     def _claims(self, one: bytes, outcome: Outcome) -> bool:
         """Whether this id has or had its session (or left), and the answer says so."""
@@ -365,10 +381,13 @@ METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
 def walk(seed: int, steps: int, **start: object) -> list[str]:
     """A random stretch of life of a small room; the laws that broke, with the step. Stops at the first."""
     draw, passing = Random(seed), Random(f"{seed} passing")  # of its own, so that the rest of a seed's life stays as it is
+    ending = Random(f"{seed} ending")
     limits = {"total_active_users": draw.choice((1, 2, 5, 9)), "new_users_per_minute": draw.choice((1, 3, 6, 30))}
     ground_truth = GroundTruth(small_room(**{**limits, "queueing_method": draw.choice(("fifo", "random")), **start}), seed)
     for step in range(steps):
         _step(ground_truth, draw, passing, step)
+        if ending.random() < 0.01:
+            ground_truth.end_all_sessions()
         if ground_truth.found:
             return [f"seed {seed}, step {step}: {problem}" for problem in ground_truth.found]
     return []

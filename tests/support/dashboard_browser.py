@@ -17,6 +17,8 @@ HERE = "--host-resolver-rules=MAP * 127.0.0.1"
 ARGUMENTS = [HERE, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 PASSWORD = "correct horse battery"
+BROKEN_OFF = ("htmx:sendAbort", "htmx:afterRequest")
+"""What htmx says of a request that leaving the page has broken off."""
 
 
 def sign_in_link(output: str) -> str:
@@ -41,6 +43,8 @@ class DashboardBrowser:
         self.page.on("console", lambda message: self._heard(message))
 
     def _heard(self, message: Any) -> None:
+        if message.text.startswith(BROKEN_OFF):
+            return
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.complaints.append(f"{self.page.url}: {message.text}")
 

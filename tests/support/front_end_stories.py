@@ -37,6 +37,23 @@ class Step:
     change: Callable[[Site], None] = field(default=lambda _: None)
 
 
+def prepared(step: Step, site: Site, jar: dict[str, bytes]) -> Pairs:
+    """Brings a site to the moment of this step; the headers of its request, with the visitor's cookie."""
+    step.change(site)
+    site.advance(step.wait_ms)
+    site.events_seen.clear()
+    cookie = jar.get(step.visitor, b"")
+    return ((b"Host", step.host), *step.headers, *([(b"Cookie", cookie)] if cookie else []))
+
+
+def check(step: Step, site: Site, jar: dict[str, bytes], given: Given, where: str) -> None:
+    """What was decided is what the story says; the visitor keeps the cookie as a browser does."""
+    if given.cookie:
+        jar[step.visitor] = b"" if b"Max-Age=0" in given.cookie else given.cookie.partition(b";")[0]
+    decided = site.events_seen[-1].decided if site.events_seen else None
+    assert decided == step.decided, where
+
+
 def room_of(**changes: Any) -> Callable[[Site], None]:
     return lambda site: site.configure(small_room(total_active_users=1, **changes), events=())
 

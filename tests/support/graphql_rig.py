@@ -18,7 +18,9 @@ from greenroom.api.app import under_prefix
 from greenroom.api.graphql.room_datasets import room_answers
 from greenroom.api.management import management_api
 from greenroom.config.addresses import origin_problems
+from greenroom.core.health.memory import HealthBatch
 from greenroom.model.change import Put
+from greenroom.model.probe import CheckEvent, ProbeResult, Reason
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
 from greenroom.stores.analytics.duck import DuckEngine
@@ -49,7 +51,8 @@ class GraphqlRig(ApiInProcess):
         changes += [Put(Room(id=room, name=name, host=f"{name}.{hosts[zone]}", **limits), zone) for room, zone, name in rooms]
         self.store.write(changes, expected=self.store.read().revision, author="test", now_ms=1)
         answers = room_answers(self.keeper, self.store, self.clock)
-        api = management_api(self.store, self.clock, self.watched, origin_problems, self.watched, datasets=answers)
+        api = management_api(self.store, self.clock, self.watched, origin_problems, self.watched, self.health, datasets=answers)
+        self.health._store.save(HealthBatch(events=[_event(number, self.clock.at_ms) for number in range(40)]), self.clock.at_ms)
         self._client._transport.app = Starlette(routes=[under_prefix(api)])  # type: ignore[attr-defined]
 
     def close(self) -> None:
@@ -82,6 +85,13 @@ class GraphqlRig(ApiInProcess):
         assert body["data"] is None
         assert body["errors"], body
         return body["errors"][0]
+
+
+def _event(number: int, now_ms: int) -> CheckEvent:
+    """One probe a minute, every fourth of which failed."""
+    result = ProbeResult(Reason.CODE, 503) if number % 4 == 0 else ProbeResult(code=200, rtt_ms=float(number))
+    scope, region = ("overall", "Global") if number % 2 else ("agent", "WEU")
+    return CheckEvent(now_ms - number * 60_000, "check", ZONE, "shop", "shop.example.com", number % 4 > 0, region, scope, result)
 
 
 @contextmanager

@@ -23,6 +23,9 @@ START_S = 180.0
 """Six processes at once on a machine that does other things too."""
 
 
+STOP_S = 30.0
+"""A stop in order, on the same machine."""
+
 RESUMED_S = 5.0
 """A visitor who was held because Redis did not answer asks again after so long."""
 
@@ -97,6 +100,12 @@ class Edge:
         if self.process:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM, and the end."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(STOP_S) == 0, f"an edge did not stop: {self.log.read_text()[-2000:]}"
 
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None

@@ -14,6 +14,9 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
+START_S = 60.0
+"""How long a mail server may take to start; the five seconds that its library gives it are too few on a busy machine."""
+
 Behaviour = Callable[[int], int | str]
 """(number of the request, from 0) -> status to answer, or `hang`, `close`."""
 
@@ -81,6 +84,7 @@ class MailReceiver:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = port or int(free.getsockname()[1])
+        options.setdefault("ready_timeout", START_S)
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port, **options)
         self._controller.start()
 

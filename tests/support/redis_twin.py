@@ -13,6 +13,7 @@ from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import ledger_problems
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.census import AGE_CELL_MS
+from greenroom.admission.messages.moves import MovesUp
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.transfers.transfers import visit
 from greenroom.model.room import Room
@@ -61,6 +62,14 @@ class Twin:
     def arrive_provisionally(self, one: bytes) -> Outcome:
         return self._same("pass", self.ledgers.arrive_provisionally(one, self.now_ms), self._ask(PASS, one, 0, 0))
 
+    def arrive_provisionally_together(self, ids: list[bytes]) -> int:
+        """So many requests in one call; how many passed."""
+        pure = [self.ledgers.arrive_provisionally(one, self.now_ms) for one in ids]
+        reply, forecast = self._call("handle", b"".join(QUESTION.pack(PASS, one, 0, 0) for one in ids), 0)  # type: ignore[misc]
+        stored = [outcome for outcome, _ in self.reader.read(reply, forecast)]
+        self.law(pure == stored, f"of {len(ids)} requests others passed, at {self.now_ms}")
+        return sum(outcome.standing is Standing.ADMITTED for outcome in stored)
+
     def poll(self, one: bytes, key: int) -> Outcome:
         random_bits = self.random_bits.getrandbits(64)
         return self._same("poll", self.ledgers.poll(one, key, self.now_ms, random_bits), self._ask(POLL, one, key, random_bits))
@@ -104,6 +113,10 @@ class Twin:
         self.reader.configure(self.room)
         for coordinator in self.coordinators:
             coordinator.configure(self.room)
+
+    def end_all_sessions(self, off_ms: int) -> None:
+        """An operator's word, by a clock that is off by so much."""
+        self.configure(sessions_ended_ms=max(self.room.sessions_ended_ms, self.now_ms + off_ms), queueing_method=self.room.queueing_method)
 
     def rekey(self, keys: dict[bytes, int]) -> None:
         self.ledgers.rekey(keys)
@@ -192,7 +205,7 @@ class Twin:
         ledgers, lease = self.ledgers, self.ledgers.lease
         lease.trim(self.now_ms)
         pure = {
-            "permits": lease.permits, "freed": lease.freed, "granted_seen": lease.granted_seen, "used": lease.used, "over": lease.over,
+            "permits": lease.permits, "freed": lease.freed, "closing": lease.closing, "granted_seen": lease.granted_seen, "used": lease.used, "over": lease.over,
             "settled": lease.settled, "returned_permits": lease.returned_permits, "returned_freed": lease.returned_freed,
             "admitted": lease.admitted, "inside": len(ledgers.sessions.inside), "waiting": len(ledgers.line), "minute_rows": len(lease.window),
             "contact_ms": lease.contact_ms, "fence_ms": lease.fence_ms, "called": ledgers.called, "pace": ledgers.lookahead.pace, "gap_ms": ledgers.lookahead.gap_ms, "lookahead": ledgers.lookahead.permits,
@@ -202,7 +215,7 @@ class Twin:
         self.law((ledgers.line.kept is not None) == state["kept"], f"kept is {ledgers.line.kept} and {state['kept']}")
         self._compare_newcomers(state)
         pure["moved"], state["moved"] = ledgers.moves.net, state["arrived"] - state["given"]
-        left = state["permits"] + state["freed"] + state["inside"]
+        left = state["permits"] + state["freed"] + state["closing"] + state["inside"]
         right = (
             state["granted_seen"] - state["returned_permits"] - state["returned_freed"] + state["over"] - state["settled"] + state["moved"]
         )
@@ -257,7 +270,7 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
     `table`: in order of arrival, with a table of the line that is read now and then.
     """
     draw, abroad, passing, fence = Random(seed), Random(f"{seed} abroad"), Random(f"{seed} passing"), Random(f"{seed} fence")
-    looks = Random(f"{seed} table")
+    looks, ending = Random(f"{seed} table"), Random(f"{seed} ending")
     passed = 0
     method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
     method = "fifo" if table else method
@@ -279,6 +292,8 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
         if not alone and people and abroad.random() < 0.05:
             number = abroad.randrange(len(people))
             twin.visit(ticket_id(number), people[number], "there", twin.now_ms - abroad.choice((0, 500, 1_500, 30_000)))
+        if ending.random() < 0.03:
+            twin.end_all_sessions(ending.choice((0, 0, 1, -1_000)))
         if passing.random() < 0.3:
             if passed and passing.random() < 0.3:
                 twin.view(ticket_id(10**6 + passing.randrange(passed)))
@@ -298,6 +313,47 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
         twin.compare()
         if twin.found:
             break
+    return twin.found
+
+
+def moving(server: redis.Redis, seed: int) -> list[str]:
+    """A visitor of here is there for a moment and comes back, before the session has; and one whose session was missed comes after all."""
+    twin = Twin(server, small_room(total_active_users=8, new_users_per_minute=60), seed, (HERE, "there"))
+    one, key, other, reports = ticket_id(1), make_key(START_MS, 1), ticket_id(2), 0
+
+    def hear(claims: tuple[tuple[bytes, str, int], ...], gifts: tuple[tuple[bytes, str, int], ...] = ()) -> None:
+        nonlocal reports
+        reports += 1
+        moves = MovesUp(len(gifts), gifts, twin.arrived_there, claims)
+        up = SyncUp("there", 1, reports, twin.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0, moves=moves)
+        twin.hear_from_there(up)
+        twin.advance(100)
+
+    for _ in range(3):
+        hear(())
+        twin.sync()
+        twin.advance(60_000)  # until nothing is left that a coordinator before this one may have granted
+    hear(())
+    twin.sync()
+    admitted = twin.arrive(one)
+    twin.law(admitted.standing is Standing.ADMITTED, f"not let in: {admitted}")
+    twin.advance(2_000)
+    hear(((one, HERE, 500), (other, HERE, 500)))
+    twin.apply(twin.answered(twin.report()))  # the one session is given, and the other one is not here
+    back = twin.visit(one, key, HERE, admitted.renewed_ms)
+    twin.law(back.standing is Standing.ACTIVE, f"a visitor whose session went there has lost it: {back}")
+    first = twin.report()
+    twin.report()  # says so once more
+    hear((), ((other, HERE, 700),))
+    twin.apply(twin.answered(first))  # not the newest answer: it brings the other session, and does not say what was heard
+    missing = twin.report()[0].moves
+    twin.law(twin.view(other).standing is Standing.ACTIVE, "the other session has not come")
+    twin.law(missing is not None and not missing.unknown, f"a session that is here is missed: {missing}")
+    for _ in range(3):
+        twin.compare()
+        twin.sync()
+        twin.visit(one, key, HERE, admitted.renewed_ms)
+        twin.advance(70_000)
     return twin.found
 
 

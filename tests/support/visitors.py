@@ -9,7 +9,7 @@ from admission_world import HandClock, small_room
 from greenroom.core.schedule import effective
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.native_pass import MakePasses
-from greenroom.decision.observer import DecisionEvent, observed_by
+from greenroom.decision.observer import DecisionEvent, Observer, observed_by
 from greenroom.decision.render import render
 from greenroom.decision.room_schedule import Bypass, CompiledRoom, compile_room
 from greenroom.decision.room_table import RoomTable
@@ -35,9 +35,17 @@ Reply = Forward | Answer
 
 
 class Site:
-    """Rooms with in-memory ledgers behind one decision service. `events` are those of the first room."""
+    """Rooms with in-memory ledgers behind one decision service. `events` are those of the first room; `observe` sees every decision."""
 
-    def __init__(self, folder: Path, *rooms: Room, seed: int = 1, bypass: Bypass | None = None, events: Sequence[Event] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *rooms: Room,
+        seed: int = 1,
+        bypass: Bypass | None = None,
+        events: Sequence[Event] = (),
+        observe: Observer = lambda _: None,
+    ) -> None:
         self.clock = HandClock()
         self.draw = Random(seed)
         self.rooms = rooms or (small_room(),)
@@ -50,8 +58,8 @@ class Site:
         self.ring = KeyRing(folder / "keys.json", self.clock.now_ms())
         self._bypass = bypass
         self._passes: MakePasses = lambda _: None
-        observe = observed_by([self.counted.observe, self.events_seen.append], self.errors.append)
-        self.decisions = DecisionService(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append, observe)
+        told = observed_by([self.counted.observe, self.events_seen.append, observe], self.errors.append)
+        self.decisions = DecisionService(self._table(), Sealer(self.ring), self.clock, self.draw.randbytes, self.errors.append, told)
 
     def effective(self, room: Room) -> Room:
         """What its ledger is told at this moment."""

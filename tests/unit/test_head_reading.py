@@ -11,7 +11,6 @@ from greenroom.decision.arrival import METHOD_MAX
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire import header_lines
 from greenroom.gateway.wire.forwarded_head import outgoing_head
-from greenroom.gateway.wire.head_limits import end_of_head
 from greenroom.gateway.wire.header_lines import BYTES_KEPT, FRAMES_BYTES, LINE_BYTES, ONCE_SEEN_MAX
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
@@ -431,8 +430,3 @@ def test_lines_that_keep_coming_stay_known_whatever_else_comes(monkeypatch):
         if number % 500 == 0:
             frames.add(id(read_head(usual % number, PEER).section.lines.frame))
     assert len(frames) == 2  # the one that was read whole, and the one that was remembered ever since
-
-
-@given(st.lists(st.sampled_from([b"\r\n", b"\r", b"\n", b"a", b"\r\n\r\n"]), max_size=9).map(b"".join))
-def test_the_end_of_a_head_is_the_first_empty_line(data):
-    assert end_of_head(data) == (data.index(b"\r\n\r\n") + 4 if b"\r\n\r\n" in data else 0)

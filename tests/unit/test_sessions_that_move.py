@@ -5,6 +5,7 @@ from random import Random
 from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission import Coordinator, Ledger, problems, visit
+from greenroom.admission.transfers.transfers import take_over
 from greenroom.model.visit import Outcome, Standing, make_key
 
 ONE = ticket_id(1)
@@ -170,3 +171,41 @@ def test_two_thousand_movers_at_once_are_claimed_in_turns() -> None:
     up = two.oslo.report(two.now_ms)
     assert up.moves is not None
     assert len(up.moves.claims) == 1_000
+
+
+def test_who_goes_on_while_the_unit_is_on_its_way_is_not_told_that_no_one_has_the_session() -> None:
+    """Paris gives the session to Oslo, where the visitor was for a moment, and then says truly that it has none for Rome."""
+    two = Two()
+    two.coordinator.enlist(["paris", "oslo", "rome"], two.now_ms)
+    rome = Ledger(two.room, "rome", 1, two.now_ms)
+    two.sync(rome)
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+    assert two.reach(rome).standing is Standing.ACTIVE
+    two.sync(two.oslo)  # Oslo asks first
+    two.sync(two.paris)
+    assert ONE not in two.paris.sessions.inside
+    two.sync(rome)  # Paris is asked once more, because its gift has not been heard of yet
+    two.sync(two.paris)
+    two.sync(two.paris)
+    for _ in range(6):
+        two.now_ms += 500
+        for ledger in (rome, two.oslo, two.paris):
+            two.sync(ledger)
+        assert two.reach(rome).standing is Standing.ACTIVE
+        assert problems(two.coordinator, [two.paris, two.oslo, rome]) == []
+    assert ONE in rome.sessions.inside
+
+
+def test_a_session_that_comes_takes_back_that_it_was_not_there() -> None:
+    two = Two()
+    two.reach(two.oslo)
+    two.oslo.moves.missing(ONE)
+    two.oslo.report(two.now_ms)  # says so, and is lost
+    up = two.oslo.report(two.now_ms)
+    take_over(two.oslo, ONE, two.now_ms, two.now_ms)
+    assert up.moves is not None
+    assert up.moves.unknown == (ONE,)
+    two.oslo.moves.arrived += 1
+    after = two.oslo.report(two.now_ms).moves
+    assert after is not None
+    assert after.unknown == ()

@@ -11,14 +11,14 @@ def ledger_problems(ledger: Ledger) -> list[str]:
     """What is wrong with one ledger; empty when all is well."""
     lease, line = ledger.lease, ledger.line
     sessions = len(ledger.sessions.inside)
-    left = lease.permits + lease.freed + sessions
+    left = lease.permits + lease.freed + lease.closing + sessions
     right = lease.granted_seen - lease.returned_permits - lease.returned_freed + lease.over - lease.settled
     right += ledger.moves.net
     checks = {
-        f"{lease.permits} permits and {lease.freed} freed units and {sessions} sessions make {left}, but {right} were granted": left
-        == right,
+        f"{lease.permits} permits, {lease.freed} freed, {lease.closing} closing and {sessions} sessions, of {right} granted": left == right,
         f"permits are {lease.permits}": lease.permits >= 0,
         f"freed units are {lease.freed}": lease.freed >= 0,
+        f"closing units are {lease.closing}": lease.closing >= 0,
         f"the debt is {lease.debt}": lease.debt >= 0,
         "there is a debt and something to pay it with": not (lease.debt and (lease.permits or lease.freed)),
         "a waiting visitor has a session": not (line.slots.keys() & ledger.sessions.inside.keys()),

@@ -2,10 +2,11 @@
 
 The law, always (checked by `laws.ledger_problems`):
 
-    permits + freed + sessions == granted_seen - returned_permits - returned_freed + over - settled
+    permits + freed + closing + sessions == granted_seen - returned_permits - returned_freed + over - settled
 
 Every counter only grows. A permit is one capacity unit and one rate unit. Spending turns it into a session; the end of a session
 leaves a freed capacity unit, which goes back to the coordinator, because only the coordinator knows whether the minute has room.
+Units of sessions that an operator ended are `closing` for CLOSING_MS before that: proofs and open connections may be in use so long.
 An admission without a permit (passthrough) is a debt: freed units and permits pay it before the next admission.
 
 The fence: where the coordinator says so, a ledger whose newest answered report is older than `fence_ms` admits no visitor and renews no
@@ -17,8 +18,13 @@ from enum import IntEnum
 
 from greenroom.admission import pacing
 from greenroom.admission.messages.sync import SyncDown
+from greenroom.admission.timer_wheel import CELL_BITS
 
 WINDOW_MS = 60_000
+CLOSING_MS = 6_000
+"""How long a unit is kept after its session was ended by an operator: native passes live at most 5 s, and open connections are closed
+within q, at most 5 s."""
+
 CUT_OFF_MS = 4_000
 """Without an answer for this long a ledger lives on what it holds."""
 
@@ -43,6 +49,8 @@ class Lease:
         "alone",
         "answered_ms",
         "applied",
+        "closing",
+        "closing_until_ms",
         "contact_ms",
         "data_centers",
         "disconnected_rate",
@@ -72,6 +80,8 @@ class Lease:
         self.permits = self.freed = 0
         self.granted_seen = self.returned_permits = self.returned_freed = 0
         self.used = self.over = self.settled = 0
+        self.closing = self.closing_until_ms = 0
+        """Units of sessions that an operator ended, and until when they are kept."""
         self.admitted = 0
         self.unacknowledged: deque[int] = deque()
         """Times of the newest admissions, those the coordinator has not confirmed."""
@@ -195,6 +205,18 @@ class Lease:
             self.settled += 1
         else:
             self.freed += 1
+
+    def close(self, count: int, now_ms: int) -> None:
+        """An operator ended so many sessions: their units are freed a little later, with those that are closing already."""
+        self.closing += count
+        self.closing_until_ms = now_ms + CLOSING_MS
+
+    def free_closed(self, now_ms: int) -> None:
+        """Frees the units whose time has come."""
+        if self.closing and now_ms >> CELL_BITS > self.closing_until_ms >> CELL_BITS:
+            for _ in range(self.closing):
+                self.free()
+            self.closing = 0
 
     def trim(self, now_ms: int) -> None:
         """Forgets admissions that are more than 60 s old. One that is exactly 60 s old still counts."""

@@ -24,7 +24,7 @@ from greenroom.config.addresses import store_url
 from greenroom.config.load import default_data, load_config
 from greenroom.config.settings import Server
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
-from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
 from greenroom.runtime.data_dir import CannotStart
@@ -360,12 +360,18 @@ def demo(
     control: ControlOption = None,
     crowd: Annotated[int, typer.Option(metavar="N", min=0, max=500, help="Size of the synthetic crowd at the start.")] = 0,
     history: Annotated[bool, typer.Option("--history", help="Fill the analytics with a generated month, marked as generated.")] = False,
+    shop_only: Annotated[bool, typer.Option("--shop-only", help="Start the shop alone, as the application behind another proxy.")] = False,
 ) -> None:
     """Start a demo shop behind a small waiting room, with a crowd that can be switched on. Ctrl-C stops it."""
-    from greenroom.runtime.demo import run_demo
+    from greenroom.runtime.demo import run_demo, run_shop
 
     try:
-        run_demo(listen, control, crowd, say, with_history=history)
+        if shop_only and (control or crowd or history):
+            raise InvalidConfig([Problem("--shop-only", "cannot be combined with --control, --crowd or --history")])
+        if shop_only:
+            run_shop(listen, say)
+        else:
+            run_demo(listen, control, crowd, say, with_history=history)
     except InvalidConfig as error:
         complain_of(error.problems)
         raise typer.Exit(BAD_CONFIG) from None

@@ -10,7 +10,7 @@ configuration beside the known one, and what differs is one write: nothing at al
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from greenroom.control import alert_destinations, alert_policies, events, health_checks, list_items, lists, rooms, rules, zones
@@ -23,6 +23,7 @@ from greenroom.control.zones import OriginProblems
 from greenroom.errors import InvalidConfig
 from greenroom.model.change import NAMED_BY, Change, Put, Remove, Step, applied, name_of, told
 from greenroom.model.configuration import KINDS, Configuration, Entry
+from greenroom.model.room import OPERATED
 from greenroom.model.rule import RuleSet
 
 ALERTING = {"webhooks": "webhook", "pagerduty_services": "pagerduty_service", "alert_policies": "alert_policy"}
@@ -289,6 +290,10 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
     key = building.id_of("room", document, zone_id)
     if not building.do(pointer, rooms.create(zone_id, _without(document, "events", "rules")), key):
         return
+    before = building.known.rooms.get(key)
+    if before:  # no document says what operators' actions wrote, and it must not be forgotten
+        operated = {name: getattr(before.record, name) for name in OPERATED}
+        building.take([Put(replace(building.made.rooms[key].record, **operated), zone_id)])
     for at, part in building.parts(pointer, document, "events"):
         building.do(at, events.create(zone_id, key, _without(part)), building.id_of("event", part, key))
     bypass = document.get("rules", [])

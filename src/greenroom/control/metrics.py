@@ -161,6 +161,11 @@ METRICS: tuple[MetricRow, ...] = (
     _room("waiting_users", "visitors in line who have sent their ticket back", lambda room: room.figures.waiting),
     _room("admitted_total", "visitors let in since the start", lambda room: room.requests.get("admitted", 0), CounterMetricFamily),
     _room("admitted_last_minute", "visitors let in during the last 60 seconds", lambda room: room.figures.last_minute),
+    _room(
+        "sessions_ended_timestamp_seconds",
+        "time when an operator last ended all sessions of the room; absent: never",
+        lambda room: room.room.sessions_ended_ms / 1000 or None,
+    ),
     _room("permits_unused", "permits held and not yet used", lambda room: room.figures.permits_unused),
     _room("estimated_wait_seconds", "median wait of a visitor who joins the line now; absent while unknown", _median_wait),
     _room(

@@ -16,7 +16,7 @@ from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event, draws_by
-from greenroom.model.room import CookieAttributes, Room, Route, room_problems
+from greenroom.model.room import OPERATED, CookieAttributes, Room, Route, room_problems
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
 
@@ -50,6 +50,7 @@ ROOM = ApiSchema.of(
             Shown({"type": "boolean"}),
             extension=True,
         ),
+        computed("sessions_ended_time", "when an operator last ended all sessions; null: never", Shown(_TIME_OR_NULL), extension=True),
     ),
 )
 
@@ -75,6 +76,7 @@ def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
             "next_event_prequeue_start_time": written_time(upcoming, "prequeue_start_ms") if upcoming else None,
             "next_event_start_time": written_time(upcoming, "event_start_ms") if upcoming else None,
             "read_only": entry.read_only,
+            "sessions_ended_time": written(entry.record.sessions_ended_ms) if entry.record.sessions_ended_ms else None,
         }
     )
 
@@ -128,7 +130,8 @@ def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, a
     if not wrong & {"host", "path", "additional_routes"}:
         faults += _route_faults(known, zone.record, room_id, values)
     refuse_if(faults)
-    room = Room(id=room_id, **values)
+    there = known.rooms.get(room_id)
+    room = Room(id=room_id, **{name: getattr(there.record, name) for name in OPERATED if there}, **values)
     refuse_if(_cookie_faults(known, room) + _draw_faults(known, room))
     return PlannedChange([Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
 

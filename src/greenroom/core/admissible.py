@@ -82,7 +82,9 @@ def signs_of(facts: Mapping[bytes, bytes]) -> HeaderSigns:
     otherwise = ArrivalKind.PROGRAM if _PAGE_MARKS.isdisjoint(facts) else ArrivalKind.SCRIPT
     preflight = b"access-control-request-method" in facts
     embedded = facts.get(b"sec-fetch-site") == b"cross-site" and facts.get(b"sec-fetch-dest") in _FRAMES
-    return HeaderSigns(_kind(facts, agent), otherwise, preflight, _is_crawler(agent), prefers_json(facts.get(b"accept")), embedded)
+    kind = _kind(facts, agent)
+    document = kind is DOCUMENT and not preflight
+    return HeaderSigns(kind, otherwise, preflight, document, _is_crawler(agent), prefers_json(facts.get(b"accept")), embedded)
 
 
 def _kind(facts: Mapping[bytes, bytes], agent: bytes) -> ArrivalKind | None:
@@ -114,9 +116,9 @@ def signs_in(arrival: Arrival) -> HeaderSigns:
 def kind_of(arrival: Arrival) -> ArrivalKind:
     """The table above, row by row."""
     signs = arrival.signs or signs_in(arrival)
-    kind = signs.kind
-    if kind is DOCUMENT and not signs.preflight:  # as nearly always
+    if signs.document:  # as nearly always
         return DOCUMENT
+    kind = signs.kind
     if signs.preflight and arrival.method == "OPTIONS" and kind is not ArrivalKind.SPECULATION and kind is not ArrivalKind.SOCKET:
         return ArrivalKind.PREFLIGHT
     if kind is not None:
@@ -129,6 +131,8 @@ def may_take_place(arrival: Arrival, json_enabled: bool, embeddable: bool = Fals
     signs = arrival.signs or signs_in(arrival)
     if arrival.method == "HEAD" or (signs.embedded and not embeddable):
         return False
+    if signs.document:
+        return True
     kind = kind_of(arrival)
     if kind is DOCUMENT or kind is PROGRAM or kind is UPDATE:
         return True

@@ -349,7 +349,7 @@ def _event(now: Effective) -> EventSeen | None:
     if now.event is None:
         return None
     phase = "prequeue" if now.phase is Phase.PREQUEUE else "running"
-    return EventSeen(now.event.id, now.event.name, phase, now.until_ms or now.event.event_end_ms)
+    return EventSeen(now.event.id, now.event.name, phase, now.phase_ends_ms or now.event.event_end_ms)
 
 
 def _cookie(room: Room) -> str:

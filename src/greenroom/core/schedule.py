@@ -7,7 +7,7 @@ from enum import IntEnum
 import msgspec
 
 from greenroom.model.event import OVERRIDES, Event
-from greenroom.model.room import Room
+from greenroom.model.room import LIMIT_MAX, Room
 
 
 class Phase(IntEnum):
@@ -26,6 +26,13 @@ class Effective(msgspec.Struct, frozen=True):
     event: Event | None = None
     until_ms: int | None = None
     origin_down: bool = False  # its origin is unhealthy, and the room holds new visitors because of that
+
+    @property
+    def phase_ends_ms(self) -> int | None:
+        """When the event's phase ends; None: there is no event."""
+        if self.event is None:
+            return None
+        return self.event.event_start_ms if self.phase is Phase.PREQUEUE else self.event.event_end_ms
 
     @property
     def holds_nobody(self) -> bool:
@@ -48,8 +55,18 @@ class Effective(msgspec.Struct, frozen=True):
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
     """The settings at `now_ms`: nulls of an event are the room's values as they are now.
 
-    Suspended events do not count, nor does any event of a suspended room.
+    Suspended events do not count, nor does any event of a suspended room. While an operator lets more visitors in, both limits are higher.
     """
+    found = _scheduled(room, events, now_ms)
+    if now_ms >= room.let_in_until_ms:
+        return found
+    total, minute = (min(LIMIT_MAX, limit + room.let_in) for limit in (found.room.total_active_users, found.room.new_users_per_minute))
+    until_ms = room.let_in_until_ms if found.until_ms is None else min(found.until_ms, room.let_in_until_ms)
+    raised = replace(found.room, total_active_users=total, new_users_per_minute=minute)
+    return msgspec.structs.replace(found, room=raised, until_ms=until_ms)
+
+
+def _scheduled(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
     until_ms = None
     for event in events if not room.suspended else ():
         if event.suspended or event.event_end_ms <= now_ms:

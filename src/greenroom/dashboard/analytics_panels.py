@@ -201,11 +201,14 @@ class SpanAnswer(NamedTuple):
         return range(self.span.start_s, self.span.end_s, self.span.step_s)
 
 
+_GENERATED = Wanted("sum", "minutesGenerated")
+
+
 def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
     """Two questions to the store. Raises QuestionRefused, SlowAnswer, StorageFailed."""
     rooms = frozenset({room_id})
     order = (Order("", span.dimension),)
-    steps = store.answer(Question(span.start_s, span.end_s, rooms, (span.dimension,), all_wanted(), order=order), PATIENCE_S)
+    steps = store.answer(Question(span.start_s, span.end_s, rooms, (span.dimension,), (*all_wanted(), _GENERATED), order=order), PATIENCE_S)
     whole: AnalyticsAnswer = store.answer(
         Question(span.start_s, span.end_s, rooms, (), tuple(wanted for _, wanted, _ in GLANCE)), PATIENCE_S
     )
@@ -220,10 +223,13 @@ def _second(text: object) -> int:
 
 
 def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
-    """The values of all panels, one line for each step; `times` are its moments as text."""
+    """The values of all panels, one line for each step; `times` are its moments as text. Generated minutes have a column of their own."""
     names = [f"{panel.title}: {series.label} ({panel.unit})" for panel in PANELS for series in panel.series]
-    yield ",".join(["time", *(f'"{name}"' for name in names)])
     series = [one.wanted for panel in PANELS for one in panel.series]
+    if answer.generated:
+        names.append("generated minutes (demo data)")
+        series.append(_GENERATED)
+    yield ",".join(["time", *(f'"{name}"' for name in names)])
     for at_s, text in zip(answer.steps(), times, strict=True):
         values = [answer.value(at_s, wanted) for wanted in series]
         yield ",".join([text, *("" if value is None else f"{value:g}" if value % 1 else f"{value:.0f}" for value in values)])

@@ -79,7 +79,11 @@ class Dashboard:
         self.feed = LiveFeed(services, self.live, self.sign_in)
         handlers: dict[Any, Callable[[Request, Any], Any]] = {HTTPException: self._no_route, Refused: self._refused}
         self._app: ASGIApp = Starlette(
-            routes=[Route("/static/{name}", _static), *(Route(row.path, self._answer(row), methods=[row.method]) for row in routes)],
+            routes=[
+                Route("/static/{name}", _static),
+                Route("/favicon.ico", _icon),
+                *(Route(row.path, self._answer(row), methods=[row.method]) for row in routes),
+            ],
             exception_handlers={**handlers, StorageFailed: self._unavailable, InvalidConfig: self._unavailable, Exception: self._broken},
         )
 
@@ -248,6 +252,15 @@ async def _static(request: Request) -> Response:
     coding, body = _packed(asset, request.headers.get("accept-encoding", ""))
     headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding", "Content-Type": asset.kind}
     return Response(body, headers=headers | ({"Content-Encoding": coding} if coding else {}))
+
+
+async def _icon(_request: Request) -> Response:
+    """Pages name the icon themselves; browsers ask here for what has no page, such as a JSON document."""
+    assets = installed_assets()
+    asset = assets.get(assets.name("icon.svg"))
+    if asset is None:
+        raise HTTPException(404)
+    return Response(asset.body, headers={"Cache-Control": "public, max-age=86400", "Content-Type": asset.kind})
 
 
 def _packed(asset: Asset, accepted: str) -> tuple[str, bytes]:

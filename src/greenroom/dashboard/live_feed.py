@@ -144,7 +144,7 @@ def live_frame(live: RoomLive, state: RoomState | None, now_ms: int, trail: Room
         origin_errors=errors,
         event=event.name if event else "",
         event_phase=live.now.phase.name.lower() if event else "",
-        event_until_ms=live.now.until_ms if event else None,
+        event_until_ms=live.now.phase_ends_ms,
     )
 
 

@@ -62,7 +62,7 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None) -> Answer:
         return Answer(200, _held_headers(page.json_headers, held.next_try_s, 200), page.update(held, update), hold.set_cookie)
     signs = arrival.signs or signs_in(arrival)
     in_json = hold.json and signs.prefers_json
-    if held is None or not (in_json or hold.uniform or shows_page(arrival)):
+    if held is None or not (in_json or hold.uniform or signs.document or shows_page(arrival)):
         return _without_page(hold, arrival)
     if signs.crawler and not hold.uniform:
         status = 503  # a success would put the waiting page into the index in the place of the real one

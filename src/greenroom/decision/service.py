@@ -31,34 +31,30 @@ from greenroom.core.decide import (
     decide_among,
 )
 from greenroom.decision.data_centers import DataCenters, or_abroad
-from greenroom.decision.held_event import with_event
+from greenroom.decision.holding import Holding
 from greenroom.decision.late_try import Done, LateTry, is_late
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, left_answer, let_in_update, receipt_answer
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
-from greenroom.decision.shared_table import told_refresh_ms
 from greenroom.decision.ticket_reader import TicketReader
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.model.visit import (
     NO_HOME,
-    PLACE_KEPT_MS,
     RAY_BYTES,
     TICKET_ID_BYTES,
     Arrival,
-    Held,
     Outcome,
     Standing,
     Ticket,
-    arrival_ms_of,
     make_key,
 )
 from greenroom.ports import Clock
 
 STANDING_ADMITTED, STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing
-ADMITTED, ACTIVE, HELD, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.HELD, Decided.PROVISIONAL
+ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROVISIONAL
 PASS = Forward()
 """On to the origin without a ticket."""
 
@@ -96,6 +92,7 @@ class DecisionService:
         self._entropy = entropy
         self._on_error = on_error
         self._observe = observe
+        self._hold = Holding(sealer, observe).verdict
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
     def use(self, table: RoomTable) -> None:
@@ -369,52 +366,3 @@ class DecisionService:
         provisional = decided is PROVISIONALLY
         ends_ms, page = outcome.expires_ms, compiled.page
         return Forward(cookie, compiled.room.id, ticket, compiled.obeys_origin, ends_ms, provisional, early, passed, scheme, page)
-
-    def _hold(
-        self,
-        compiled: CompiledRoom,
-        arrival: Arrival,
-        question: ArrivalQuestion,
-        found: Found,
-        ticket: Ticket,
-        outcome: Outcome,
-        now_ms: int,
-    ) -> Hold:
-        room = compiled.room
-        presented, spelled = found[0] if found else _NO_TICKET
-        self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
-        if question is not PEEK:
-            ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, told_refresh_ms(outcome.refresh_ms, room, arrival))
-        checked_ms, refresh_ms, refresh_s, next_try_s = ticket.checked_ms, ticket.refresh_ms, 0, 0
-        if not compiled.turns_away:
-            left_s = -((now_ms - checked_ms - refresh_ms) // 1000)
-            refresh_s, next_try_s = -(-refresh_ms // 1000), left_s if left_s > 1 else 1
-        estimate, position, ahead, failed = outcome.estimate, outcome.position, outcome.ahead, outcome.storage_failed
-        least_minutes = ahead // room.new_users_per_minute if estimate is None and room.queueing_method == "fifo" else 0
-        held = Held(
-            now_ms,
-            room.queueing_method,
-            checked_ms,
-            refresh_s,
-            next_try_s,
-            estimate,
-            least_minutes,
-            False,  # queue_full
-            room.queue_all,
-            position,
-            ahead,
-            outcome.waiting,
-            arrival_ms_of(ticket.key),
-            position > 0,
-            failed,
-            compiled.effective.origin_down,
-        )
-        if compiled.draw is not None or compiled.effective.event is not None:
-            held = with_event(held, compiled, ticket.id)
-        cookie = b""
-        known = not (failed and question is VIEW)  # else the ticket of a session is kept as it is
-        if known and (spelled is not None or not compiled.turns_away):
-            sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
-            cookie = compiled.cookies.of(arrival.scheme).set(sealed, PLACE_KEPT_MS // 1000, now_ms)
-        json, status, uniform = room.json_response_enabled, room.queueing_status_code, room.same_status_for_all
-        return Hold(room.id, compiled.page, status, json, uniform, held, cookie)

@@ -23,12 +23,14 @@ class HeaderSigns(msgspec.Struct, frozen=True, gc=False):
     """What header lines say of the kind of an arrival, without its method, path and cookies. Browsers of one kind share it.
 
     `kind` is None when the path decides between PART and `otherwise`. `preflight`: an OPTIONS request with these lines is a preflight.
+    `document`: it is a DOCUMENT with any method and path.
     `embedded`: a page of another site shows it in a frame.
     """
 
     kind: ArrivalKind | None
     otherwise: ArrivalKind = ArrivalKind.PROGRAM
     preflight: bool = False
+    document: bool = False
     crawler: bool = False
     prefers_json: bool = False
     embedded: bool = False

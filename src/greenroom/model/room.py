@@ -27,6 +27,10 @@ LANGUAGES = tuple(
 )
 
 
+OPERATED = ("sessions_ended_ms", "let_in", "let_in_until_ms")
+"""Fields of a room that are no settings: operators' actions write them, and other changes keep them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A host and the path prefix below it that a room covers, on segment boundaries (`/shop` covers `/shop/x`, not `/shopping`)."""
@@ -152,9 +156,14 @@ class Room:
         False,
         extension=True,
     )
+    sessions_ended_ms: int = 0
+    """When an operator last ended all sessions; 0: never. Not a setting: no file and no request says it (`control.ended_sessions`)."""
+    let_in: int = 0
+    """By how many an operator raised both limits for a short time, which ends at `let_in_until_ms`. Not a setting either."""
+    let_in_until_ms: int = 0
 
     def __post_init__(self) -> None:
-        problems = room_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        problems = room_problems({item.name: getattr(self, item.name) for item in fields(self) if SPEC in item.metadata})
         if problems:
             raise InvalidConfig(problems)
 
@@ -199,6 +208,8 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
     described = specs(Room)
     problems = []
     for item in fields(Room):
+        if item.name not in described:
+            continue
         at = f"{pointer}{item.name}"
         if item.name not in values or values[item.name] is MISSING:
             if item.default is MISSING and item.default_factory is MISSING:

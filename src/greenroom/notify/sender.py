@@ -112,8 +112,9 @@ class NotificationSender:
     async def _turn(self) -> None:
         """Looks once, and begins everything that can be begun."""
         now_s = self._monotonic()
+        busy = set(self._busy)  # before it is read: a delivery that ends meanwhile has left a row that is read as still to be sent
         found = await asyncio.to_thread(self._outbox.due, self._now_ms())
-        found = [due for due in found if due.destination not in self._busy]
+        found = [due for due in found if due.destination not in busy]
         if found and not self._mine:
             self._mine = await self._take(now_s)
         if self._mine:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -56,6 +57,25 @@ def run_demo(listen: str | None, control: str | None, crowd_size: int, say: Say,
     `with_history`: the analytics begin with a generated month, marked as such.
     """
     run_in_loop(lambda: _demo(listen, control, crowd_size, say, with_history))
+
+
+def run_shop(listen: str | None, say: Say) -> None:
+    """Only the shop, until it is told to stop. It gives way to no other program: the configuration of a proxy names its address."""
+    run_in_loop(lambda: _shop_only(listen or Server().listen, say))
+
+
+async def _shop_only(listen: str, say: Say) -> None:
+    address = address_of(listen)
+    if address is None:
+        raise InvalidConfig([Problem("--listen", "must be address:port")])
+    stopping = asyncio.Event()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(one, stopping.set)
+    listener = AppListener(Shop(time.monotonic).app, bind(address, "the shop"))
+    await listener.start()
+    say(f"the demo shop listens on {address}, without a waiting room")
+    await stopping.wait()
+    await listener.close()
 
 
 async def _demo(listen: str | None, control: str | None, crowd_size: int, say: Say, with_history: bool) -> None:

@@ -7,7 +7,7 @@ from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfil
 
 LASTS_S = 600
 FAULTS_MOST = 6
-KINDS = (*[kind for kind in FAULTS if kind not in ("clock step", "flood", "stop")], "partition", "crash")
+KINDS = (*[kind for kind in FAULTS if kind not in ("clock step", "flood", "provisional flood", "stop")], "partition", "crash")
 """What may go wrong; what has most to break comes more often."""
 
 
@@ -44,7 +44,9 @@ def random_scenario(streams: Streams) -> Scenario:
     capacity = min(per_minute / 60, total / (habits.visit_s + 60))
     found = _arrivals(draw, centers, max(0.1, capacity))
     faults = (*[_fault(draw, centers) for _ in range(between(draw, 0, FAULTS_MOST))], *_clock_steps(streams("steps"), centers))
-    faults += _floods(streams("flood"), centers) + _stops(streams("stop"), centers)
+    faults += (
+        _floods(streams("flood"), centers) + _provisional_floods(streams("provisional flood"), centers) + _stops(streams("stop"), centers)
+    )
     fence_s = choice(streams("fence"), (0, 10, 30, 120))
     return Scenario("campaign", room, centers, found, LASTS_S, habits, network, faults, laws_every_s=1, fence_s=fence_s)
 
@@ -78,6 +80,15 @@ def _floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
     at_s = between(draw, 20, LASTS_S - 150)
     struck = tuple(range(centers)) if draw.random() < 0.5 else (between(draw, 0, centers - 1),)
     return (Fault("flood", at_s, at_s + choice(draw, (20, 120)), struck, choice(draw, (1, 10, 50))),)
+
+
+def _provisional_floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
+    """In every third world requests come that cannot wait, now and then or as a flood."""
+    if draw.random() >= 0.33:
+        return ()
+    at_s = between(draw, 5, LASTS_S - 150)
+    struck = tuple(range(centers)) if draw.random() < 0.5 else (between(draw, 0, centers - 1),)
+    return (Fault("provisional flood", at_s, at_s + choice(draw, (20, 120)), struck, choice(draw, (0.2, 2, 50, 500))),)
 
 
 def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:

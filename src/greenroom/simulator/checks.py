@@ -143,6 +143,12 @@ def _sent_back(watch: Watch) -> list[str]:
     return [f"{sent_back} who had been let in were told to wait"] * (sent_back > 0 and not forgotten)
 
 
+def _provisional(watch: Watch) -> list[str]:
+    scenario, over = watch.world.scenario, watch.world.provisional.over_share
+    restarted = {"crash", "old disk"} & {fault.kind for fault in scenario.faults}
+    return [f"provisional sessions used {over} more than their share of a limit"] * (over > 0 and not restarted)
+
+
 def _nothing(_: Watch) -> list[str]:
     return []
 
@@ -165,6 +171,9 @@ CHECKS: dict[str, Check] = {
     "I8": Check("a place keeps its key through pauses and changes of method", _nothing),
     "I9": Check("all of it with limits of 1", _nothing),
     "I10": Check("who was let in is not told to wait, but for movers in strong mode and lost ledgers", _sent_back),
+    "I11": Check(
+        "provisional sessions use a quarter of either limit at most, and one for each data center, but for lost ledgers", _provisional
+    ),
 }
 
 

@@ -65,8 +65,13 @@ class GroundTruth:
             visitor.waits = False
             self.waiting -= 1
 
-    def entering(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int) -> None:
-        """A visitor was let in."""
+    @property
+    def largest(self) -> tuple[int, int]:
+        """Both limits, as large as they have been in this run."""
+        return self._largest
+
+    def entering(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int, lasts_ms: int = 0) -> None:
+        """A visitor was let in, for `lasts_ms` unless a page is served meanwhile; 0: for the duration of a session."""
         self.gone(visitor)
         self._trim(now_ms)
         if not visitor.entered_ms:
@@ -83,7 +88,7 @@ class GroundTruth:
         self.most_minute = max(self.most_minute, len(self.minute))
         self.over_minute = max(self.over_minute, len(self.minute) - self._largest[1])
         visitor.inside_until_ms = visitor.promised_ms = 0
-        self._served(visitor, now_ms + self._session_ms, promised_ms, now_ms)
+        self._served(visitor, now_ms + (lasts_ms or self._session_ms), promised_ms, now_ms)
 
     def page(self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int) -> None:
         """An active visitor was served."""

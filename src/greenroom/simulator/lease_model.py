@@ -107,6 +107,13 @@ class LeaseModel:
         else:
             then(visitor, self._done(visitor, ledger.arrive(visitor.id, now_ms, self._random_bits.getrandbits(64))))
 
+    def arrive_provisionally(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
+        """See `visitor.SystemUnderTest`."""
+        center = self.centers[visitor.center]
+        ledger, now_ms = center.ledger, self.local_ms(center)
+        visitor.key = make_key(ledger.line_ms(now_ms), self._random_bits.getrandbits(22))
+        then(visitor, self._done(visitor, ledger.arrive_provisionally(visitor.id, now_ms)))
+
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         gap_ms = self._agenda.now_ms - visitor.attempted_ms

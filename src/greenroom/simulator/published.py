@@ -109,6 +109,10 @@ class Published:
         else:
             then(visitor, self._hold(visitor, site))
 
+    def arrive_provisionally(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
+        """Nothing is published about such requests; they are held."""
+        then(visitor, self._hold(visitor, self._site(visitor)))
+
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
         site = self._site(visitor)

@@ -20,6 +20,7 @@ FAULTS = {
     "limits": "both limits are multiplied by `amount` / 100, at once",
     "method": "the queueing method changes from fifo to random, or from random to fifo",
     "flood": "`amount` requests without cookies a second ask for a page at these data centers, and never come back",
+    "provisional flood": "`amount` requests a second that cannot wait come without cookies to these data centers; few tickets come back",
     "clock step": "the clock of a data center's server is stepped by `amount` seconds, and back at the end",
 }
 

@@ -73,6 +73,9 @@ class SystemUnderTest(Protocol):
     def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """A newcomer at `visitor.center`; gives the visitor a key."""
 
+    def arrive_provisionally(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
+        """A request without a ticket at `visitor.center` that cannot wait."""
+
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """A waiting visitor refreshes in time."""
 

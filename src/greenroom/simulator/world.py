@@ -10,6 +10,7 @@ from greenroom.simulator.crowd import Crowd
 from greenroom.simulator.ground_truth import SAMPLE_MS, GroundTruth
 from greenroom.simulator.lease_model import LeaseModel
 from greenroom.simulator.links import Links
+from greenroom.simulator.provisional_flood import ProvisionalFlood
 from greenroom.simulator.published import GENERATIONS, Published
 from greenroom.simulator.scenario import START_MS, Fault, Scenario
 from greenroom.simulator.visitor import SystemUnderTest
@@ -38,6 +39,7 @@ class World:
         self.ground_truth = GroundTruth(scenario)
         self.system = self._make_system(algorithm, streams)
         self.crowd = Crowd(scenario, self.agenda, self.system, self.ground_truth, streams)
+        self.provisional = ProvisionalFlood(scenario, self.agenda, self.system, self.ground_truth, streams)
         self.room = scenario.room
         """As it is at this moment."""
         self.on_sample: Callable[[int], None] | None = None
@@ -141,6 +143,13 @@ class World:
             self.crowd.flood(fault.centers[self.crowd.flooded % len(fault.centers)])
             self.agenda.after(max(1, int(1000 / fault.amount)), self.flood, fault, 1)
 
+    def provisional_flood(self, fault: Fault, change: int) -> None:
+        """Requests that cannot wait, evenly: of more than 1,000 a second, several in a millisecond."""
+        if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:
+            for _ in range(max(1, round(fault.amount / 1000))):
+                self.provisional.request(fault.centers[self.provisional.sent % len(fault.centers)])
+            self.agenda.after(max(1, int(1000 / fault.amount)), self.provisional_flood, fault, 1)
+
     def limits(self, fault: Fault, change: int) -> None:
         """The operator writes down other limits."""
         was = self.scenario.room
@@ -177,6 +186,7 @@ FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
     "loss": World.loss,
     "churn": World.churn,
     "flood": World.flood,
+    "provisional flood": World.provisional_flood,
     "limits": World.limits,
     "method": World.method,
     "clock step": World.clock_step,

@@ -7,9 +7,7 @@ rate when they arrive. A permit is granted only out of `min(pool, new_users_per_
 its use is reported, and an admission counts from its own age on, so neither a late nor a lost message can free a unit too early, and no two
 clocks are compared.
 
-QUEUE (a visitor waits without a permit): permits are paced inside the minute and go to the oldest uncovered waiters of all reachable
-data centers, or, for the random method, to data centers in proportion to their lines. FREE: they are leased ahead of need, so new
-visitors are let in without a request; a single data center gets all of them. Lower limits recall permits and expel no visitor.
+Who gets how many of those that may be granted is in `allotment`, the base of the class; here is what is known, and when it counts.
 
 A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing is granted before every data
 center has heard this coordinator and said everything, because what a silent one holds, or what a lost coordinator's late answer brings
@@ -22,13 +20,11 @@ something, falls silent, or when time takes admissions out of its minute (an ala
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
-from math import ceil, sqrt
+from heapq import heappop
 
+from greenroom.admission.coordinator.allotment import NO_RECALL, Allotment
 from greenroom.admission.coordinator.data_center import DataCenter, remembered_units
-from greenroom.admission.coordinator.pace import Pace
-from greenroom.admission.coordinator.sums import Sums
-from greenroom.admission.coordinator.whole_line import WholeLine, rounded
+from greenroom.admission.coordinator.whole_line import WholeLine
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
 from greenroom.admission.lease import CUT_OFF_MS, WINDOW_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
@@ -38,35 +34,17 @@ from greenroom.admission.transfers.session_transfers import SessionTransfers
 from greenroom.model.room import Room
 
 ORPHAN_SLACK_MS = 5_000
-LEASE_AHEAD_S = 2.0
-LEASE_SHARE = 0.5
-"""At most this part of what is free is leased ahead, by share of arrivals: the rest can still go where a crowd appears."""
-DISCONNECTED_SHARE = 0.95
-DISCONNECTED_FREE_SHARE = 0.05
-"""Cut off, a data center may repeat nearly what it admitted in the last minute, or a little of what was free then."""
-NO_RECALL = 1 << 62
-NO_ARRIVALS_PER_S = 1e-6
-"""Below this the sum of rates is nothing but what adding and taking away has left over."""
 
 
-class Coordinator:
+class Coordinator(Allotment):
     """All operations of one room. Times are the coordinator's own milliseconds; `random_bits` is 64 random bits."""
 
     def __init__(self, data_centers: Sequence[str], room: Room, now_ms: int) -> None:
+        super().__init__(room, now_ms)
         self.data_centers: dict[str, DataCenter] = {}
-        self.total = room.total_active_users
-        self.pool = self.total
-        self.sums = Sums()
-        self._alarms: list[tuple[int, str]] = []  # heap
         self._contacts: OrderedDict[str, None] = OrderedDict()  # reachable data centers, the one heard of longest ago first
-        self._line = WholeLine()
-        self._ranked = self._alone = self._random = False
-        self._pace = Pace(now_ms)
-        self._horizon_s: int | None = None
         self.fence_ms = 0
         """Without contact for so long a data center stops by itself (see `fence`); 0: never."""
-        self.doubted: set[str] = set()
-        """Data centers that may hold more than is known: nothing is granted until each has been heard."""
         self.transfers = SessionTransfers(self.data_centers.get)
         self.forecaster = Forecaster(room, now_ms)
         self.configure(room)
@@ -119,11 +97,6 @@ class Coordinator:
         if self._ranked:
             for name in self._contacts:
                 self._show(self.data_centers[name])
-
-    @property
-    def doubting(self) -> bool:
-        """Whether nothing is granted because some data center may hold more than is known."""
-        return bool(self.doubted) and self._pace.since_ms < self.doubted_until_ms
 
     @property
     def ranked_seconds(self) -> dict[int, int] | None:
@@ -295,98 +268,7 @@ class Coordinator:
             seconds.update(center.seconds if self._random else center.uncovered_seconds())
         return seconds
 
-    # -- what a data center may have ------------------------------------------------------------------------------------------
-
-    def _allot(self, center: DataCenter, want: int, now_ms: int, random_bits: int) -> int:
-        """Grants what is due to this data center now; the level above which it shall give permits back."""
-        spare = self._spare(now_ms)
-        if spare < 0:
-            return self._recalled(center, -spare)
-        if self.doubting:
-            return NO_RECALL
-        debts = self.sums.owed
-        spare -= self._grant(center, min(spare, center.owed))
-        spare = min(spare, self.pool - debts + center.owed) if debts else spare
-        waiting = self.sums.uncovered
-        if waiting:
-            share = self._share(center, min(spare, self._pace.permits), waiting, random_bits)
-            self._pace.spend(self._grant(center, share))
-            if share < waiting:
-                return NO_RECALL if self._alone else center.in_reach(None if self._random else self._horizon_s)
-            spare -= share
-        self._horizon_s = None
-        if self._alone:
-            self._grant(center, spare)
-            return NO_RECALL
-        return self._lease_ahead(center, spare, want)
-
-    def _spare(self, now_ms: int) -> int:
-        """Permits that could be granted; negative: so many too many are out. The pace goes on."""
-        left = self.per_minute - self.sums.value
-        self._pace.earn(self.per_minute, left, now_ms)
-        return min(self.pool, left)
-
-    def _grant(self, center: DataCenter, count: int) -> int:
-        if count <= 0:
-            return 0
-        center.granted += count
-        self.pool -= count
-        self._weigh(center)
-        return count
-
-    def _recalled(self, center: DataCenter, missing: int) -> int:
-        out, mine = self.sums.outstanding, max(0, center.outstanding)
-        return max(0, mine - ceil(missing * mine / out)) if out else 0
-
-    def _lease_ahead(self, center: DataCenter, spare: int, want: int) -> int:
-        """FREE with several data centers: what arrivals will need before the next sync."""
-        share = self._arrivals_share(center)
-        expected = LEASE_AHEAD_S * center.arrivals_per_s
-        target = max(ceil(expected + 2 * sqrt(expected)), int(LEASE_SHARE * spare * share))
-        if want:
-            target = max(target, center.outstanding + max(want, int(LEASE_SHARE / 2 * spare * share)))
-        self._grant(center, min(spare, target - center.outstanding))
-        return int(1.5 * target) + 2
-
-    def _arrivals_share(self, center: DataCenter) -> float:
-        arrivals = self.sums.arrivals_per_s
-        return center.arrivals_per_s / arrivals if arrivals > NO_ARRIVALS_PER_S else 1 / self._company
-
-    def _admissions_share(self, center: DataCenter) -> float:
-        """Of the next admissions: newcomers are where arrivals are, the line is let in where the permits go."""
-        return max(self._arrivals_share(center), center.outstanding / max(1, self.sums.outstanding))
-
-    def _disconnected_rate(self, center: DataCenter) -> int:
-        """What it may admit per minute while cut off; never raises the sum of values above the limit."""
-        if self._alone or self.pool < 0:  # more is held than there is: a ledger may remember sessions whose units went back long ago
-            return 0
-        left = max(0, min(self.pool, self.per_minute - self.sums.value))
-        own = int(DISCONNECTED_SHARE * center.minute)
-        return max(own, min(int(DISCONNECTED_FREE_SHARE * left), left + center.minute + center.outstanding))
-
-    def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
-        """How many of `count` permits this data center gets while visitors wait."""
-        uncovered = center.uncovered
-        if uncovered == waiting:
-            return min(count, waiting)
-        if self._random:
-            return rounded(count * uncovered, waiting, random_bits) if count < waiting else uncovered
-        reach = self._line.reach(center.name, count)
-        if reach.edge_s is None:
-            return reach.sure
-        self._horizon_s = max(reach.edge_s, self._horizon_s or 0)
-        return reach.sure + rounded(reach.edge_permits * reach.edge_mine, reach.edge_all, random_bits)
-
     # -- sums and time ----------------------------------------------------------------------------------------------------------
-
-    def _weigh(self, center: DataCenter) -> None:
-        """Something about this data center has changed: so do the sums."""
-        if self.sums.weigh(center) and center.reachable and self._ranked:
-            self._line.cover(center.name, max(0, center.outstanding))
-        alarm_ms = center.next_alarm_ms() if center.leaving or center.orphans or center.fenced_ms else 0
-        if alarm_ms and (not center.alarm_ms or alarm_ms < center.alarm_ms):
-            center.alarm_ms = alarm_ms
-            heappush(self._alarms, (alarm_ms, center.name))
 
     def _pass_time(self, now_ms: int) -> None:
         """Admissions leave the minute, orphans become free, data centers fall silent."""

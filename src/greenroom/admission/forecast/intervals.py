@@ -20,7 +20,9 @@ FIRST: Widths = (-0.05, 0.0, 0.05, 0.4)
 """Before anything was learnt: half of the time within a twentieth, about how far the first minutes of simulated surges were off."""
 LEAST = 0.004
 """A quartile is at least this far from the median, which is not moved: what is wrong on the whole is scaled where it arises (`track`), at
-once, and a second correction that comes a whole wait later makes it swing."""
+once, and a second correction that comes a whole wait later makes it swing. Replayed on recorded forecasts, a median that is
+learnt like the quartiles, in steps of 0.01 to 0.06, made errors at joining larger: in a wave 6.1 to 7.4 % instead of 5.6, in a small room
+8.2 to 12 instead of 7.5, in a flash sale 10.6 to 20 instead of 7.7, because everybody joins before anything has come true."""
 STEP = 0.8
 """Widths move by factors, so they are learnt as quickly where forecasts are good to a hundredth as where they are good to a half."""
 TOP, CAUTION = 3, 4.0

@@ -23,8 +23,8 @@ NOTHING = 1e-9
 """A negligible hazard: smaller ones would be lost in sums, and the table has to ascend."""
 ENOUGH = 6.0
 """The table ends where one visitor in four hundred is left."""
-SOON_S = 120.0
-"""Over how long the newest rate of joining gives way to the long one."""
+SOON_S = 60.0
+"""Over how long the newest rate of joining gives way to the long one: about as many as came in the last minute come once more."""
 TAIL_STEPS = 12
 STEP = 0.1
 WIDEST = 0.3

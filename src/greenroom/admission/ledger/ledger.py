@@ -9,6 +9,7 @@ no number that can be stale takes part in the decision, and delay or loss of mes
 - A newcomer gets a permit only when every waiter here has one: `permits > len(line)`.
 - The line is sorted by key and a turn depends on the rank (`line`, `methods`). A visitor who misses a refresh (a ghost) leaves the
   line, but keeps the cookie, and on return takes the place of the old key again.
+- What those who are held are told is in `held`, the base of the class; what follows here changes the ledger.
 - A waiter checks in before ghosts are swept, or a late visitor would be swept by the very poll that proves presence.
 - A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting ticket of that id can be valid.
 
@@ -18,63 +19,54 @@ ledger stores them before it answers the visitor, and calls `undo` when that fai
 
 from collections.abc import Mapping
 
-from greenroom.admission.lease import Lease, PermitSource
+from greenroom.admission.lease import PermitSource
 from greenroom.admission.ledger import exchange
+from greenroom.admission.ledger.ending import end_all_sessions
+from greenroom.admission.ledger.held import WAITING, HeldVisitors
 from greenroom.admission.ledger.keeping import is_rare, kept_ms
-from greenroom.admission.ledger.lookahead import Lookahead
 from greenroom.admission.ledger.newcomers import Newcomers
 from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
-from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, FIRST_REFRESH_MS, by_rank, later, soon
+from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
 from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.restoring import restore
 from greenroom.admission.ledger.sessions import BEGAN_BITS, Sessions
-from greenroom.admission.ledger.waits import Waits, not_before
 from greenroom.admission.messages.census import Census
 from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.admission.queueing.line import GRACE_MS, Line
-from greenroom.admission.queueing.line_table import due, ranks, table_of
-from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
+from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack
 from greenroom.admission.timer_wheel import CELL_BITS
 from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
-from greenroom.model.visit import PLACE_KEPT_MS, Estimate, Outcome, Standing, arrival_ms_of
+from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, arrival_ms_of
 
 SWEEP_LIMIT = 20_000
 """Entries looked at in one sweep, about 10 ms; the rest comes a quarter of a second later."""
 
 GONE = Outcome(Standing.GONE)
-ADMITTED, ACTIVE, WAITING = Standing.ADMITTED, Standing.ACTIVE, Standing.WAITING
+ADMITTED, ACTIVE = Standing.ADMITTED, Standing.ACTIVE
 
 
-class Ledger:
-    """All operations of one room in one data center; ADMISSION's P and F are `lease.permits` and `lease.freed`."""
+class Ledger(HeldVisitors):
+    """All operations of one room in one data center."""
 
     def __init__(self, room: Room, data_center: str, epoch: int, now_ms: int) -> None:
+        super().__init__(room, now_ms)
         self.data_center = data_center
         self.epoch = epoch
-        self.lease = Lease()
-        self.line = Line()
         self.sessions = Sessions(room.session_ms)
         self.provisional = Provisional()
         self.newcomers = Newcomers()
-        self.waits = Waits(room, now_ms)
         self.census = Census()
         self.moves = Moves()
         self.born_ms = now_ms
         self.log: list[bytes] = []
-        self.halted = False
-        """The ledger cannot be written: admissions are stopped until it can."""
-        self._queueing: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
-        self._method = room.queueing_method
         self._swept = 0
         self._unseen = 0  # newcomers whose tickets have not come back, about
-        self.lookahead = Lookahead(now_ms)
         self.reporting = Reporting(now_ms)
         self._last: tuple[bytes, PermitSource, tuple[int, int] | None] | None = None
-        self._rejecting = False
-        self._opened_ms = self._ended_to_ms = self.life_ms = 0
+        self._opened_ms = self.life_ms = self.all_ended_ms = 0
+        self._told_ended_ms = self._ended_to_ms = room.sessions_ended_ms
         self.configure(room, now_ms)
 
     # -- what visitors ask ------------------------------------------------------------------------------------------------
@@ -97,8 +89,7 @@ class Ledger:
             self.sweep(now_ms)
         lease, renewed_ms = self.lease, now_ms + min(PROVISIONAL_MS, self.life_ms) - self.life_ms
         free = self._open and self._provisional and not self.halted and not self.line.slots and not lease.queueing
-        held = lease.permits + lease.freed + len(self.sessions.inside)
-        able = free and renewed_ms > self._ended_to_ms and self.provisional.has_room(now_ms, held, *self._limits)
+        able = free and renewed_ms > self._ended_to_ms and self.provisional.has_room(now_ms, lease.data_centers, *self._limits)
         if not able or (source := self._newcomer_source(now_ms)) is None:
             return Outcome(WAITING, attempted_ms=now_ms, waiting=len(self.line.slots), storage_failed=self.halted)
         lease.spend(source, now_ms)
@@ -151,11 +142,7 @@ class Ledger:
         slot = line.slots.get(ticket_id, -1)
         if slot < 0:
             return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
-        key = line.keys[slot]
-        rank = line.rank(key)
-        attempted_ms, refresh_ms = line.attempted[slot], line.refresh[slot]
-        estimate = not_before(attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, arrival_ms_of(key), now_ms))
-        return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line.slots), estimate, self.halted)
+        return self._early(slot, now_ms)
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """An accepted ticket: a living session is renewed when the last renewal is older than q."""
@@ -178,12 +165,7 @@ class Ledger:
         """The line as everybody may see it; for rooms in order of arrival."""
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
-        line, lookahead, able = self.line, self.lookahead, self._open and not self.halted
-        waiting, made_ms = len(line), self.line_ms(now_ms)
-        count = due(waiting, self.lease.permits, lookahead.permits, lookahead.pace) if able else 0
-        last = line.places((count - 1,))[0] if count else None
-        waits = self.waits.of_places(self.lease, waiting, now_ms)
-        return table_of(line.places(ranks(waiting)), waiting, able, last, made_ms, waits)
+        return self._table(now_ms)
 
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
         """Ends the session or gives up the place, for good: the id is spent."""
@@ -229,11 +211,7 @@ class Ledger:
         """New settings, from the next operation on. Sessions end at their last renewal plus the new duration."""
         self.sweep(now_ms)  # ghosts under the old settings do not come back
         was_rejecting = self._rejecting
-        if room.queueing_method != self._method:
-            self._method = room.queueing_method
-            self._queueing = QUEUEING_METHODS[self._method]()
-        self._open = self._queueing.open and not room.queue_all
-        self._rejecting = not self._queueing.open and not room.queue_all
+        self._configure_line(room)
         self._provisional = room.confirm_newcomers is not True
         self.strong = room.strong_sessions
         self._renews = not room.disable_session_renewal
@@ -243,10 +221,12 @@ class Ledger:
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised duration. Without renewals there is no gap.
         self.life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
         self.newcomers.configure(room, self.life_ms)
-        self._refresh_max_ms = room.check_in_max_s * 1000
         self._limits = (room.total_active_users, room.new_users_per_minute)
-        self.waits.configure(room)
         self.sessions.change_life(self.life_ms, now_ms, self._expired)
+        if room.sessions_ended_ms > self._told_ended_ms:
+            self._told_ended_ms, self.all_ended_ms = room.sessions_ended_ms, now_ms
+            self._ended_to_ms = max(self._ended_to_ms, now_ms - 1)
+            end_all_sessions(self, now_ms)
         if was_rejecting and not self._rejecting:
             self._opened_ms = now_ms
             self.line.pardon(now_ms + self.longest_refresh_ms + GRACE_MS)
@@ -259,6 +239,7 @@ class Ledger:
         """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace. At most SWEEP_LIMIT at a time."""
         self._swept = now_ms >> CELL_BITS
         self.sessions.expire(now_ms, SWEEP_LIMIT, self._expired)
+        self.lease.free_closed(now_ms)
         patience_ms = PLACE_KEPT_MS if self._rejecting else 0
         for ticket_id, slot in self.line.sweep(now_ms, patience_ms, SWEEP_LIMIT):
             self._queueing.forget(slot)
@@ -292,7 +273,7 @@ class Ledger:
 
     def restore(self, memory: LedgerMemory, now_ms: int) -> None:
         """See `restoring.restore`."""
-        restore(self, memory, now_ms, self.life_ms)
+        restore(self, memory, now_ms, self.life_ms, self._told_ended_ms)
 
     def memory(self, now_ms: int) -> LedgerMemory:
         """What `restore` needs. Overdue sessions are in it; their end is found again."""
@@ -314,10 +295,6 @@ class Ledger:
         """Applies the coordinator's answers, in any order and any number of times."""
         exchange.apply(self, down, now_ms)
 
-    def line_ms(self, now_ms: int) -> int:
-        """Now on the coordinator's clock: what keys are made of, so that those of all data centers compare."""
-        return now_ms + self.lease.line_ahead_ms
-
     def borrows(self, now_ms: int) -> int:
         """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking would not help."""
         lease = self.lease
@@ -334,16 +311,6 @@ class Ledger:
     def arrivals_per_s(self) -> float:
         """New places and admissions, as the newest report said."""
         return self.reporting.arrivals_per_s
-
-    @property
-    def longest_refresh_ms(self) -> int:
-        """The longest interval that is ever assigned."""
-        return self._refresh_max_ms * 11 // 10
-
-    @property
-    def called(self) -> int:
-        """How many waiters are asked to try every two seconds."""
-        return self._queueing.count(len(self.line), self.lease.permits, self.lookahead.permits) if self._open else 0
 
     # -- inside -------------------------------------------------------------------------------------------------------------
 
@@ -383,36 +350,3 @@ class Ledger:
     def _expired(self, ticket_id: bytes, until_ms: int) -> None:
         self.lease.free()
         self.log.append(pack(END, ticket_id, until_ms))
-
-    def _outside(self, now_ms: int, random_bits: int, ahead: int, arrival_ms: int, unseen: int = 0) -> Outcome:
-        """Held without a place; the next try is soon, so the place gets real soon. `unseen` places before it will be real then."""
-        refresh_ms = 0 if self._rejecting else soon(random_bits)
-        estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
-
-    def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False) -> Outcome:
-        """Held in line until the next try. `first`: the place has just been taken."""
-        estimate = self._estimate(rank + 1, arrival_ms_of(self.line.keys[slot]), now_ms)
-        called = self._called(slot, rank)
-        refresh_ms = soon(random_bits) if called else self._refresh(rank, estimate, random_bits, first)
-        self.line.expect(slot, now_ms, refresh_ms)
-        estimate = not_before(refresh_ms, estimate)
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line.slots), estimate, self.halted, called)
-
-    def _called(self, slot: int, rank: int) -> bool:
-        """Whether this waiter is asked to try every two seconds."""
-        return self._open and self._queueing.called(slot, rank, self.lease.permits, self.lookahead.permits)
-
-    def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
-        """Milliseconds until the next try of a waiter who is not called; 0 where pages do not refresh."""
-        if self._rejecting:
-            return 0
-        if self._open and self._method == "fifo":
-            longest_ms = min(self._refresh_max_ms, FIRST_REFRESH_MS) if first else self._refresh_max_ms
-            return by_rank(rank, estimate, longest_ms, random_bits)
-        return later(self._refresh_max_ms, random_bits)
-
-    def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """None is unknown: admissions are stopped, or there is no reliable estimate."""
-        known = self._open and not self.halted
-        return self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms) if known else None

@@ -49,7 +49,10 @@ _RING = _SLOTS + _PATIENT + 1
 class Newcomers:
     """Of one ledger. Times are its milliseconds."""
 
-    __slots__ = ("_before", "_issued", "_most", "_shown", "_since_ms", "_slot", "_trusted_ms", "_watches", "confirms", "unshown")
+    __slots__ = (
+        "_before", "_issued", "_most", "_shown", "_since_ms", "_slot", "_trusted_ms", "_turns_ms", "_watches",
+        "confirms", "unshown",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.confirms = False
@@ -58,7 +61,7 @@ class Newcomers:
         """Ids that were let in at once and have not been seen since -> when; the oldest first, as far as they still count."""
         self._watches = False
         self._most = 0  # admissions of one window that would use up a limit
-        self._slot = 0
+        self._slot = self._turns_ms = 0
         self._issued, self._shown = [0] * _RING, [0] * _RING
         self._since_ms = self._trusted_ms = 0
         self._before = 0  # most newcomers of a slot when it was switched on
@@ -78,7 +81,8 @@ class Newcomers:
     def hold(self, now_ms: int) -> None:
         """A newcomer got a ticket and the waiting page."""
         if self._watches:
-            self._turn(now_ms)
+            if now_ms >= self._turns_ms:
+                self._turn(now_ms)
             self._issued[self._slot % _RING] += 1
 
     def admit(self, ticket_id: bytes, now_ms: int) -> None:
@@ -145,6 +149,7 @@ class Newcomers:
         for new in range(max(self._slot, slot - _RING) + 1, slot + 1):
             self._issued[new % _RING] = self._shown[new % _RING] = 0
         self._slot = max(self._slot, slot)
+        self._turns_ms = (self._slot + 1) * SLOT_MS
 
     def _switch(self, now_ms: int, before: int) -> None:
         self.confirms = not self.confirms

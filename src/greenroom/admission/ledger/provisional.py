@@ -28,10 +28,11 @@ class Provisional:
         self._active: dict[bytes, int] = {}  # id -> when it was admitted, oldest first
         self._minute: deque[int] = deque()
 
-    def has_room(self, now_ms: int, held: int, total_active_users: int, new_users_per_minute: int) -> bool:
-        """Whether one more may be let in. `held`: the units of capacity that this ledger has, used or not.
+    def has_room(self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int) -> bool:
+        """Whether one more may be let in. `data_centers`: how many share the limits.
 
-        A ledger's share of both limits is what it holds, so the shares of all ledgers together stay below one part in SHARE.
+        Each ledger has an even part of the share. What a ledger holds at the moment says nothing about its part: permits are leased a
+        few at a time, and move between data centers within the minute that counts.
         """
         active, minute = self._active, self._minute
         while minute and minute[0] <= now_ms - WINDOW_MS:
@@ -41,10 +42,8 @@ class Provisional:
             if active[oldest] > now_ms - PROVISIONAL_MS:
                 break
             del active[oldest]
-        held = min(held, total_active_users)  # passthrough lets in beyond the limit
-        active_most = max(1, held // SHARE)
-        minute_most = max(1, new_users_per_minute * held // (total_active_users * SHARE))
-        return len(active) < active_most and len(minute) < minute_most
+        parts = SHARE * data_centers
+        return len(active) < max(1, total_active_users // parts) and len(minute) < max(1, new_users_per_minute // parts)
 
     def begin(self, ticket_id: bytes, now_ms: int) -> None:
         """One is let in."""

@@ -22,6 +22,11 @@ BEGAN_BITS = 48
 BEGAN_MASK = (1 << BEGAN_BITS) - 1
 
 
+def last_seen_ms(until_ms: int) -> int:
+    """When the owner of an id was last seen that stays spent so long."""
+    return until_ms - PLACE_KEPT_MS - SPENT_SLACK_MS
+
+
 class Sessions:
     """The living and the spent ticket ids of one room."""
 
@@ -104,6 +109,13 @@ class Sessions:
             self.ended.count(now_ms // AGE_CELL_MS - began_ms // AGE_CELL_MS)
             self.tally.stayed(max(seen_ms, renewed_ms) - began_ms)
         return self.spend(ticket_id, renewed_ms, now_ms)
+
+    def end_all(self, now_ms: int) -> list[tuple[bytes, int]]:
+        """Ends every session, as an operator wishes: (id, until when it stays spent). That says nothing about how long visitors stay."""
+        ended = [(ticket_id, self.spend(ticket_id, renewed_ms, now_ms)) for ticket_id, renewed_ms in self.renewals().items()]
+        self.inside.clear()
+        self.seen.clear()
+        return ended
 
     def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:
         """Ends at most `limit` sessions whose time is over: `ended(id, spent until)` for each. Forgets old spent ids."""

@@ -94,6 +94,12 @@ class Moves:
         if all(ticket_id != gift[0] for gift in self._gifts):
             self._unknown.add(ticket_id)
 
+    def found(self, ticket_id: bytes) -> None:
+        """The session has come: it is not elsewhere, and no more missing."""
+        self.elsewhere.pop(ticket_id, None)
+        self._unknown.discard(ticket_id)
+        self._unknown_told.discard(ticket_id)
+
     def report(self, life_ms: int, now_ms: int) -> MovesUp | None:
         """The message; None while no visitor has ever moved. Expired entries are dropped."""
         self.elsewhere = {one: until_ms for one, until_ms in self.elsewhere.items() if until_ms > now_ms}

@@ -87,7 +87,9 @@ class SessionTransfers:
         pending.denied &= asked
         for ticket_id in up.unknown:
             to = pending.wanted.pop(ticket_id, None)
-            if to is not None and not self._orphan(center, ticket_id, to, now_ms, until_ms):
+            if to is None or self._is_elsewhere(center, pending, ticket_id):
+                continue
+            if not self._orphan(center, ticket_id, to, now_ms, until_ms):
                 self._pending(to).denied.add(ticket_id)
         for ticket_id, home, age_ms in up.claims:
             self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
@@ -130,6 +132,14 @@ class SessionTransfers:
             self._withdraw(pending, ticket_id, center.name)
             pending.claims[ticket_id] = owner_name
         self._pending(owner_name).wanted[ticket_id] = center.name
+
+    def _is_elsewhere(self, center: TransferCounts, pending: PendingTransfers, ticket_id: bytes) -> bool:
+        """Whether a ledger rightly has no such session because its unit was booked to another one, or is still on the way to it.
+
+        Then the claim stays open. With the next report of the claimant the data center is asked that has the unit by now.
+        """
+        booked = self._whereabouts.get(ticket_id)
+        return booked is not None and (booked[0] != center.name or any(ticket_id == one for one, _ in pending.arrivals))
 
     def _withdraw(self, pending: PendingTransfers, ticket_id: bytes, claimant: str) -> None:
         owner_name = pending.claims.pop(ticket_id, None)

@@ -47,6 +47,8 @@ class SessionLedger(Protocol):
 
     data_center: str
     born_ms: int
+    all_ended_ms: int
+    """When an operator's word ended all sessions here; 0: never."""
     strong: bool
     lease: Lease
     line: Line
@@ -85,7 +87,7 @@ def visit(ledger: SessionLedger, ticket_id: bytes, key: int, home: str, renewed_
         return ledger.view(ticket_id, now_ms)
     until_ms = renewed_ms + ledger.sessions.life_ms
     ended_here = home == ledger.data_center and renewed_ms >= ledger.born_ms and ticket_id not in moves.elsewhere
-    if now_ms >= until_ms or ended_here:
+    if now_ms >= until_ms or ended_here or renewed_ms <= ledger.all_ended_ms:
         moves.claims.pop(ticket_id, None)
         return GONE
     slot = ledger.line.slots.get(ticket_id, -1)
@@ -115,21 +117,25 @@ def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, newest: bool) -> N
     """Takes in what the coordinator says. `newest`: it answers the last report."""
     ledger.moves.confirm(down, newest)
     for ticket_id, age_ms in ledger.moves.new_arrivals(down):
-        take_over(ledger, ticket_id, now_ms - age_ms)
+        take_over(ledger, ticket_id, now_ms - age_ms, now_ms)
     for ticket_id, to in down.wanted:
         give(ledger, ticket_id, to, now_ms)
 
 
-def take_over(ledger: SessionLedger, ticket_id: bytes, renewed_ms: int) -> None:
+def take_over(ledger: SessionLedger, ticket_id: bytes, renewed_ms: int, now_ms: int) -> None:
     """A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free."""
     sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
     if claim:
         renewed_ms = max(renewed_ms, claim.served_ms)
+    ledger.leave_line(ticket_id)
+    ledger.moves.found(ticket_id)
     if ticket_id in sessions.inside:
         ledger.lease.free()
         renewed_ms = max(renewed_ms, sessions.renewed(ticket_id) or 0)
-    ledger.leave_line(ticket_id)
-    ledger.moves.elsewhere.pop(ticket_id, None)
+    elif renewed_ms <= ledger.all_ended_ms:  # it was on the way when an operator ended all sessions
+        ledger.lease.close(1, now_ms)
+        ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
+        return
     sessions.revive(ticket_id)
     sessions.resume(ticket_id, renewed_ms)
     ledger.log.append(pack(SESSION, ticket_id, renewed_ms))

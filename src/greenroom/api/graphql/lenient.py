@@ -2,7 +2,8 @@
 
 Published clients declare the same variable as `string`, `String!`, `Time!`, `uint64!` or by the name of a filter type, and not always by
 a name that a schema has. So every variable is replaced by its value, written as the type at its place wants it, and its declaration is
-dropped; then the query is checked like one without variables. A variable without a value is as if its argument were not there.
+dropped; then the query is checked like one without variables. A variable without a value is as if its argument were not there; one that is
+declared nowhere counts if it has a value, because short queries (`{ viewer … }`) are printed and sent like that.
 
 An outsider chooses how large a query is, so its size is limited before anything is done that takes longer with it.
 """
@@ -157,15 +158,15 @@ class _Sizes:
 
 def without_variables(schema: GraphQLSchema, document: DocumentNode, values: Mapping[str, Any]) -> DocumentNode:
     """The document with the values of its variables in their places. Raises GraphQLError."""
-    declared: dict[str, Any] = {}
+    known: dict[str, Any] = dict(values)
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode):
             for definition in node.variable_definitions or ():
                 name = definition.variable.name.value
                 default = _MISSING if definition.default_value is None else value_from_ast_untyped(definition.default_value)
-                declared[name] = values.get(name, default)
+                known[name] = values.get(name, default)
     info = TypeInfo(schema)
-    filled: DocumentNode = visit(document, TypeInfoVisitor(info, _Filling(info, declared)))
+    filled: DocumentNode = visit(document, TypeInfoVisitor(info, _Filling(info, known)))
     return filled
 
 
@@ -196,7 +197,7 @@ class _Filling(Visitor):
     def _value(self, node: VariableNode) -> Any:
         name = node.name.value
         if name not in self._values:
-            raise GraphQLError(f"variable ${name} is not declared")
+            raise GraphQLError(f"variable ${name} is not declared and has no value")
         return self._values[name]
 
 

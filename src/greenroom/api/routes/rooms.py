@@ -8,7 +8,7 @@ from greenroom.api.dependencies import Document, Editor, FilteredReader, Paged, 
 from greenroom.api.envelope import answered
 from greenroom.api.openapi import told
 from greenroom.api.routing import Router
-from greenroom.control import room_status, rooms
+from greenroom.control import ended_sessions, room_status, rooms
 from greenroom.control.state import Observed
 from greenroom.control.zones import zone_of
 
@@ -64,6 +64,12 @@ def edit_room(caller: Editor, config_service: WithConfig, document: Document, zo
 def delete_room(caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
     """Delete a waiting room with its events and rules."""
     return answered(config_service.change(caller.author, rooms.delete(zone_id, waiting_room_id)))
+
+
+@router.post(f"{ROOM}/end_sessions", **told("Room", change=True))
+def end_sessions(caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
+    """End all sessions of a waiting room, an extension: visitors who are inside come as new ones."""
+    return answered(config_service.change(caller.author, ended_sessions.end_sessions(zone_id, waiting_room_id)))
 
 
 @router.get(f"{ROOM}/status", **told("Status", may="read"))

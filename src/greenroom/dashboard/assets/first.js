@@ -2,6 +2,7 @@
 (function () {
   "use strict";
   var root = document.documentElement;
+  root.setAttribute("data-scripts", ""); // styles keep room for what scripts will show, so that nothing moves when they do
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   function follow() {
     if (root.dataset.theme === "auto") root.setAttribute("data-bs-theme", dark.matches ? "dark" : "light");

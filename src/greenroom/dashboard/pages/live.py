@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import msgspec
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from greenroom.dashboard.live_action_table import ACTIONS, LiveAction
 from greenroom.dashboard.live_feed import LiveWatcher, live_frame
-from greenroom.dashboard.pages.live_actions import ACTIONS, UNDO_LABELS, LiveAction, configured_live, fits, undo_of
+from greenroom.dashboard.pages.live_actions import UNDO_LABELS, configured_live, fits, undo_of
 from greenroom.dashboard.request import SESSION_COOKIE, PageRequest
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_minutes import MINUTE_S, LiveMinute, last_hour
@@ -30,6 +31,7 @@ def show(page: PageRequest) -> Response:
         "live.html",
         entry=entry,
         zone=page.zone,
+        now_ms=now_ms,
         live=live,
         frame=frame,
         frame_json=msgspec.json.encode(frame).decode(),
@@ -37,6 +39,7 @@ def show(page: PageRequest) -> Response:
         undo_labels=UNDO_LABELS,
         undo=undo_of(page) if page.person.may(ACTIONS["limits"].role) else None,
         rows=table_rows(trail.minutes),
+        demo=any(minute.generated for minute in trail.minutes),
         recording=page.services.analytics is not None,
     )
 

@@ -1,17 +1,16 @@
 """What an operator does in the hour of a sale: each action says what it does, asks once, can be undone, and is in the audit log."""
 
-from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from greenroom.control import events, rooms
-from greenroom.control.api_schema import EXTENSION, Json
+from greenroom.control.api_schema import EXTENSION
 from greenroom.control.config_service import ConfigChange
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.control.time_format import plain_moment
-from greenroom.core.schedule import Phase
-from greenroom.dashboard.forms import Faults, FieldView, field_view, read_value, schema_field, unchanged_since
+from greenroom.dashboard.forms import Faults, FieldView, field_view, schema_field, unchanged_since
+from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, MINUTE_MS, LiveAction
 from greenroom.dashboard.live_words import LimitPlan, effect_of
 from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.dashboard.request import PageRequest
@@ -20,178 +19,11 @@ from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
 from greenroom.model.change import AuditEntry
 from greenroom.model.configuration import Entry
-from greenroom.model.event import EVENT_LEAST_MS, OVERRIDES, Event
+from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.room import Room
 
 LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
-LIMITS = ("total_active_users", "new_users_per_minute")
-LIMIT_LABELS = {"total_active_users": "Active visitors at once", "new_users_per_minute": "New visitors per minute"}
-MINUTE_MS = 60_000
-EXTEND_MAX = 7 * 24 * 60
-"""Minutes by which an event may be extended at once."""
 
-
-class LiveAction(NamedTuple):
-    """One action. `document`: what changes, from the state and the form; `offered`: whether it makes sense now.
-
-    `names` are the fields that change: in the event whose time it is if it overrides them or `on_event` says so, else in the room.
-    """
-
-    name: str
-    label: str
-    title: str
-    text: str
-    done: str
-    tone: str
-    offered: Callable[[RoomLive], bool]
-    document: Callable[[RoomLive, Mapping[str, Any]], Json]
-    names: tuple[str, ...]
-    on_event: bool = False
-    role: Role = Role.OPERATOR
-
-
-def _limits(_live: RoomLive, form: Mapping[str, Any]) -> Json:
-    return {name: read_value(int, (form.get(name) or [""])[-1], present=True) for name in LIMITS}
-
-
-def _extend(live: RoomLive, form: Mapping[str, Any]) -> Json:
-    minutes = read_value(int, (form.get("minutes") or [""])[-1], present=True)
-    if live.now.event is None or not isinstance(minutes, int) or not 1 <= minutes <= EXTEND_MAX:
-        raise Refused(ApiFault(Code.INVALID, f"minutes: must be a number from 1 to {EXTEND_MAX}", "/minutes"))
-    return {"event_end_time": plain_moment(live.now.event.event_end_ms + minutes * MINUTE_MS)}
-
-
-def _message(_live: RoomLive, form: Mapping[str, Any]) -> Json:
-    return {EXTENSION: {"branding": {"message": (form.get("message") or [""])[-1].strip()}}}
-
-
-def _end(live: RoomLive, form: Mapping[str, Any]) -> Json:
-    event = live.now.event
-    now_ms = int(form["now_ms"])
-    if event is None or live.now.phase is not Phase.RUNNING:
-        return {"suspended": True}
-    return {"event_end_time": plain_moment(max(event.event_start_ms + EVENT_LEAST_MS, now_ms // 1000 * 1000))}
-
-
-ACTIONS: Mapping[str, LiveAction] = {
-    one.name: one
-    for one in (
-        LiveAction(
-            "limits",
-            "Change limits",
-            "Change the limits",
-            "Visitors who are inside stay, also when the limits are lower. Those who wait keep their places.",
-            "Change the limits",
-            "primary",
-            lambda _: True,
-            _limits,
-            LIMITS,
-        ),
-        LiveAction(
-            "hold",
-            "Hold everybody",
-            "Hold all new visitors",
-            "From now on every new visitor waits, however much room there is. Visitors who are inside stay and go on as before.",
-            "Hold all new visitors",
-            "danger",
-            lambda live: not live.now.room.queue_all,
-            lambda _live, _form: {"queue_all": True},
-            ("queue_all",),
-        ),
-        LiveAction(
-            "release",
-            "Let visitors in again",
-            "Let visitors in again",
-            "New visitors are let in again as the limits allow, in the order in which they wait.",
-            "Let visitors in again",
-            "primary",
-            lambda live: live.now.room.queue_all,
-            lambda _live, _form: {"queue_all": False},
-            ("queue_all",),
-        ),
-        LiveAction(
-            "reject",
-            "Reject new visitors",
-            "Reject new visitors",
-            "From now on new visitors are told that it is closed, also those who wait now. Visitors who are inside stay.",
-            "Reject new visitors",
-            "danger",
-            lambda live: live.now.room.queueing_method != "reject",
-            lambda _live, _form: {"queueing_method": "reject"},
-            ("queueing_method",),
-        ),
-        LiveAction(
-            "accept",
-            "Accept visitors again",
-            "Accept visitors again",
-            "New visitors are let in as the limits allow; the others wait, first come, first served.",
-            "Accept visitors again",
-            "primary",
-            lambda live: live.now.room.queueing_method == "reject",
-            lambda _live, _form: {"queueing_method": "fifo"},
-            ("queueing_method",),
-        ),
-        LiveAction(
-            "message",
-            "Tell waiting visitors",
-            "Tell waiting visitors something",
-            "The message is shown on the waiting page, to those who wait from the next refresh on. An empty text removes it. "
-            "Languages with a message of their own keep it.",
-            "Show the message",
-            "primary",
-            lambda live: not live.now.room.custom_page_html,
-            _message,
-            ("branding",),
-        ),
-        LiveAction(
-            "extend",
-            "Extend the event",
-            "Extend the event",
-            "The settings of the event stay in force for longer.",
-            "Extend the event",
-            "primary",
-            lambda live: live.now.event is not None and live.now.phase is Phase.RUNNING,
-            _extend,
-            ("event_end_time",),
-            on_event=True,
-        ),
-        LiveAction(
-            "end-event",
-            "End the event",
-            "End the event now",
-            "The room goes back to its own settings at once. Visitors keep their places and sessions.",
-            "End the event now",
-            "danger",
-            lambda live: live.now.event is not None,
-            _end,
-            ("event_end_time", "suspended"),
-            on_event=True,
-        ),
-        LiveAction(
-            "suspend",
-            "Suspend the room",
-            "Suspend the room",
-            "Every visitor goes straight to your application from now on, also all who wait, and nothing limits them.",
-            "Suspend the room",
-            "danger",
-            lambda live: live.word != "suspended",
-            lambda _live, _form: {"suspended": True},
-            ("suspended",),
-        ),
-        LiveAction(
-            "resume",
-            "Resume the room",
-            "Resume the room",
-            "The limits apply again. Visitors whose sessions have ended meanwhile join the line like new ones.",
-            "Resume the room",
-            "primary",
-            lambda live: live.word == "suspended",
-            lambda _live, _form: {"suspended": False},
-            ("suspended",),
-        ),
-    )
-}
-"""By name, in the order in which they are shown."""
 
 UNDOABLE = {
     "total_active_users",
@@ -239,6 +71,8 @@ def do(page: PageRequest) -> Response:
     one, entry = _wanted(page), page.room
     live = configured_live(page)
     try:
+        if one.typed and page.field("typed").strip() != entry.record.name:
+            raise Refused(ApiFault(Code.INVALID, f"typed: must be the name of the room, {entry.record.name}", "/typed"))
         kind, changed, plan = _planned(page, one, live)
         careful = unchanged_since(kind, changed, page.field("revision"), plan)
         if one.name == "limits" and page.field("step") != "save":
@@ -268,6 +102,8 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomLive) -> tuple[str, s
     """The kind and id of what changes, and the change."""
     document = one.document(live, {**page.form, "now_ms": page.now_ms})
     event = _event_of(one, live)
+    if one.plan is not None:
+        return "room", page.room.id, one.plan(page.zone.id, page.room.id, page.form)
     if event is not None:
         return "event", event.id, events.change(page.zone.id, page.room.id, event.id, document, whole=False)
     if one.on_event:
@@ -316,6 +152,12 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomLive, faults: Faults) 
         told = "How much longer the event lasts."
         value = page.field("minutes") or "30"
         return [FieldView(name="minutes", label="Minutes", kind="number", value=value, help=told, problems=faults.take("minutes"))]
+    if one.name == "let-in":
+        value, problems = page.field("count") or "10", faults.take("count")
+        return [FieldView(name="count", label="Visitors", kind="number", value=value, help="How many more, once.", problems=problems)]
+    if one.typed:
+        told = f"Type {page.room.record.name} to confirm. This cannot be undone."
+        return [FieldView(name="typed", label="Name of the room", kind="text", value="", help=told, problems=faults.take("typed"))]
     return []
 
 

@@ -27,7 +27,7 @@ from greenroom.gateway.visitor.late_tries import HeldExchange, Trying
 from greenroom.gateway.visitor.lingering import Lingering
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.body import BadBody
-from greenroom.gateway.wire.head_limits import end_of_head, hopeless
+from greenroom.gateway.wire.head_limits import END_OF_HEAD, hopeless
 from greenroom.gateway.wire.own_answers import answer_bytes, refusal
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.answer import Answer
@@ -194,9 +194,10 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             data = self._buffer = data[2:]
             if not data:
                 return False
-        end = end_of_head(data)
-        if not end:
+        end = data.find(END_OF_HEAD)
+        if end < 0:
             return self._wait_for_head(data)
+        end += len(END_OF_HEAD)
         if end == len(data):  # as nearly always: one head came and nothing else
             block, self._buffer = data, b""
         else:

@@ -12,14 +12,7 @@ PARTS_MAX = 256
 
 _TOO_MANY_PARTS = Refusal(408, "the head of the request comes in too many pieces")
 
-END = b"\r\n\r\n"
-"""Of a head."""
-
-
-def end_of_head(data: bytes) -> int:
-    """Where the first head ends; 0: it is not complete."""
-    found = data.find(END)
-    return found + len(END) if found >= 0 else 0
+END_OF_HEAD = b"\r\n\r\n"
 
 
 def hopeless(data: bytes, limits: Limits, parts: int) -> Refusal | None:

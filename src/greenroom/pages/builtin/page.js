@@ -71,7 +71,10 @@
     say([words("heading"), words("label"), words("hero"), wait, words("change")].filter(Boolean).join(". "), changed);
     plan(news.nextTrySeconds);
     // Without cookies no ticket comes back, and there is never a place: the page's own words about that, where they are seen.
-    if (view === "placing" && (++placing > 2 || !navigator.cookieEnabled)) set("notice", words("next"));
+    if (view === "placing" && (++placing > 2 || !navigator.cookieEnabled)) {
+      set("notice", words("next"));
+      room.className = "left";
+    }
     // A page from before the pre-queue has no room for the receipt.
     if (text.receipt && !at("draw")) load();
   };
@@ -123,7 +126,7 @@
     bell.onmessage = () => now() >= due - 50 && next();
   } catch {}
 
-  at("leave").addEventListener("submit", async event => {
+  at("leave").onsubmit = async event => {
     event.preventDefault();
     try {
       const answer = await fetch(location.href, { method: "POST", headers: { "Greenroom-Update": "leave" } });
@@ -134,16 +137,16 @@
     } catch {
       event.target.submit();
     }
-  });
+  };
 
   // On a phone the question would open below the window.
   at("leave").ontoggle = event => event.target.scrollIntoView({ block: "end" });
 
   tell.hidden = window.Notification?.permission !== "default";
-  tell.addEventListener("click", async () => {
+  tell.onclick = async () => {
     if (await Notification.requestPermission() === "granted") set("notice", data.told);
     tell.hidden = 1;
-  });
+  };
 
   setInterval(ago, 1e3);
   ago();

@@ -23,7 +23,7 @@ QUESTION = Struct("<B12sdQ")
 """What, ticket id, key, random bits."""
 VISIT_MORE = Struct("<dBB")
 """Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
-SETTINGS = Struct("<BBBBBIIIII")
+SETTINGS = Struct("<BBBBBIIIIId")
 EXPECTED = Struct("<dd")
 """Behind the settings: what time the process expects in the ledger, and how far that may be off (`admission.ledger_time`)."""
 _HEAD = Struct("<ddddddd")
@@ -44,7 +44,7 @@ def settings_of(room: Room) -> bytes:
     return SETTINGS.pack(
         METHODS.index(room.queueing_method), room.queue_all, _CONFIRMS[room.confirm_newcomers], not room.disable_session_renewal,
         room.strong_sessions, room.session_ms, room.renewal_age_ms, room.check_in_max_s, room.new_users_per_minute,
-        room.total_active_users,
+        room.total_active_users, room.sessions_ended_ms,
     )  # fmt: skip
 
 

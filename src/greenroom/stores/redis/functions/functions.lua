@@ -74,6 +74,10 @@ local function configure(keys, argv)
     end
     newcomers.configure(before)
     if s.life_ms ~= before.life_ms then free((end_sessions(now - before.life_ms, SWEEP_SYNC))) end
+    if s.sessions_ended_ms > state.told_ended_ms then
+      state.told_ended_ms, state.all_ended_ms = s.sessions_ended_ms, now
+      close(end_every_session())
+    end
     if before.rejecting and not s.rejecting then
       state.opened_ms, state.pardoned_ms = now, now + longest_refresh_ms() + GRACE_MS
     end

@@ -66,6 +66,16 @@ local function free(count)
   state.settled, state.freed = state.settled + paid, state.freed + count - paid
 end
 
+-- An operator ended so many sessions: their units are freed a little later, with those that are closing already.
+local function close(count) state.closing, state.closing_until_ms = state.closing + count, now + CLOSING_MS end
+
+local function free_closed()
+  if state.closing > 0 and floor(now / CELL_MS) > floor(state.closing_until_ms / CELL_MS) then
+    free(state.closing)
+    state.closing = 0
+  end
+end
+
 local function return_above(level)
   state.returned_freed, state.freed = state.returned_freed + state.freed, 0
   local surplus = max(0, state.permits - level)

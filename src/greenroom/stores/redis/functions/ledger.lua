@@ -58,6 +58,7 @@ local function sweep(limit)
   dirty = true
   local ended, more = end_sessions(floor(now / CELL_MS) * CELL_MS - s.life_ms - 1, limit)
   free(ended)
+  free_closed()
   if state.inside == 0 and state.seen_rows > 0 then
     call('UNLINK', k.seen)
     state.seen_rows = 0
@@ -258,9 +259,8 @@ end
 local PROVISIONAL_MS, SHARE = 10000, 4
 
 local function has_room()
-  local units = min(state.permits + state.freed + state.inside, s.total_limit)
-  local active_most = max(1, floor(units / SHARE))
-  local minute_most = s.total_limit > 0 and max(1, floor(s.minute_limit * units / (s.total_limit * SHARE))) or 1
+  local parts = SHARE * max(1, state.data_centers)
+  local active_most, minute_most = max(1, floor(s.total_limit / parts)), max(1, floor(s.minute_limit / parts))
   call('ZREMRANGEBYSCORE', k.provisional, '-inf', now - PROVISIONAL_MS)
   call('ZREMRANGEBYSCORE', k.passed, '-inf', now - WINDOW_MS)
   return call('ZCARD', k.provisional) < active_most and call('ZCARD', k.passed) < minute_most

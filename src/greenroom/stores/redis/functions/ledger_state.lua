@@ -22,6 +22,7 @@ local SPENT_MS = PLACE_KEPT_MS + 30000 -- so long after the last renewal a waiti
 local GRACE_MS = 3000
 local WINDOW_MS = 60000
 local CUT_OFF_MS = 4000
+local CLOSING_MS = 6000 -- so long are units kept whose sessions an operator ended (admission/lease.py)
 local CALLED_REFRESH_MS = 2000
 local TIES = 4096 -- 2^12 keys a millisecond
 local SWEEP = 40 -- ended sessions looked at in one call of visitors, and a quarter as many ghosts: 0.1 ms
@@ -40,11 +41,12 @@ local FIELDS = {
   'born_ms', 'moving', 'given', 'arrived', 'unconfirmed', 'unseen',
   'gap_us', 'spent_until_us', 'contact_ms', 'fence_ms', 'shift_ms', 'seen_rows', 'kept', 'kept_ms',
   'data_centers', 'confirms', 'switched_ms', 'before', 'trusted_ms', 'slot', 'issued', 'shown',
+  'told_ended_ms', 'all_ended_ms', 'closing', 'closing_until_ms',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
-  'claims', 'gifts', 'unknown', 'unknown_told', 'provisional', 'passed', 'tally', 'seen', 'unshown'}
+  'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'provisional', 'passed', 'tally', 'seen', 'unshown'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
@@ -53,7 +55,7 @@ local written = {} -- room -> serial that this process wrote last
 local names = {} -- room -> its keys
 
 local STEP_MS = 2000
-local SETTINGS_BYTES = 25 -- behind them a process says what time it expects, and how far that may be off
+local SETTINGS_BYTES = 33 -- behind them a process says what time it expects, and how far that may be off
 
 local given -- the settings of this call
 local expected_ms -- the ledger's time as the process that calls expects it; 0: it knows nothing
@@ -99,6 +101,7 @@ local function read_settings(raw)
     refresh_max_ms = refresh_max_s * 1000,
     minute_limit = minute_limit,
     total_limit = #raw >= 25 and struct.unpack('<I4', raw, 22) or 0, -- a state that an older greenroom wrote does not say; the next call does
+    sessions_ended_ms = #raw >= 33 and struct.unpack('<d', raw, 26) or 0,
   }
 end
 
@@ -115,6 +118,7 @@ local function new_state(settings)
   state.gap_ms = CALLED_REFRESH_MS
   state.measured_ms, state.reported_ms, state.tempo_ms = now, now, now
   state.latest_ms, state.born_ms = now, now
+  state.told_ended_ms = s.sessions_ended_ms
 end
 
 -- This state may be older than what visitors were told: people stay, units do not.
@@ -128,6 +132,7 @@ local function new_epoch()
   state.inside = call('ZCOUNT', k.inside, (state.ended_to + 1) * 2048, '+inf')
   state.life, state.epoch = this_life(), max(now, state.epoch + 1)
   state.permits, state.freed, state.returned_permits, state.returned_freed, state.over, state.settled = 0, 0, 0, 0, 0, 0
+  state.closing = 0
   state.granted_seen, state.used = state.inside, state.inside
   state.admitted, state.acknowledged = state.minute_rows, 0
   state.disconnected_rate, state.recall, state.queueing, state.horizon_ms, state.pool, state.alone = 0, 0, false, false, 0, false
@@ -136,7 +141,7 @@ local function new_epoch()
   state.born_ms, state.moving, state.given, state.arrived, state.unconfirmed = now, false, 0, 0, 0
   state.reported_ms, state.contact_ms = now, 0 -- the fence stays: without an answer in this epoch it is closed
   state.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
-  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told)
+  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told, k.elsewhere)
   state.whole = true
   dirty = true
 end

@@ -18,7 +18,8 @@ end
 OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
   if session_of(id) then return view(id) end
   local until_ms = renewed_ms + s.life_ms
-  if now >= until_ms or (here and renewed_ms >= state.born_ms) then
+  local ended_here = here and renewed_ms >= state.born_ms and not (state.moving and call('ZSCORE', k.elsewhere, id))
+  if now >= until_ms or ended_here or renewed_ms <= state.all_ended_ms then
     if state.moving then call('HDEL', k.claims, id) end
     return gone()
   end
@@ -58,6 +59,7 @@ end
 -- What to say of moving sessions: {given, gifts, arrived, claims, unknown}, ids with source or target and age; nil while no visitor has ever moved.
 local function report_moves()
   if not state.moving then return nil end
+  call('ZREMRANGEBYSCORE', k.elsewhere, '-inf', now)
   local claims, gifts, total = {}, {}, 0
   local rows = call('HGETALL', k.claims)
   for place = 1, #rows, 2 do
@@ -88,14 +90,21 @@ local function take_over(id, renewed_ms)
     renewed_ms = max(renewed_ms, claim.served_ms)
   end
   local known_ms, age = session_of(id)
+  if waiter(id) then leave_line(id, key_of(id)) end
+  call('ZREM', k.elsewhere, id)
+  call('SREM', k.unknown, id)
+  call('SREM', k.unknown_told, id)
   if known_ms then
     free(1)
     renewed_ms = max(renewed_ms, known_ms)
     if age ~= AGE_UNKNOWN then age = floor(renewed_ms / AGE_CELL_MS) - floor(known_ms / AGE_CELL_MS) + age end
+  elseif renewed_ms <= state.all_ended_ms then -- it was on the way when an operator ended all sessions
+    close(1)
+    spend_id(id, renewed_ms)
+    return
   else
     age, state.inside = AGE_UNKNOWN, state.inside + 1
   end
-  if waiter(id) then leave_line(id, key_of(id)) end
   if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
   renewed_ms = max(renewed_ms, state.ended_to + 1) -- one that is over ends with the next sweep, like any other
   state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + min(age, AGE_UNKNOWN)), id)
@@ -109,6 +118,7 @@ local function give(id, to)
     forget_seen(id)
     state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)
+    call('ZADD', k.elsewhere, renewed_ms + s.life_ms, id) -- a visitor who comes back has not lost it
     call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))
     return
   end

@@ -1,0 +1,138 @@
+"""Which data center gets how many permits, out of what may be granted.
+
+QUEUE (a visitor waits without a permit): permits are paced inside the minute and go to the oldest uncovered waiters of all reachable
+data centers, or, for the random method, to data centers in proportion to their lines. FREE: they are leased ahead of need, so new
+visitors are let in without a request; a single data center gets all of them. Lower limits recall permits and expel no visitor.
+"""
+
+from heapq import heappush
+from math import ceil, sqrt
+
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.pace import Pace
+from greenroom.admission.coordinator.sums import Sums
+from greenroom.admission.coordinator.whole_line import WholeLine, rounded
+from greenroom.model.room import Room
+
+LEASE_AHEAD_S = 2.0
+LEASE_SHARE = 0.5
+"""At most this part of what is free is leased ahead, by share of arrivals: the rest can still go where a crowd appears."""
+DISCONNECTED_SHARE = 0.95
+DISCONNECTED_FREE_SHARE = 0.05
+"""Cut off, a data center may repeat nearly what it admitted in the last minute, or a little of what was free then."""
+NO_RECALL = 1 << 62
+NO_ARRIVALS_PER_S = 1e-6
+"""Below this the sum of rates is nothing but what adding and taking away has left over."""
+
+
+class Allotment:
+    """The units of one room that no data center has, and how they are handed out."""
+
+    def __init__(self, room: Room, now_ms: int) -> None:
+        self.total = room.total_active_users
+        self.pool = self.total
+        self.per_minute = room.new_users_per_minute
+        self.sums = Sums()
+        self.doubted: set[str] = set()
+        """Data centers that may hold more than is known: nothing is granted until each has been heard."""
+        self.doubted_until_ms = now_ms
+        self._alarms: list[tuple[int, str]] = []  # heap: when time is going to change something about a data center
+        self._line = WholeLine()
+        self._ranked = self._alone = self._random = False
+        self._company = 1
+        self._pace = Pace(now_ms)
+        self._horizon_s: int | None = None
+
+    @property
+    def doubting(self) -> bool:
+        """Whether nothing is granted because some data center may hold more than is known."""
+        return bool(self.doubted) and self._pace.since_ms < self.doubted_until_ms
+
+    def _allot(self, center: DataCenter, want: int, now_ms: int, random_bits: int) -> int:
+        """Grants what is due to this data center now; the level above which it shall give permits back."""
+        spare = self._spare(now_ms)
+        if spare < 0:
+            return self._recalled(center, -spare)
+        if self.doubting:
+            return NO_RECALL
+        debts = self.sums.owed
+        spare -= self._grant(center, min(spare, center.owed))
+        spare = min(spare, self.pool - debts + center.owed) if debts else spare
+        waiting = self.sums.uncovered
+        if waiting:
+            share = self._share(center, min(spare, self._pace.permits), waiting, random_bits)
+            self._pace.spend(self._grant(center, share))
+            if share < waiting:
+                return NO_RECALL if self._alone else center.in_reach(None if self._random else self._horizon_s)
+            spare -= share
+        self._horizon_s = None
+        if self._alone:
+            self._grant(center, spare)
+            return NO_RECALL
+        return self._lease_ahead(center, spare, want)
+
+    def _spare(self, now_ms: int) -> int:
+        """Permits that could be granted; negative: so many too many are out. The pace goes on."""
+        left = self.per_minute - self.sums.value
+        self._pace.earn(self.per_minute, left, now_ms)
+        return min(self.pool, left)
+
+    def _grant(self, center: DataCenter, count: int) -> int:
+        if count <= 0:
+            return 0
+        center.granted += count
+        self.pool -= count
+        self._weigh(center)
+        return count
+
+    def _recalled(self, center: DataCenter, missing: int) -> int:
+        out, mine = self.sums.outstanding, max(0, center.outstanding)
+        return max(0, mine - ceil(missing * mine / out)) if out else 0
+
+    def _lease_ahead(self, center: DataCenter, spare: int, want: int) -> int:
+        """FREE with several data centers: what arrivals will need before the next sync."""
+        share = self._arrivals_share(center)
+        expected = LEASE_AHEAD_S * center.arrivals_per_s
+        target = max(ceil(expected + 2 * sqrt(expected)), int(LEASE_SHARE * spare * share))
+        if want:
+            target = max(target, center.outstanding + max(want, int(LEASE_SHARE / 2 * spare * share)))
+        self._grant(center, min(spare, target - center.outstanding))
+        return int(1.5 * target) + 2
+
+    def _arrivals_share(self, center: DataCenter) -> float:
+        arrivals = self.sums.arrivals_per_s
+        return center.arrivals_per_s / arrivals if arrivals > NO_ARRIVALS_PER_S else 1 / self._company
+
+    def _admissions_share(self, center: DataCenter) -> float:
+        """Of the next admissions: newcomers are where arrivals are, the line is let in where the permits go."""
+        return max(self._arrivals_share(center), center.outstanding / max(1, self.sums.outstanding))
+
+    def _disconnected_rate(self, center: DataCenter) -> int:
+        """What it may admit per minute while cut off; never raises the sum of values above the limit."""
+        if self._alone or self.pool < 0:  # more is held than there is: a ledger may remember sessions whose units went back long ago
+            return 0
+        left = max(0, min(self.pool, self.per_minute - self.sums.value))
+        own = int(DISCONNECTED_SHARE * center.minute)
+        return max(own, min(int(DISCONNECTED_FREE_SHARE * left), left + center.minute + center.outstanding))
+
+    def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
+        """How many of `count` permits this data center gets while visitors wait."""
+        uncovered = center.uncovered
+        if uncovered == waiting:
+            return min(count, waiting)
+        if self._random:
+            return rounded(count * uncovered, waiting, random_bits) if count < waiting else uncovered
+        reach = self._line.reach(center.name, count)
+        if reach.edge_s is None:
+            return reach.sure
+        self._horizon_s = max(reach.edge_s, self._horizon_s or 0)
+        return reach.sure + rounded(reach.edge_permits * reach.edge_mine, reach.edge_all, random_bits)
+
+    def _weigh(self, center: DataCenter) -> None:
+        """Something about this data center has changed: so do the sums."""
+        if self.sums.weigh(center) and center.reachable and self._ranked:
+            self._line.cover(center.name, max(0, center.outstanding))
+        alarm_ms = center.next_alarm_ms() if center.leaving or center.orphans or center.fenced_ms else 0
+        if alarm_ms and (not center.alarm_ms or alarm_ms < center.alarm_ms):
+            center.alarm_ms = alarm_ms
+            heappush(self._alarms, (alarm_ms, center.name))

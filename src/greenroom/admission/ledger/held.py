@@ -1,0 +1,109 @@
+"""What a ledger tells visitors who are held: their place, when to try again, and how long they will wait.
+
+The part of a ledger that reads the line and decides nothing: who is let in, and what is written down, is in `ledger`. The only thing
+that changes here is the moment at which a visitor in line is expected again.
+"""
+
+from greenroom.admission.lease import Lease
+from greenroom.admission.ledger.lookahead import Lookahead
+from greenroom.admission.ledger.refresh import FIRST_REFRESH_MS, by_rank, later, soon
+from greenroom.admission.ledger.waits import Waits, not_before
+from greenroom.admission.queueing.line import Line
+from greenroom.admission.queueing.line_table import due, ranks, table_of
+from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
+from greenroom.model.line_table import LineTable
+from greenroom.model.room import Room
+from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
+
+WAITING = Standing.WAITING
+
+
+class HeldVisitors:
+    """The line of a ledger, the settings that say when it moves, and the answers to those in it or outside."""
+
+    def __init__(self, room: Room, now_ms: int) -> None:
+        self.lease = Lease()
+        self.line = Line()
+        self.waits = Waits(room, now_ms)
+        self.lookahead = Lookahead(now_ms)
+        self.halted = False
+        """The ledger cannot be written: admissions are stopped until it can."""
+        self._queueing: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
+        self._method = room.queueing_method
+        self._rejecting = False
+        self._configure_line(room)
+
+    def line_ms(self, now_ms: int) -> int:
+        """Now on the coordinator's clock: what keys are made of, so that those of all data centers compare."""
+        return now_ms + self.lease.line_ahead_ms
+
+    @property
+    def longest_refresh_ms(self) -> int:
+        """The longest interval that is ever assigned."""
+        return self._refresh_max_ms * 11 // 10
+
+    @property
+    def called(self) -> int:
+        """How many waiters are asked to try every two seconds."""
+        return self._queueing.count(len(self.line), self.lease.permits, self.lookahead.permits) if self._open else 0
+
+    def _configure_line(self, room: Room) -> None:
+        """New settings. Another method begins without called visitors."""
+        if room.queueing_method != self._method:
+            self._method = room.queueing_method
+            self._queueing = QUEUEING_METHODS[self._method]()
+        self._open = self._queueing.open and not room.queue_all
+        self._rejecting = not self._queueing.open and not room.queue_all
+        self._refresh_max_ms = room.check_in_max_s * 1000
+        self.waits.configure(room)
+
+    def _outside(self, now_ms: int, random_bits: int, ahead: int, arrival_ms: int, unseen: int = 0) -> Outcome:
+        """Held without a place; the next try is soon, so the place gets real soon. `unseen` places before it will be real then."""
+        refresh_ms = 0 if self._rejecting else soon(random_bits)
+        estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
+
+    def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False) -> Outcome:
+        """Held in line until the next try. `first`: the place has just been taken."""
+        estimate = self._estimate(rank + 1, arrival_ms_of(self.line.keys[slot]), now_ms)
+        called = self._called(slot, rank)
+        refresh_ms = soon(random_bits) if called else self._refresh(rank, estimate, random_bits, first)
+        self.line.expect(slot, now_ms, refresh_ms)
+        estimate = not_before(refresh_ms, estimate)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line.slots), estimate, self.halted, called)
+
+    def _early(self, slot: int, now_ms: int) -> Outcome:
+        """Held in line, and here before the next try: what was told before still holds."""
+        line = self.line
+        key = line.keys[slot]
+        rank = line.rank(key)
+        attempted_ms, refresh_ms = line.attempted[slot], line.refresh[slot]
+        estimate = not_before(attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, arrival_ms_of(key), now_ms))
+        return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line.slots), estimate, self.halted)
+
+    def _table(self, now_ms: int) -> LineTable:
+        """The line as everybody may see it."""
+        line, lookahead, able = self.line, self.lookahead, self._open and not self.halted
+        waiting, made_ms = len(line), self.line_ms(now_ms)
+        count = due(waiting, self.lease.permits, lookahead.permits, lookahead.pace) if able else 0
+        last = line.places((count - 1,))[0] if count else None
+        waits = self.waits.of_places(self.lease, waiting, now_ms)
+        return table_of(line.places(ranks(waiting)), waiting, able, last, made_ms, waits)
+
+    def _called(self, slot: int, rank: int) -> bool:
+        """Whether this waiter is asked to try every two seconds."""
+        return self._open and self._queueing.called(slot, rank, self.lease.permits, self.lookahead.permits)
+
+    def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
+        """Milliseconds until the next try of a waiter who is not called; 0 where pages do not refresh."""
+        if self._rejecting:
+            return 0
+        if self._open and self._method == "fifo":
+            longest_ms = min(self._refresh_max_ms, FIRST_REFRESH_MS) if first else self._refresh_max_ms
+            return by_rank(rank, estimate, longest_ms, random_bits)
+        return later(self._refresh_max_ms, random_bits)
+
+    def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """None is unknown: admissions are stopped, or there is no reliable estimate."""
+        known = self._open and not self.halted
+        return self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms) if known else None

@@ -1,0 +1,224 @@
+"""The actions of the live page: what each one says, when it makes sense, and what it changes."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from greenroom.control.api_schema import EXTENSION, Json
+from greenroom.control.config_service import ConfigChange
+from greenroom.control.ended_sessions import end_sessions
+from greenroom.control.let_in import let_in
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.control.time_format import plain_moment
+from greenroom.core.schedule import Phase
+from greenroom.dashboard.forms import read_value
+from greenroom.dashboard.room_live import RoomLive
+from greenroom.model.account import Role
+from greenroom.model.event import EVENT_LEAST_MS
+
+LIMITS = ("total_active_users", "new_users_per_minute")
+LIMIT_LABELS = {"total_active_users": "Active visitors at once", "new_users_per_minute": "New visitors per minute"}
+MINUTE_MS = 60_000
+EXTEND_MAX = 7 * 24 * 60
+"""Minutes by which an event may be extended at once."""
+
+
+class LiveAction(NamedTuple):
+    """One action. `document`: what changes, from the state and the form; `offered`: whether it makes sense now.
+
+    `names` are the fields that change: in the event whose time it is if it overrides them or `on_event` says so, else in the room.
+    `plan`: the change itself, for (zone, room, form), where it is no change of fields. `typed`: the name of the room confirms it.
+    """
+
+    name: str
+    label: str
+    title: str
+    text: str
+    done: str
+    tone: str
+    offered: Callable[[RoomLive], bool]
+    document: Callable[[RoomLive, Mapping[str, Any]], Json]
+    names: tuple[str, ...]
+    on_event: bool = False
+    role: Role = Role.OPERATOR
+    plan: Callable[[str, str, Mapping[str, Any]], ConfigChange] | None = None
+    typed: bool = False
+    undoable: bool = True
+
+
+def _limits(_live: RoomLive, form: Mapping[str, Any]) -> Json:
+    return {name: read_value(int, (form.get(name) or [""])[-1], present=True) for name in LIMITS}
+
+
+def _extend(live: RoomLive, form: Mapping[str, Any]) -> Json:
+    minutes = read_value(int, (form.get("minutes") or [""])[-1], present=True)
+    if live.now.event is None or not isinstance(minutes, int) or not 1 <= minutes <= EXTEND_MAX:
+        raise Refused(ApiFault(Code.INVALID, f"minutes: must be a number from 1 to {EXTEND_MAX}", "/minutes"))
+    return {"event_end_time": plain_moment(live.now.event.event_end_ms + minutes * MINUTE_MS)}
+
+
+def _message(_live: RoomLive, form: Mapping[str, Any]) -> Json:
+    return {EXTENSION: {"branding": {"message": (form.get("message") or [""])[-1].strip()}}}
+
+
+def _let_in(zone_id: str, room_id: str, form: Mapping[str, Any]) -> ConfigChange:
+    count = read_value(int, (form.get("count") or [""])[-1], present=True)
+    return let_in(zone_id, room_id, count if isinstance(count, int) else None)
+
+
+def _end(live: RoomLive, form: Mapping[str, Any]) -> Json:
+    event = live.now.event
+    now_ms = int(form["now_ms"])
+    if event is None or live.now.phase is not Phase.RUNNING:
+        return {"suspended": True}
+    return {"event_end_time": plain_moment(max(event.event_start_ms + EVENT_LEAST_MS, now_ms // 1000 * 1000))}
+
+
+ACTIONS: Mapping[str, LiveAction] = {
+    one.name: one
+    for one in (
+        LiveAction(
+            "limits",
+            "Change limits",
+            "Change the limits",
+            "Visitors who are inside stay, also when the limits are lower. Those who wait keep their places.",
+            "Change the limits",
+            "primary",
+            lambda _: True,
+            _limits,
+            LIMITS,
+        ),
+        LiveAction(
+            "let-in",
+            "Let more visitors in now",
+            "Let more visitors in now",
+            "Both limits are higher by this number for one minute, so that as many more of those who wait come in. Afterwards the "
+            "limits are as before. No visitor is sent away then: as many more than the limit may be inside until others have left. "
+            "Make sure that your application can serve them.",
+            "Let them in",
+            "primary",
+            lambda live: live.word in ("queueing", "open"),
+            lambda _live, _form: {},
+            ("let_in", "let_in_until_ms"),
+            plan=_let_in,
+            undoable=False,
+        ),
+        LiveAction(
+            "hold",
+            "Hold everybody",
+            "Hold all new visitors",
+            "From now on every new visitor waits, however much room there is. Visitors who are inside stay and go on as before.",
+            "Hold all new visitors",
+            "danger",
+            lambda live: not live.now.room.queue_all,
+            lambda _live, _form: {"queue_all": True},
+            ("queue_all",),
+        ),
+        LiveAction(
+            "release",
+            "Let visitors in again",
+            "Let visitors in again",
+            "New visitors are let in again as the limits allow, in the order in which they wait.",
+            "Let visitors in again",
+            "primary",
+            lambda live: live.now.room.queue_all,
+            lambda _live, _form: {"queue_all": False},
+            ("queue_all",),
+        ),
+        LiveAction(
+            "reject",
+            "Reject new visitors",
+            "Reject new visitors",
+            "From now on new visitors are told that it is closed, also those who wait now. Visitors who are inside stay.",
+            "Reject new visitors",
+            "danger",
+            lambda live: live.now.room.queueing_method != "reject",
+            lambda _live, _form: {"queueing_method": "reject"},
+            ("queueing_method",),
+        ),
+        LiveAction(
+            "accept",
+            "Accept visitors again",
+            "Accept visitors again",
+            "New visitors are let in as the limits allow; the others wait, first come, first served.",
+            "Accept visitors again",
+            "primary",
+            lambda live: live.now.room.queueing_method == "reject",
+            lambda _live, _form: {"queueing_method": "fifo"},
+            ("queueing_method",),
+        ),
+        LiveAction(
+            "message",
+            "Tell waiting visitors",
+            "Tell waiting visitors something",
+            "The message is shown on the waiting page, to those who wait from the next refresh on. An empty text removes it. "
+            "Languages with a message of their own keep it.",
+            "Show the message",
+            "primary",
+            lambda live: not live.now.room.custom_page_html,
+            _message,
+            ("branding",),
+        ),
+        LiveAction(
+            "extend",
+            "Extend the event",
+            "Extend the event",
+            "The settings of the event stay in force for longer.",
+            "Extend the event",
+            "primary",
+            lambda live: live.now.event is not None and live.now.phase is Phase.RUNNING,
+            _extend,
+            ("event_end_time",),
+            on_event=True,
+        ),
+        LiveAction(
+            "end-event",
+            "End the event",
+            "End the event now",
+            "The room goes back to its own settings at once. Visitors keep their places and sessions.",
+            "End the event now",
+            "danger",
+            lambda live: live.now.event is not None,
+            _end,
+            ("event_end_time", "suspended"),
+            on_event=True,
+        ),
+        LiveAction(
+            "end-sessions",
+            "End all sessions",
+            "End all sessions of the room",
+            "Every visitor who is inside counts as a new one from their next request on, and waits behind those who wait now. Connections "
+            "that are open are closed within five seconds, and the places are free after six. The limits hold throughout.",
+            "End all sessions",
+            "danger",
+            lambda _: True,
+            lambda _live, _form: {},
+            ("sessions_ended_ms",),
+            plan=lambda zone_id, room_id, _form: end_sessions(zone_id, room_id),
+            typed=True,
+            undoable=False,
+        ),
+        LiveAction(
+            "suspend",
+            "Suspend the room",
+            "Suspend the room",
+            "Every visitor goes straight to your application from now on, also all who wait, and nothing limits them.",
+            "Suspend the room",
+            "danger",
+            lambda live: live.word != "suspended",
+            lambda _live, _form: {"suspended": True},
+            ("suspended",),
+        ),
+        LiveAction(
+            "resume",
+            "Resume the room",
+            "Resume the room",
+            "The limits apply again. Visitors whose sessions have ended meanwhile join the line like new ones.",
+            "Resume the room",
+            "primary",
+            lambda live: live.word == "suspended",
+            lambda _live, _form: {"suspended": False},
+            ("suspended",),
+        ),
+    )
+}
+"""By name, in the order in which they are shown."""

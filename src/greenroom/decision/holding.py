@@ -1,0 +1,95 @@
+"""The verdict about a visitor who waits: the facts of the waiting page, and the ticket with which to come back."""
+
+from msgspec.structs import replace
+
+from greenroom.core.decide import PEEK, VIEW, ArrivalQuestion, Found
+from greenroom.core.schedule import Phase
+from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.prequeue_draw import NOT_TOLD
+from greenroom.decision.room_schedule import CompiledRoom
+from greenroom.decision.shared_table import told_refresh_ms
+from greenroom.decision.tickets import Sealer
+from greenroom.decision.verdict import Hold
+from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Held, Outcome, Ticket, arrival_ms_of
+
+HELD = Decided.HELD
+
+_NO_TICKET: tuple[None, None] = (None, None)
+
+
+class Holding:
+    """Makes these verdicts, and tells `observe` of each."""
+
+    def __init__(self, sealer: Sealer, observe: Observer) -> None:
+        self._sealer = sealer
+        self._observe = observe
+
+    def verdict(
+        self,
+        compiled: CompiledRoom,
+        arrival: Arrival,
+        question: ArrivalQuestion,
+        found: Found,
+        ticket: Ticket,
+        outcome: Outcome,
+        now_ms: int,
+    ) -> Hold:
+        """For the bearer of `ticket`, who waits as `outcome` says, which answers `question`."""
+        room = compiled.room
+        presented, spelled = found[0] if found else _NO_TICKET
+        self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
+        if question is not PEEK:
+            told_ms = outcome.refresh_ms if compiled.line_table is None else told_refresh_ms(outcome.refresh_ms, room, arrival)
+            ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, told_ms)
+        refresh_s = next_try_s = 0
+        if not compiled.turns_away:
+            left_s = -((now_ms - ticket.checked_ms - ticket.refresh_ms) // 1000)
+            refresh_s, next_try_s = -(-ticket.refresh_ms // 1000), left_s if left_s > 1 else 1
+        estimate, position, ahead, failed = outcome.estimate, outcome.position, outcome.ahead, outcome.storage_failed
+        least_minutes = ahead // room.new_users_per_minute if estimate is None and room.queueing_method == "fifo" else 0
+        held = Held(
+            now_ms,
+            room.queueing_method,
+            ticket.checked_ms,
+            refresh_s,
+            next_try_s,
+            estimate,
+            least_minutes,
+            False,  # queue_full
+            room.queue_all,
+            position,
+            ahead,
+            outcome.waiting,
+            arrival_ms_of(ticket.key),
+            position > 0,
+            failed,
+            compiled.effective.origin_down,
+        )
+        if compiled.draw is not None or compiled.effective.event is not None:
+            held = _with_event(held, compiled, ticket.id)
+        cookie = b""
+        known = not (failed and question is VIEW)  # else the ticket of a session is kept as it is
+        if known and (spelled is not None or not compiled.turns_away):
+            sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
+            cookie = compiled.cookies.of(arrival.scheme).set(sealed, PLACE_KEPT_MS // 1000, now_ms)
+        page, status = compiled.page, room.queueing_status_code
+        return Hold(room.id, page, status, room.json_response_enabled, room.same_status_for_all, held, cookie)
+
+
+def _with_event(held: Held, compiled: CompiledRoom, ticket_id: bytes) -> Held:
+    """The same with what an event and its draw add."""
+    effective, event = compiled.effective, compiled.effective.event
+    told = compiled.draw.told(ticket_id) if compiled.draw else NOT_TOLD
+    return replace(
+        held,
+        event_active=event is not None,
+        event_prequeueing=effective.phase is Phase.PREQUEUE,
+        event_start_ms=event.event_start_ms if event else 0,
+        event_end_ms=event.event_end_ms if event else 0,
+        shuffle_at_event_start=event is not None and event.shuffle_at_event_start,
+        receipt=told.receipt,
+        draw_commitment=told.commitment,
+        draw_seed=told.seed,
+        drawn_place=told.place,
+        drawn_size=told.size,
+    )

@@ -1,0 +1,87 @@
+"""Requests without cookies that cannot wait (images, webhooks, HEAD), as many as one likes; a few of their clients do keep cookies."""
+
+from collections import deque
+
+from greenroom.admission.lease import WINDOW_MS
+from greenroom.admission.ledger.provisional import PROVISIONAL_MS, SHARE
+from greenroom.model.visit import Outcome, Standing
+from greenroom.simulator.agenda import Agenda
+from greenroom.simulator.chance import Streams, between
+from greenroom.simulator.ground_truth import GroundTruth
+from greenroom.simulator.scenario import Scenario
+from greenroom.simulator.visitor import SimulatedVisitor, SystemUnderTest
+
+PROVISIONAL_FROM = 1 << 41
+"""Numbers above are of these requests."""
+COMING_BACK = 0.05
+"""Part of those that passed whose ticket comes back in time."""
+
+
+class ProvisionalFlood:
+    """What such requests get, and what they use of both limits."""
+
+    def __init__(self, scenario: Scenario, agenda: Agenda, system: SystemUnderTest, ground_truth: GroundTruth, streams: Streams) -> None:
+        self.sent = self.passed = self.kept = 0
+        """Requests, those that reached the origin, and those of them whose session became a full one."""
+        self.most_active = self.most_minute = 0
+        self.over_share = 0
+        """By how much they used more than their share of either limit."""
+        self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
+        self._centers = scenario.centers
+        self._draw = streams("provisional flood")
+        self._active: dict[int, int] = {}  # number -> when it was admitted; those that are not full sessions
+        self._minute: deque[int] = deque()
+        self._one = self._another()
+        """The next request. What is refused leaves nothing behind, so the same one tries again."""
+
+    def request(self, center: int) -> None:
+        """One more, at this data center."""
+        self.sent += 1
+        if self._system.open(center):
+            self._one.center = center
+            self._system.arrive_provisionally(self._one, self._answered)
+
+    def _another(self) -> SimulatedVisitor:
+        one = SimulatedVisitor(PROVISIONAL_FROM + self.passed, 0, self._agenda.now_ms)
+        one.pauses = True  # it overtakes no visitor
+        return one
+
+    def _answered(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        if outcome.standing is not Standing.ADMITTED:
+            return
+        now_ms = self._agenda.now_ms
+        self.passed += 1
+        self._one = self._another()
+        self._ground_truth.entering(visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), now_ms, PROVISIONAL_MS)
+        self._count(visitor, now_ms)
+        if self._draw.random() < COMING_BACK:
+            self._agenda.after(between(self._draw, 50, PROVISIONAL_MS - 500), self._comes_back, visitor)
+
+    def _count(self, one: SimulatedVisitor, now_ms: int) -> None:
+        active, minute = self._active, self._minute
+        active[one.number] = now_ms
+        minute.append(now_ms)
+        while active[oldest := next(iter(active))] <= now_ms - PROVISIONAL_MS:
+            del active[oldest]
+        while minute[0] <= now_ms - WINDOW_MS:
+            minute.popleft()
+        self.most_active, self.most_minute = max(self.most_active, len(active)), max(self.most_minute, len(minute))
+        total, per_minute = self._ground_truth.largest
+        over = max(len(active) - share_of(total, self._centers), len(minute) - share_of(per_minute, self._centers))
+        self.over_share = max(self.over_share, over)
+
+    def _comes_back(self, one: SimulatedVisitor) -> None:
+        if self._system.open(one.center):
+            self._system.view(one, self._seen)
+
+    def _seen(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        if outcome.standing is not Standing.ACTIVE:
+            return
+        self.kept += 1
+        self._active.pop(visitor.number, None)
+        self._ground_truth.page(visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), self._agenda.now_ms)
+
+
+def share_of(limit: int, centers: int) -> int:
+    """The most that provisional sessions of all data centers together may use of a limit: each may have one."""
+    return max(centers, limit // SHARE)

@@ -1,0 +1,155 @@
+"""Chromium follows every link from `/`, signed in as each role: no 404, no 500, nothing in the console, and no page moves under the reader."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urldefrag, urlsplit
+
+import pytest
+from dashboard_browser import AXE, DashboardBrowser, chromium, violations
+from live_rig import LiveRig, plain_origin
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Response
+
+from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
+from greenroom.model.zone import ACCOUNT_ID
+
+ROLES = ("viewer", "operator", "admin")
+GREENROOM = Path(sys.executable).with_name("greenroom")
+PASSWORD = "correct horse battery"
+PAGES_MAX = 150
+QUERIES_MAX = 3
+"""Links to one path that differ in their query, such as earlier and later spans of the analytics, which never end."""
+
+LEFT_OUT = ("/csv", ".csv", ".toml", ".json", "/export", "/sign-out")
+"""What a browser keeps as a file, and what ends the session of the crawl."""
+
+SHIFT_MAX = 0.01
+"""Good is 0.1; a hundredth is a line of text that moves by a few pixels."""
+
+LINKS = """() => [...document.querySelectorAll("a[href]:not([download])")].map((one) => one.href)"""
+SHIFTS = """window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
+}).observe({type: "layout-shift", buffered: true});"""
+MOVE = "() => { const one = document.createElement('div'); one.style.height = '300px'; document.body.prepend(one); }"
+
+
+@pytest.fixture(scope="module")
+def rig(shared_greenroom: Any) -> Iterator[LiveRig]:
+    assert AXE.is_file(), "run python scripts/build_dashboard.py"
+    with plain_origin() as origin:
+        found = LiveRig.start(shared_greenroom, origin)
+        room = f"/zones/{found.zone_id}/waiting_rooms/{found.room_id}"
+        made = found.api.ask("POST", f"/accounts/{ACCOUNT_ID}/rules/lists", {"name": "office", "kind": "ip"}).result
+        items = [{"ip": f"192.0.2.{number}", "comment": "head office"} for number in range(1, 6)]
+        found.api.ask("POST", f"/accounts/{ACCOUNT_ID}/rules/lists/{made['id']}/items", items).result  # noqa: B018  fails if refused
+        found.api.ask("POST", f"{room}/rules", {"action": "bypass_waiting_room", "expression": 'http.host eq "a"'}).result  # noqa: B018
+        sale = {"name": "spring", "event_start_time": "2040-01-01T10:00:00Z", "event_end_time": "2040-01-01T12:00:00Z"}
+        found.api.ask("POST", f"{room}/events", sale).result  # noqa: B018
+        for role in ROLES:
+            command = [GREENROOM, "account", "add", role, "--role", role, "--password-stdin", "--data", shared_greenroom.data]
+            subprocess.run(command, input=PASSWORD, text=True, check=True, capture_output=True)
+        found.list_id = made["id"]  # type: ignore[attr-defined]
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+def signed_in(browser: Browser, rig: LiveRig, role: str) -> BrowserContext:
+    context = browser.new_context(bypass_csp=True, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(f"{rig.base}/sign-in")
+    page.get_by_label("User name").fill(role)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.wait_for_url("**/rooms")
+    page.close()
+    return context
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_link_leads_somewhere(browser: Browser, rig: LiveRig, role: str) -> None:
+    context = signed_in(browser, rig, role)
+    page = context.new_page()
+    problems: list[str] = []
+    came_from: dict[str, str] = {}
+    queries: Counter[str] = Counter()
+
+    def heard(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(f"console of {page.url}: {message.text}")
+
+    def answered(response: Response) -> None:
+        if response.status >= 400:
+            problems.append(f"{response.status} {response.url}, linked from {came_from.get(response.url, page.url)}")
+
+    page.on("console", heard)
+    page.on("pageerror", lambda error: problems.append(f"script of {page.url}: {error}"))
+    page.on("response", answered)
+    waiting, seen = [f"{rig.base}/"], {f"{rig.base}/"}
+    while waiting:
+        at = waiting.pop(0)
+        page.goto(at)
+        for link in (urldefrag(found).url for found in page.evaluate(LINKS)):
+            path = urlsplit(link).path
+            if link.startswith(rig.base) and link not in seen and not path.endswith(LEFT_OUT) and queries[path] < QUERIES_MAX:
+                queries[path] += 1
+                seen.add(link)
+                came_from[link] = at
+                waiting.append(link)
+        assert len(seen) <= PAGES_MAX, f"more than {PAGES_MAX} pages: {sorted(seen)[-20:]}"
+    context.close()
+    assert problems == []
+    least = 20 if role == "viewer" else 40
+    assert len(seen) >= least, sorted(seen)
+
+
+MAIN_PAGES = [item.path for item in NAVIGATION if not item.path.startswith("/explorer")]
+ROOM_PAGES = [tab.path for tab in ROOM_TABS]
+
+
+def test_no_main_page_moves_while_it_loads(browser: Browser, rig: LiveRig) -> None:
+    context = signed_in(browser, rig, "admin")
+    context.add_init_script(SHIFTS)
+    page = context.new_page()
+    found = {}
+    for path in [f"{rig.base}{path}" for path in MAIN_PAGES] + [f"{rig.path}{path}" for path in ROOM_PAGES]:
+        page.goto(path)
+        page.wait_for_load_state("load")
+        page.wait_for_timeout(600)  # charts and live figures come in after the load
+        shift = page.evaluate("window.shifted")
+        if shift > SHIFT_MAX:
+            found[urlsplit(path).path] = round(shift, 4)
+    page.goto(f"{rig.base}/about")
+    page.wait_for_timeout(600)  # what the browser moves within 500 ms of an input does not count
+    page.evaluate(MOVE)
+    page.wait_for_timeout(300)  # the observer is told after the next frame
+    caught = page.evaluate("window.shifted")
+    context.close()
+    assert found == {}
+    assert caught > SHIFT_MAX, "the measurement sees nothing"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_list_with_items_has_no_violations_and_is_reached_by_keyboard(browser: Browser, rig: LiveRig, theme: str) -> None:
+    context = signed_in(browser, rig, "operator")
+    page = context.new_page()
+    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    page.goto(f"{rig.base}/lists/{rig.list_id}")  # type: ignore[attr-defined]
+    assert "192.0.2.5" in page.content()
+    assert violations(page) == []
+    wanted = page.locator("main :is(a[href], button, input:not([type=hidden]), textarea, summary):visible").count()
+    reached = set()
+    for _ in range(wanted + 40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("() => document.activeElement.closest('main') && document.activeElement.outerHTML.slice(0, 200)"))
+    assert wanted >= 5
+    assert len(reached - {None}) >= min(wanted, 5)
+    context.close()

@@ -1,0 +1,123 @@
+"""An operator ends all sessions of a room: by the API and from the dashboard, and what a restart makes of it."""
+
+import html
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from admission_world import FlakyJournal, HandClock, answer_of, bits, small_room, ticket_id
+from api_rig import Api, create_token
+from dashboard_rig import DashboardRig, dashboard_in
+from live_rig import LiveRig, plain_origin
+
+from greenroom.admission.lease import CLOSING_MS
+from greenroom.control import ended_sessions, rooms
+from greenroom.model.visit import Standing
+from greenroom.stores.memory import MemoryLedger
+
+LIVE = "/zones/z2/rooms/r2/live"
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[DashboardRig]:
+    with dashboard_in(tmp_path) as found:
+        found.fill()
+        yield found
+
+
+def ended_ms(rig: DashboardRig) -> int:
+    return rig.store.read().rooms["r2"].record.sessions_ended_ms
+
+
+def test_it_wants_the_name_of_the_room_and_is_in_the_audit_log_and_not_undone(rig: DashboardRig) -> None:
+    visitor, known = rig.person("operator"), rig.store.read()
+    name, revision = known.rooms["r2"].record.name, str(known.rooms["r2"].revision)
+    assert "End all sessions" in visitor.get(LIVE).text
+    refused = visitor.post(f"{LIVE}/do/end-sessions", revision=revision, typed="another")
+    assert refused.status_code == 400
+    assert f"must be the name of the room, {name}" in html.unescape(refused.text)
+    assert ended_ms(rig) == 0
+    assert visitor.post(f"{LIVE}/do/end-sessions", revision=revision, typed=name).status_code == 303
+    assert ended_ms(rig) == rig.clock.at_ms
+    page = visitor.get(LIVE).text
+    assert "live-undo" not in page
+    entry = rig.store.audit(1)[0]
+    assert (entry.author, entry.after) == ("operator-all (dashboard)", {"sessions_ended_ms": rig.clock.at_ms})
+
+
+def test_a_viewer_may_not(rig: DashboardRig) -> None:
+    visitor = rig.person("viewer")
+    assert visitor.post(f"{LIVE}/do/end-sessions", typed=rig.store.read().rooms["r2"].record.name).status_code == 403
+    assert ended_ms(rig) == 0
+
+
+def test_no_other_change_forgets_the_moment_and_it_only_grows(rig: DashboardRig) -> None:
+    for _ in range(2):  # the clock stands still
+        rig.config.change("test", ended_sessions.end_sessions("z2", "r2"))
+    assert ended_ms(rig) == rig.clock.at_ms + 1
+    known = rig.store.read()
+    shown = rooms.show(known, known.rooms["r2"], rig.clock.at_ms)
+    assert shown["greenroom"]["sessions_ended_time"]
+    rig.config.change("test", rooms.change("z2", "r2", {**shown, "greenroom": {}}, whole=True))
+    rig.config.change("test", rooms.change("z2", "r2", {"description": "new"}, whole=False))
+    assert ended_ms(rig) == rig.clock.at_ms + 1
+
+
+def ledger(clock: HandClock, journal: FlakyJournal, **changes: Any) -> MemoryLedger:
+    room = small_room(total_active_users=3, new_users_per_minute=30, **changes)
+    return MemoryLedger.restore(room, clock, bits(1), journal, list(journal.payloads))
+
+
+def test_units_are_free_after_the_last_proof_also_when_the_process_was_killed_meanwhile() -> None:
+    for restarted in (False, True):
+        clock, journal = HandClock(), FlakyJournal()
+        found = ledger(clock, journal)
+        inside = [one for one in map(ticket_id, range(3)) if answer_of(found.arrive, one, 0).standing is Standing.ADMITTED]
+        assert len(inside) == 3
+        clock.ms += 2_000
+        room = replace(found._room, sessions_ended_ms=clock.ms)
+        found.configure(room)
+        assert {answer_of(found.view, one).standing for one in inside} == {Standing.GONE}
+        if restarted:
+            found = MemoryLedger.restore(room, clock, bits(2), journal, list(journal.payloads))
+        entered = []
+        for second in range(10):
+            found.tick()
+            if answer_of(found.arrive, ticket_id(100 + second), 0).standing is Standing.ADMITTED:
+                entered.append(second)
+            clock.ms += 1_000
+        assert entered
+        assert entered[0] * 1_000 >= CLOSING_MS - 1_000, f"after a restart: {restarted}"
+        assert not found.problems()
+
+
+def test_a_ledger_that_was_stopped_meanwhile_hears_of_it_at_its_start() -> None:
+    clock, journal = HandClock(), FlakyJournal()
+    found = ledger(clock, journal)
+    assert answer_of(found.arrive, ticket_id(1), 0).standing is Standing.ADMITTED
+    clock.ms += 2_000
+    ended = ledger(clock, journal, sessions_ended_ms=clock.ms)
+    assert answer_of(ended.view, ticket_id(1)).standing is Standing.GONE
+    clock.ms += CLOSING_MS + 1_000
+    ended.tick()
+    assert [answer_of(ended.arrive, ticket_id(number), 0).standing for number in (2, 3, 4)] == [Standing.ADMITTED] * 3
+
+
+def test_the_api_ends_them_in_a_running_process(shared_greenroom: Any) -> None:
+    with plain_origin() as origin:
+        rig = LiveRig.start(shared_greenroom, origin)
+        cookies = [cookie for refresh_s, cookie in (rig.visit() for _ in range(10)) if not refresh_s]
+        assert len(cookies) == 10
+        assert rig.visit(cookies[0])[0] == 0
+        path = f"/zones/{rig.zone_id}/waiting_rooms/{rig.room_id}"
+        answer = rig.api.ask("POST", f"{path}/end_sessions")
+        assert answer.result["greenroom"]["sessions_ended_time"]
+        shared_greenroom.eventually(lambda: rig.visit(cookies[0])[0] > 0, "the minute is used up, so a visitor without a session waits")
+        with urlopen(f"{rig.base}/metrics") as metrics:
+            assert b'greenroom_room_sessions_ended_timestamp_seconds{room="sale"}' in metrics.read()
+        reading = Api(rig.running.control, create_token(shared_greenroom.data, "reader", "--scope", "read"))
+        refused = reading.ask("POST", f"{path}/end_sessions")
+        assert refused.status == 403

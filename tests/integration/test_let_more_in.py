@@ -1,0 +1,121 @@
+"""An operator lets more visitors in now: both limits are higher by so many for a minute, in every stage of the room, and then as before."""
+
+import html
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from admission_laws import GroundTruth
+from admission_world import small_room, ticket_id
+from dashboard_rig import DashboardRig, dashboard_in
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.control import let_in as use_case
+from greenroom.control import rooms
+from greenroom.core.schedule import Phase, course, effective
+from greenroom.model.event import Event
+from greenroom.model.room import LIMIT_MAX, Room
+from greenroom.model.visit import Standing
+
+LIVE = "/zones/z2/rooms/r2/live"
+MINUTE_MS = 60_000
+AT_MS = 1_750_000_000_000
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[DashboardRig]:
+    with dashboard_in(tmp_path) as found:
+        found.fill()
+        yield found
+
+
+def room_of(rig: DashboardRig) -> Room:
+    return rig.store.read().rooms["r2"].record
+
+
+def limits(room: Room) -> tuple[int, int]:
+    return room.total_active_users, room.new_users_per_minute
+
+
+def test_it_is_audited_shown_and_over_after_a_minute(rig: DashboardRig) -> None:
+    before = limits(room_of(rig))
+    rig.config.change("ada", use_case.let_in("z2", "r2", 7))
+    now_ms = rig.clock.at_ms
+    assert (room_of(rig).let_in, room_of(rig).let_in_until_ms) == (7, now_ms + MINUTE_MS)
+    assert limits(effective(room_of(rig), [], now_ms).room) == (before[0] + 7, before[1] + 7)
+    assert limits(effective(room_of(rig), [], now_ms + MINUTE_MS).room) == before == limits(room_of(rig))
+    entry = rig.store.audit(1)[0]
+    assert (entry.author, entry.after) == ("ada", {"let_in": 7, "let_in_until_ms": now_ms + MINUTE_MS})
+    assert "7 more visitors are let in" in html.unescape(rig.person("viewer").get(LIVE).text)
+
+
+def test_other_changes_keep_it(rig: DashboardRig) -> None:
+    rig.config.change("ada", use_case.let_in("z2", "r2", 7))
+    rig.config.change("ada", rooms.change("z2", "r2", {"description": "new"}, whole=False))
+    assert room_of(rig).let_in == 7
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "many", "", "100001"])
+def test_a_wrong_number_is_refused_beside_its_field(rig: DashboardRig, count: str) -> None:
+    visitor, known = rig.person("operator"), rig.store.read()
+    answer = visitor.post(f"{LIVE}/do/let-in", revision=str(known.rooms["r2"].revision), count=count)
+    assert answer.status_code == 400
+    assert "must be a number from 1 to 100000" in html.unescape(answer.text)
+    assert room_of(rig).let_in == 0
+
+
+def test_twice_within_the_minute_is_refused_and_a_viewer_always(rig: DashboardRig) -> None:
+    assert rig.person("viewer").post(f"{LIVE}/do/let-in", count="1").status_code == 403
+    for status in (303, 400):
+        revision = str(rig.store.read().rooms["r2"].revision)
+        assert rig.person("operator").post(f"{LIVE}/do/let-in", revision=revision, count="3").status_code == status
+    assert room_of(rig).let_in == 3
+
+
+@given(st.integers(0, 200_000), st.integers(0, 200_000), st.integers(1, 100_000), st.integers(-90_000, 90_000), st.booleans())
+def test_no_stage_has_higher_limits_than_were_asked_for(opens: int, lasts: int, count: int, until: int, shuffles: bool) -> None:
+    room = small_room(let_in=count, let_in_until_ms=AT_MS + until, total_active_users=LIMIT_MAX - 50_000)
+    event = Event(
+        id="e", name="e", event_start_ms=AT_MS + opens, event_end_ms=AT_MS + opens + 60_000 + lasts, new_users_per_minute=9,
+        total_active_users=9, prequeue_start_ms=AT_MS + opens - 300_000 if shuffles else None, shuffle_at_event_start=shuffles,
+    )  # fmt: skip
+    stages = course(room, [event], AT_MS)
+    assert [from_ms for from_ms, _ in stages] == sorted(from_ms for from_ms, _ in stages)
+    for from_ms, stage in stages:
+        plain = effective(replace(room, let_in=0), [event], from_ms).room
+        wanted = tuple(min(LIMIT_MAX, limit + (count if from_ms < AT_MS + until else 0)) for limit in limits(plain))
+        assert limits(stage.room) == wanted or stage.phase is Phase.PREQUEUE
+    assert limits(stages[-1][1].room) == limits(room)
+
+
+def test_exactly_so_many_more_come_in_and_none_afterwards() -> None:
+    """The laws of admission hold throughout: both limits, and the order of the line."""
+    law = GroundTruth(small_room(total_active_users=5, new_users_per_minute=6, session_duration=5))
+    waiting = [ticket_id(number) for number in range(20)]
+    for one in waiting:
+        law.arrive(one)
+    inside = set(law.inside)
+
+    def refresh(seconds: int) -> None:
+        for _ in range(seconds):
+            law.advance(1_000)
+            law.tick()
+            for one in [one for one in waiting if one not in law.inside]:
+                place = law.places.get(one)
+                due = place is None or law.now_ms >= place.attempted_ms + place.refresh_ms
+                if due and law.poll(one).standing is Standing.ADMITTED:
+                    inside.add(one)
+            for one in law.inside:
+                law.view(one)
+
+    refresh(62)
+    assert len(inside) == 5
+    law.configure(total_active_users=8, new_users_per_minute=9)
+    refresh(60)
+    law.configure(total_active_users=5, new_users_per_minute=6)
+    assert len(inside) == 8
+    refresh(120)
+    assert len(inside) == 8
+    assert law.found == []

@@ -1,0 +1,191 @@
+"""What is counted, and what is not: each rule of docs/explanation/analytics.md with real decisions, a ledger and a store."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from admission_world import small_room
+from visitors import Browser, Site
+
+from greenroom.analytics.metrics import METRICS
+from greenroom.analytics.question import Question, Wanted
+from greenroom.analytics.recorder import Recorder
+from greenroom.analytics.rollup import SLOT_MS
+from greenroom.collector.decisions import OUTCOME_OF, recording
+from greenroom.collector.sampler import RoomLook, sample
+from greenroom.decision.decision_counts import DecisionCounts
+from greenroom.decision.observer import Decided, Observer
+from greenroom.decision.verdict import Forward
+from greenroom.model.rule import Rule
+from greenroom.stores.analytics.duck import DuckEngine
+from greenroom.stores.analytics.keeper import Keeper
+
+MINUTE_S = 60
+LIMITS = ("totalActiveUsersConfig", "newUsersPerMinuteConfig", "sessionDurationConfig")
+WANTED = tuple(
+    Wanted(aggregate, metric.name) for metric in METRICS.values() if metric.name not in LIMITS for aggregate in metric.aggregates
+)
+
+
+@dataclass
+class Recorded:
+    """A site whose decisions are recorded as in a process, and looked at every five seconds."""
+
+    site: Site
+    recorder: Recorder
+    folder: Path
+
+    def pass_time(self, seconds: float, visits: Callable[[], object] = lambda: None) -> None:
+        """Time passes; `visits` is called every five seconds."""
+        for _ in range(int(seconds * 1_000) // SLOT_MS):
+            visits()
+            self.site.advance(SLOT_MS)
+            (ledger,) = self.site.ledgers.values()
+            gauges = ledger.gauges()
+            sample(self.recorder, [RoomLook(ledger.room, gauges.active, gauges.waiting, None, ledger.tally())], self.site.clock.ms)
+
+    def total(self) -> dict[tuple[str, str], Any]:
+        """Every metric over all that was recorded, but for the limits."""
+        self.recorder.finish()
+        keeper = Keeper(DuckEngine(self.folder / "analytics.duckdb"))
+        keeper.write([part for minute in self.recorder.fetch() for part in minute.parts()], self.site.clock.ms // 1_000)
+        (row,) = keeper.answer(Question(0, 1 << 32, metrics=WANTED)).rows
+        keeper.close()
+        return {tuple(wanted): row[wanted] for wanted in WANTED}
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Callable[..., Recorded]:
+    def make(bypass: Any = None, **changes: Any) -> Recorded:
+        observers: list[Observer] = []
+        site = Site(tmp_path, small_room(**changes), bypass=bypass, observe=lambda event: observers[0](event))
+        assert site.clock.ms % SLOT_MS == 0
+        recorder = Recorder("process", "here", site.clock.ms)
+        observers.append(recording(recorder, DecisionCounts()))
+        return Recorded(site, recorder, tmp_path)
+
+    return make
+
+
+def people(site: Site, count: int) -> list[Browser]:
+    return [Browser(site, client=f"192.0.2.{number}") for number in range(1, count + 1)]
+
+
+def visit(browsers: Iterable[Browser], path: str = "/") -> list[bool]:
+    """Who was sent on to the application."""
+    return [isinstance(browser.visit(path), Forward) for browser in browsers]
+
+
+def nothing(total: dict[tuple[str, str], Any]) -> bool:
+    return not any(total.values())
+
+
+def test_time_waited_is_recorded_when_the_application_is_reached_and_only_then(recorded: Callable[..., Recorded]) -> None:
+    """Two wait; the session inside ends after a minute; one of them comes back in time, the other one never."""
+    found = recorded(total_active_users=1, new_users_per_minute=1)
+    first, second, third = people(found.site, 3)
+    assert visit([first, second, third]) == [True, False, False]
+    found.pass_time(20)
+    visit([second, third])
+    entered_after_s: list[int] = []
+    begun_ms = found.site.clock.ms - 20_000
+
+    def come_back() -> None:
+        if not entered_after_s and visit([second]) == [True]:
+            entered_after_s.append((found.site.clock.ms - begun_ms) // 1_000)
+
+    found.pass_time(600, come_back)
+    assert entered_after_s
+    total = found.total()
+    assert total["sum", "newUsersPerMinute"] == 2
+    assert total["sum", "usersWaited"] == 1
+    assert total["sum", "usersAbandoned"] == 1
+    assert total["sum", "requestsHeld"] >= 4
+    exact_s = entered_after_s[0]
+    for percent in (50, 99):
+        assert exact_s <= total["percentile", f"totalTimeWaitedP{percent}"] <= exact_s * 1.001 + 0.01
+
+
+def test_whom_a_rule_lets_by_is_in_no_metric(recorded: Callable[..., Recorded]) -> None:
+    """Verified crawlers are let by in the same way."""
+    rule = Rule(id="1" * 32, expression='http.request.uri.path eq "/feed"')
+    found = recorded(lambda arrival, _: rule if arrival.path == "/feed" else None)
+    assert visit(people(found.site, 9), "/feed") == [True] * 9
+    found.pass_time(MINUTE_S)
+    assert nothing(found.total())
+
+
+def test_a_path_outside_the_room_and_a_suspended_room_are_in_no_metric(recorded: Callable[..., Recorded]) -> None:
+    found = recorded(path="/shop")
+    assert visit(people(found.site, 9), "/elsewhere") == [True] * 9
+    found.site.configure(small_room(path="/shop", suspended=True))
+    assert visit(people(found.site, 9), "/shop") == [True] * 9
+    found.pass_time(MINUTE_S)
+    assert nothing(found.total())
+
+
+def test_the_decisions_that_are_in_no_metric_are_these() -> None:
+    assert set(Decided) - set(OUTCOME_OF) == {
+        Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED, Decided.PLACELESS, Decided.RECEIPT, Decided.FAILED, Decided.PROVISIONAL,
+        Decided.UNKNOWN_HOST, Decided.SEVERAL_ROOMS, Decided.LINE_TABLE,
+    }  # fmt: skip
+
+
+def test_passthrough_records_users_and_their_time_and_no_line(recorded: Callable[..., Recorded]) -> None:
+    found = recorded(queueing_method="passthrough", total_active_users=1, new_users_per_minute=1)
+    browsers = people(found.site, 7)
+    assert visit(browsers) == [True] * 7
+    found.pass_time(30)
+    assert visit(browsers) == [True] * 7
+    found.pass_time(2 * MINUTE_S)
+    total = found.total()
+    assert total["max", "totalActiveUsers"] == total["sum", "newUsersPerMinute"] == total["sum", "sessionsEnded"] == 7
+    assert 30 <= total["percentile", "timeOnOriginP50"] <= 30.04
+    assert (total["max", "totalQueuedUsers"], total["sum", "usersWaited"], total["sum", "requestsHeld"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+def test_without_renewal_no_time_on_origin_is_above_the_session_duration(recorded: Callable[..., Recorded], renewed: bool) -> None:
+    """A visitor who comes back every five seconds for five minutes; sessions take one."""
+    found = recorded(disable_session_renewal=not renewed, total_active_users=1, new_users_per_minute=60)
+    browser, other = people(found.site, 2)
+
+    def both() -> None:
+        visit([browser, other])
+
+    found.pass_time(5 * MINUTE_S, both)
+    found.pass_time(2 * MINUTE_S)
+    total = found.total()
+    if renewed:
+        assert 290 <= total["percentile", "timeOnOriginP99"] <= 300
+        assert total["sum", "newUsersPerMinute"] == 1, "the other one waits all the time"
+    else:
+        assert 50 <= total["percentile", "timeOnOriginP50"] <= total["percentile", "timeOnOriginP99"] <= MINUTE_S * 1.001
+        assert total["sum", "sessionsEnded"] >= 3, "they take turns"
+
+
+def test_a_cookie_that_is_sent_again_is_counted_once(recorded: Callable[..., Recorded]) -> None:
+    """A waiting ticket in two tabs and in a copied jar, and the ticket of a session that is over."""
+    found = recorded(total_active_users=1, new_users_per_minute=1)
+    first, second = people(found.site, 2)
+    assert visit([first, second]) == [True, False]
+    copies = [Browser(found.site, client="192.0.2.2") for _ in range(3)]
+    spent = Browser(found.site, client="192.0.2.1")
+    spent.jar = dict(first.jar)
+    entered: list[int] = []
+
+    def come_back() -> None:
+        if entered:
+            return
+        for copy in copies:
+            copy.jar = dict(second.jar)
+        if visit([second]) == [True]:
+            visit(copies)
+            entered.append(found.site.clock.ms)
+
+    found.pass_time(4 * MINUTE_S, come_back)
+    assert entered
+    total = found.total()
+    assert (total["sum", "newUsersPerMinute"], total["sum", "usersWaited"], total["max", "totalActiveUsers"]) == (2, 1, 1)

@@ -1,0 +1,32 @@
+"""A flood of requests that cannot wait, at a ledger in memory and at the same one in Redis, in virtual time."""
+
+import redis
+from admission_world import START_MS, small_room, ticket_id
+from redis_twin import Twin
+
+from greenroom.model.visit import Standing, make_key
+
+
+def flooded_provisionally(server: redis.Redis, active: int, per_minute: int, per_s: int, seconds: int = 16) -> tuple[list[str], int, int]:
+    """Requests that cannot wait, from an empty room on, and a visitor in the middle: what differed, how many passed, and how long the wait was."""
+    twin = Twin(server, small_room(total_active_users=active, new_users_per_minute=per_minute, session_duration=5), active)
+    passed, number, step_ms = 0, 0, 20
+    visitor, key, due_ms, wait_ms = ticket_id(1 << 40), 0, START_MS + 5_000, -1
+    for step in range(seconds * 1000 // step_ms):
+        twin.advance(step_ms)
+        if step % 12 == 0:
+            twin.sync()
+            twin.compare()
+        ids = [ticket_id(number + one) for one in range(per_s * step_ms // 1000)]
+        number += len(ids)
+        passed += twin.arrive_provisionally_together(ids)
+        if wait_ms < 0 and twin.now_ms >= due_ms:
+            outcome = twin.poll(visitor, key) if key else twin.arrive(visitor)
+            key = key or make_key(twin.now_ms, 1)
+            due_ms = twin.now_ms + max(500, outcome.refresh_ms)
+            if outcome.standing is Standing.ADMITTED:
+                wait_ms = twin.now_ms - START_MS - 5_000
+        if twin.found:
+            break
+    twin.law(wait_ms >= 0, "the visitor is still waiting")
+    return twin.found, passed, wait_ms

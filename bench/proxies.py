@@ -184,7 +184,7 @@ class Bench:
         return worker_of(process)
 
     def plain(self, kind: str) -> None:
-        port, path = self.next_port(), self.folder / f"plain-{kind}"
+        port, path = self.next_port(), self.folder / f"plain-{FILES[kind]}"
         path.write_text(PLAIN[kind].format(port=port, origin=ORIGIN, folder=self.folder))
         pid = self.start([part.format(folder=self.folder, file=path) for part in COMMANDS[kind]], port)
         self.pids[f"{kind}, plain"] = (pid, 0)

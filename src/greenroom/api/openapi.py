@@ -13,7 +13,8 @@ from greenroom.api.routing import ApiRoute
 from greenroom.control.alert_destinations import PAGERDUTY, WEBHOOK
 from greenroom.control.alert_history import DISPATCH
 from greenroom.control.alert_policies import POLICY
-from greenroom.control.api_schema import ApiSchema, Json
+from greenroom.control.api_schema import ApiSchema
+from greenroom.control.api_shapes import Json
 from greenroom.control.audit import LOG
 from greenroom.control.events import DETAILS, EVENT
 from greenroom.control.explain_request import explanation_schemas

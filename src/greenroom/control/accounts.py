@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from greenroom.control.api_schema import Json
+from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found
 from greenroom.control.passwords import hash_password, password_problem
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if

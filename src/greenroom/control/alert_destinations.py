@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from greenroom.alerting.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerting.matching import Destination
-from greenroom.control.api_schema import UNSET, ApiField, ApiSchema, Json, Plain, Shown, computed, read_as
+from greenroom.control.api_schema import UNSET, ApiField, ApiSchema, computed, read_as
+from greenroom.control.api_shapes import Json, Plain, Shown
 from greenroom.control.config_service import (
     ChangeContext,
     ConfigChange,

@@ -1,7 +1,8 @@
 """The history of notifications as the API answers it: one row for each message that was delivered or given up."""
 
 from greenroom.alerting.outbox import Dispatch
-from greenroom.control.api_schema import ApiSchema, Json, Shown, computed
+from greenroom.control.api_schema import ApiSchema, computed
+from greenroom.control.api_shapes import Json, Shown
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.control.time_format import milliseconds
 from greenroom.control.time_format import moment as written

@@ -7,7 +7,8 @@ from typing import Any
 from greenroom.alerting.alert_types import ALERTS, AlertType, example
 from greenroom.alerting.matching import filter_problems
 from greenroom.alerting.published import PUBLISHED_TYPES
-from greenroom.control.api_schema import NEEDED, ApiField, ApiSchema, Json, Plain, Shown, computed, read_as
+from greenroom.control.api_schema import NEEDED, ApiField, ApiSchema, computed, read_as
+from greenroom.control.api_shapes import Json, Plain, Shown
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.notification_view import NotificationView
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if

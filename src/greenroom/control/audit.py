@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from greenroom.control.api_schema import ApiSchema, Json, Shown, computed
+from greenroom.control.api_schema import ApiSchema, computed
+from greenroom.control.api_shapes import Json, Shown
 from greenroom.control.time_format import moment as written
 from greenroom.model.change import AuditEntry
 from greenroom.model.zone import ACCOUNT_ID

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from greenroom.control.api_schema import ApiField, ApiSchema, Json, MomentField, Plain, Shown, computed, overlaid, read_as
+from greenroom.control.api_schema import ApiField, ApiSchema, computed, overlaid, read_as
+from greenroom.control.api_shapes import Json, MomentField, Plain, Shown
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, faults_of, refuse_if
 from greenroom.control.rooms import limit_faults, room_of

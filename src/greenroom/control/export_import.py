@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from greenroom.control import alert_destinations, alert_policies, events, health_checks, list_items, lists, rooms, rules, zones
-from greenroom.control.api_schema import EXTENSION, UNSET, ApiSchema, Json
+from greenroom.control.api_schema import EXTENSION, UNSET, ApiSchema
+from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.control.health_view import NoStates
 from greenroom.control.notification_view import NoNotifications

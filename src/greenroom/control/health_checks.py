@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from greenroom.control.api_schema import ApiSchema, Json, Plain, Several, Shown, computed, overlaid, read_as, unknown_name
+from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
+from greenroom.control.api_shapes import Json, Plain, Several, Shown, unknown_name
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, opaque_id, refuse_read_only
 from greenroom.control.health_view import HealthStates, HealthView, NoStates
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
-from greenroom.control.api_schema import ApiSchema, Json, Shown, computed
+from greenroom.control.api_schema import ApiSchema, computed
+from greenroom.control.api_shapes import Json, Shown
 from greenroom.control.health_view import HealthView
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.control.time_format import milliseconds

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from greenroom.alerting.outbox import Incident
-from greenroom.control.api_schema import ApiSchema, Json, MomentField, Shown, computed, overlaid, read_as
+from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
+from greenroom.control.api_shapes import Json, MomentField, Shown
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found
 from greenroom.control.refusals import ApiFault, Code, refuse_if
 from greenroom.control.time_format import milliseconds, plain_moment

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_interface
 from typing import Any, NamedTuple
 
-from greenroom.control.api_schema import ApiSchema, Json, Nested, Plain, Shown, computed, read_as
+from greenroom.control.api_schema import ApiSchema, computed, read_as
+from greenroom.control.api_shapes import Json, Nested, Plain, Shown
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.lists import list_of
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from greenroom.control.api_schema import ApiSchema, Json, Shown, computed, overlaid, read_as
+from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
+from greenroom.control.api_shapes import Json, Shown
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.control.rules import memberships

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from greenroom.control.api_schema import ApiSchema, Json, Shown, computed
+from greenroom.control.api_schema import ApiSchema, computed
+from greenroom.control.api_shapes import Json, Shown
 from greenroom.control.config_service import not_found
 from greenroom.control.health_view import HealthView
 from greenroom.control.refusals import ApiFault, Code, Refused

@@ -2,7 +2,8 @@
 
 import math
 
-from greenroom.control.api_schema import ApiSchema, Json, Shown, computed
+from greenroom.control.api_schema import ApiSchema, computed
+from greenroom.control.api_shapes import Json, Shown
 from greenroom.control.state import Figures, RoomState
 from greenroom.core.schedule import Phase, effective
 from greenroom.model.configuration import Configuration, Entry

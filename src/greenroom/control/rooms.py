@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from greenroom.control.api_schema import ApiSchema, Choice, Json, Nested, Plain, Several, Shown, computed, overlaid, read_as
+from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
+from greenroom.control.api_shapes import Choice, Json, Nested, Plain, Several, Shown
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.time_format import moment as written

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from greenroom.control.api_schema import ApiSchema, Json, Plain, overlaid, read_as, required
+from greenroom.control.api_schema import ApiSchema, overlaid, read_as, required
+from greenroom.control.api_shapes import Json, Plain
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if, within
 from greenroom.control.rooms import room_of

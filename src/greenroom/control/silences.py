@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from greenroom.control.api_schema import ApiSchema, Json, MomentField, Plain, Shown, computed, read_as
+from greenroom.control.api_schema import ApiSchema, computed, read_as
+from greenroom.control.api_shapes import Json, MomentField, Plain, Shown
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within
 from greenroom.control.time_format import milliseconds, plain_moment

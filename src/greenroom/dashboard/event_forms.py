@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from greenroom.control import events, rooms
-from greenroom.control.api_schema import Json
+from greenroom.control.api_shapes import Json
 from greenroom.control.time_format import milliseconds, plain_moment
 from greenroom.dashboard.forms import Faults, FieldView, flat, read_value
 from greenroom.dashboard.local_times import from_input, local_input

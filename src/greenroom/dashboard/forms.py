@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from greenroom.control.api_schema import EXTENSION, ApiField, ApiSchema, Json, Plain
+from greenroom.control.api_schema import EXTENSION, ApiField, ApiSchema
+from greenroom.control.api_shapes import Json, Plain
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.model.configuration import Configuration

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from greenroom.control.api_schema import EXTENSION, Json
+from greenroom.control.api_schema import EXTENSION
+from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import ConfigChange
 from greenroom.control.ended_sessions import end_sessions
 from greenroom.control.let_in import let_in

@@ -5,7 +5,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from greenroom.control.api_schema import EXTENSION, Json
+from greenroom.control.api_schema import EXTENSION
+from greenroom.control.api_shapes import Json
 from greenroom.dashboard.forms import Faults, FieldView
 from greenroom.model.branding import Branding
 from greenroom.model.fields import specs

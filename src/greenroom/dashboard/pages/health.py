@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from greenroom.control import health_checks, health_history
-from greenroom.control.api_schema import Json
+from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import ConfigChange
 from greenroom.control.health_view import HealthView, NoStates
 from greenroom.control.refusals import ApiFault, Refused

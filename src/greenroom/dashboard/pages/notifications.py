@@ -10,7 +10,7 @@ from greenroom.alerting.alert_types import ALERTS
 from greenroom.alerting.channels.table import CHANNELS
 from greenroom.alerting.outbox import HISTORY_KEPT_MS
 from greenroom.control import alert_destinations, alert_history, alert_policies, silences
-from greenroom.control.api_schema import Json
+from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import ChangeContext, ConfigChange, opaque_id
 from greenroom.control.notification_view import NoNotifications, NotificationView
 from greenroom.control.refusals import Refused

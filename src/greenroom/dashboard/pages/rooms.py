@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from greenroom.control import rooms
-from greenroom.control.api_schema import Json
+from greenroom.control.api_shapes import Json
 from greenroom.control.refusals import Refused
 from greenroom.dashboard.forms import Faults, FieldView, differences, document_of, field_view, flat, unchanged_since
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from greenroom.control import rules
-from greenroom.control.api_schema import Json
+from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import not_found
 from greenroom.control.explain_request import CLIENT, CLIENT_MAX, HEADERS_MAX, URL_MAX, ExplainRequest
 from greenroom.control.refusals import Refused

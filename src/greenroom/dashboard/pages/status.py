@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from greenroom.alerting.outbox import INCIDENTS_KEPT_MS
 from greenroom.control import incident_notes
-from greenroom.control.api_schema import Json
+from greenroom.control.api_shapes import Json
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.forms import Faults, FieldView, unchanged_since
 from greenroom.dashboard.request import PageRequest

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from greenroom.control import rooms
-from greenroom.control.api_schema import Json
+from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import ConfigChange
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.dashboard.forms import Faults, flat, unchanged_since

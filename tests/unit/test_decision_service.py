@@ -244,7 +244,7 @@ def test_what_cannot_wait_gets_no_success_and_no_ticket_from_a_full_room(site_of
     assert (reply.status, browser.jar) == (status, {})
     assert header(reply, b"Cache-Control") == b"private, no-store"
     assert status == 200 or int(header(reply, b"Retry-After")) > 0
-    assert b"<html" not in reply.body
+    assert b"<html" not in reply.body or what == "HEAD", "see test_held_head"
     assert site.counted.of("r")["placeless"] == 1
 
 

@@ -134,6 +134,12 @@ def test_what_the_visitor_would_get(more: dict, headers: tuple, answer: str) -> 
     assert asked("https://shop.example/", RoomDefinition(room(queue_all=True, **more)), headers=headers).answer == answer
 
 
+def test_a_head_is_explained_like_its_get() -> None:
+    told = asked("https://shop.example/", RoomDefinition(room(queue_all=True)), method="HEAD").answer
+    assert told.endswith("which refreshes by itself, without a cookie; only its head")
+    assert "the built-in page" in told
+
+
 def test_a_reject_page_does_not_refresh() -> None:
     assert asked("https://shop.example/", RoomDefinition(room(queueing_method="reject"))).answer.endswith("which does not refresh")
 

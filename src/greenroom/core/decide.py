@@ -11,7 +11,7 @@ and queue_all make of that is the ledger's to say, in one operation.
 | the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
 | a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
 | no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
-| the same, in a room without provisional sessions | PLACELESS | held without a place |
+| the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
 | the saved receipt of a draw is asked for | RECEIPT | a file |
 | the visitor gives up the place | LEAVE | the place or session is free |
 | no ticket | ARRIVE | a newcomer |
@@ -185,6 +185,13 @@ def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found, 
         return VIEW, found
     refresh_ms = min(ticket.refresh_ms, SOONEST_MS) if room.line_table else ticket.refresh_ms
     return PEEK if now_ms < ticket.checked_ms + refresh_ms - EARLY_TOLERANCE_MS else POLL, found
+
+
+def is_head_of_page(room: Room, arrival: Arrival) -> bool:
+    """Whether this is a HEAD, which takes no place, of something that a new visitor would begin to wait for."""
+    if arrival.method != "HEAD":
+        return False
+    return may_take_place(replace(arrival, method="GET"), room.json_response_enabled, bool(room.frame_ancestors))
 
 
 def rank(found: Found, now_ms: int) -> Found:

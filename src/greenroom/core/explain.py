@@ -10,7 +10,7 @@ import msgspec
 
 from greenroom.core.admissible import is_crawler, shows_page, signs_in
 from greenroom.core.cookie_scope import cookie_scope, crosses_sites
-from greenroom.core.decide import ArrivalQuestion, comes_from_elsewhere, decide
+from greenroom.core.decide import ArrivalQuestion, comes_from_elsewhere, decide, is_head_of_page
 from greenroom.core.hosts import KnownHosts
 from greenroom.core.routing import RouteTable, route_prefix
 from greenroom.core.rules import ListMembership, Lookups, RequestFacts, compile_rule
@@ -363,7 +363,8 @@ def _answer(arrival: Arrival, room: Room, word: str) -> str:
         return "status 200, JSON, the same for all visitors for a second, without a cookie"
     status = room.queueing_status_code
     in_json = room.json_response_enabled and signs_in(arrival).prefers_json
-    if word in ("placeless", "provisional") or not (in_json or room.same_status_for_all or shows_page(arrival)):
+    without_place, head = word in ("placeless", "provisional"), is_head_of_page(room, arrival)
+    if (without_place and not head) or not (in_json or room.same_status_for_all or shows_page(arrival)):
         return f"status {status if room.same_status_for_all else 503}, a short text, no page"
     if not room.same_status_for_all and is_crawler(arrival):
         status = 503
@@ -374,7 +375,9 @@ def _answer(arrival: Arrival, room: Room, word: str) -> str:
     else:
         follows = " or the browser's language" if room.follow_accept_language else ""
         page = f"the built-in page in {room.default_template_language}{follows}"
-    return f"status {status}, {page}, {'which does not refresh' if word == 'reject' else 'which refreshes by itself, with a cookie'}"
+    refreshes = "which does not refresh" if word == "reject" else "which refreshes by itself"
+    cookie = "" if word == "reject" else ", without a cookie" if without_place else ", with a cookie"
+    return f"status {status}, {page}, {refreshes}{cookie}{'; only its head' if head else ''}"
 
 
 def _notes(arrival: Arrival, room: Room, result: str) -> tuple[str, ...]:

@@ -35,45 +35,71 @@ class Holding:
         now_ms: int,
     ) -> Hold:
         """For the bearer of `ticket`, who waits as `outcome` says, which answers `question`."""
-        room = compiled.room
         presented, spelled = found[0] if found else _NO_TICKET
         self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
         if question is not PEEK:
-            told_ms = outcome.refresh_ms if compiled.line_table is None else told_refresh_ms(outcome.refresh_ms, room, arrival)
-            ticket = Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, told_ms)
-        refresh_s = next_try_s = 0
-        if not compiled.turns_away:
-            left_s = -((now_ms - ticket.checked_ms - ticket.refresh_ms) // 1000)
-            refresh_s, next_try_s = -(-ticket.refresh_ms // 1000), left_s if left_s > 1 else 1
-        estimate, position, ahead, failed = outcome.estimate, outcome.position, outcome.ahead, outcome.storage_failed
-        least_minutes = ahead // room.new_users_per_minute if estimate is None and room.queueing_method == "fifo" else 0
-        held = Held(
-            now_ms,
-            room.queueing_method,
-            ticket.checked_ms,
-            refresh_s,
-            next_try_s,
-            estimate,
-            least_minutes,
-            False,  # queue_full
-            room.queue_all,
-            position,
-            ahead,
-            outcome.waiting,
-            arrival_ms_of(ticket.key),
-            position > 0,
-            failed,
-            compiled.effective.origin_down,
-        )
-        if compiled.draw is not None or compiled.effective.event is not None:
-            held = _with_event(held, compiled, ticket.id)
+            ticket = _tried(compiled, arrival, ticket, outcome, now_ms)
+        held = _held(compiled, ticket, outcome, now_ms)
         cookie = b""
-        known = not (failed and question is VIEW)  # else the ticket of a session is kept as it is
+        known = not (outcome.storage_failed and question is VIEW)  # else the ticket of a session is kept as it is
         if known and (spelled is not None or not compiled.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
             cookie = compiled.cookies.of(arrival.scheme).set(sealed, PLACE_KEPT_MS // 1000, now_ms)
-        page, status = compiled.page, room.queueing_status_code
-        return Hold(room.id, page, status, room.json_response_enabled, room.same_status_for_all, held, cookie)
+        return _hold(compiled, held, cookie)
+
+    def without_place(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Hold:
+        """For a request that has no place and can show no page."""
+        self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
+        return _hold(compiled, None, b"")
+
+    def of_head(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Outcome, now_ms: int) -> Hold:
+        """For a HEAD: what GET would show at this moment to the bearer of `ticket`, a new one, which is not given out."""
+        self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
+        ticket = _tried(compiled, arrival, ticket, outcome, now_ms)
+        return _hold(compiled, _held(compiled, ticket, outcome, now_ms), b"")
+
+
+def _hold(compiled: CompiledRoom, held: Held | None, cookie: bytes) -> Hold:
+    room = compiled.room
+    return Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled, room.same_status_for_all, held, cookie)
+
+
+def _tried(compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Outcome, now_ms: int) -> Ticket:
+    """The ticket as it is after a try: when that was, and when the next one is."""
+    told_ms = outcome.refresh_ms if compiled.line_table is None else told_refresh_ms(outcome.refresh_ms, compiled.room, arrival)
+    return Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, told_ms)
+
+
+def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int) -> Held:
+    """The facts of the page."""
+    room = compiled.room
+    refresh_s = next_try_s = 0
+    if not compiled.turns_away:
+        left_s = -((now_ms - ticket.checked_ms - ticket.refresh_ms) // 1000)
+        refresh_s, next_try_s = -(-ticket.refresh_ms // 1000), left_s if left_s > 1 else 1
+    estimate, position, ahead = outcome.estimate, outcome.position, outcome.ahead
+    least_minutes = ahead // room.new_users_per_minute if estimate is None and room.queueing_method == "fifo" else 0
+    held = Held(
+        now_ms,
+        room.queueing_method,
+        ticket.checked_ms,
+        refresh_s,
+        next_try_s,
+        estimate,
+        least_minutes,
+        False,  # queue_full
+        room.queue_all,
+        position,
+        ahead,
+        outcome.waiting,
+        arrival_ms_of(ticket.key),
+        position > 0,
+        outcome.storage_failed,
+        compiled.effective.origin_down,
+    )
+    if compiled.draw is not None or compiled.effective.event is not None:
+        return _with_event(held, compiled, ticket.id)
+    return held
 
 
 def _with_event(held: Held, compiled: CompiledRoom, ticket_id: bytes) -> Held:

@@ -5,7 +5,7 @@ Apart from deciding, so that it can happen later and elsewhere: it needs the ver
 
 from functools import lru_cache
 
-from greenroom.core.admissible import UPDATE_HEADER, is_crawler, shows_page, signs_in, speculative
+from greenroom.core.admissible import UPDATE_HEADER, shows_page, signs_in, speculative
 from greenroom.core.kept_form import form_of, may_keep_form, sent_by_form
 from greenroom.decision.verdict import Hold
 from greenroom.model.answer import Answer, AnswerHeaders
@@ -50,6 +50,7 @@ UNKNOWN_HOST = Answer(421, _PLAIN, b"421 Misdirected Request: this host is not c
 def render(hold: Hold, arrival: Arrival, body: bytes | None = None) -> Answer:
     """What a held request is answered: the waiting page in the right language, its JSON, or a short problem text.
 
+    A HEAD gets the answer to GET; front ends send it without the body, and with the body's length.
     What shows no page (an image, an autosave, a preflight, a WebSocket) never gets a success, or it would be taken for the real thing.
     `body` is that of a form that may be kept (core.kept_form.may_keep_form); None where the front end has not read it, or not to its end.
     """
@@ -79,12 +80,8 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None) -> Answer:
 
 
 def _without_page(hold: Hold, arrival: Arrival) -> Answer:
-    """For what has no place, or shows no page: 503 in words or as problem JSON.
-
-    Where the room wants one status for all, or for the HEAD of a page, it is the page's.
-    """
-    like_page = hold.uniform or (arrival.method == "HEAD" and shows_page(arrival) and not is_crawler(arrival))
-    status = hold.status if like_page and not speculative(arrival) else 503
+    """For what has no place, or shows no page: 503 in words or as problem JSON. The page's status where the room wants one for all."""
+    status = hold.status if hold.uniform and not speculative(arrival) else 503
     retry_s = (hold.held.next_try_s if hold.held is not None else 0) or PLACELESS_RETRY_S
     if status == 503 and b"json" in (arrival.header(b"accept") or b""):
         return Answer(503, _problem(retry_s), _PROBLEM_JSON % retry_s, hold.set_cookie)

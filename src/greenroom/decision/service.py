@@ -29,6 +29,7 @@ from greenroom.core.decide import (
     comes_from_elsewhere,
     decide,
     decide_among,
+    is_head_of_page,
 )
 from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
@@ -40,7 +41,7 @@ from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.ticket_reader import TicketReader
 from greenroom.decision.tickets import Sealer
-from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.decision.verdict import Forward, Verdict
 from greenroom.model.visit import (
     NO_HOME,
     RAY_BYTES,
@@ -92,7 +93,8 @@ class DecisionService:
         self._entropy = entropy
         self._on_error = on_error
         self._observe = observe
-        self._hold = Holding(sealer, observe).verdict
+        self._holding = Holding(sealer, observe)
+        self._hold = self._holding.verdict
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
     def use(self, table: RoomTable) -> None:
@@ -194,7 +196,7 @@ class DecisionService:
     ) -> Verdict | None:
         """Every other question: those that need no outcome of a try, a visit or a look."""
         if question is PLACELESS:
-            return self._placeless(compiled, arrival, now_ms)
+            return self._placeless(compiled, arrival, self._new_ticket(now_ms), now_ms, later)
         if question is PROVISIONAL:
             self._ask_in_passing(compiled, arrival, now_ms, later)
             return None
@@ -292,7 +294,7 @@ class DecisionService:
         def answered(outcome: Outcome) -> None:
             try:
                 if outcome.standing is STANDING_WAITING:
-                    verdict: Verdict = self._placeless(compiled, arrival, now_ms)
+                    verdict = self._placeless(compiled, arrival, ticket, now_ms, done)
                 else:
                     verdict = self._let_in(compiled, arrival, (), ticket, outcome, PROVISIONALLY, self.now_ms())
                     if comes_from_elsewhere(arrival) and isinstance(verdict, Forward):
@@ -301,7 +303,8 @@ class DecisionService:
                         )  # or it would overwrite the ticket that the browser kept back
             except Exception as error:
                 verdict = self._failed(error, arrival, now_ms, compiled)
-            done(verdict)
+            if verdict is not None:
+                done(verdict)
 
         compiled.ledger.arrive_provisionally(ticket.id, ticket.key, answered)
 
@@ -312,10 +315,20 @@ class DecisionService:
         # A cookie that holds no genuine ticket is left alone: any page could send such a request, and delete what it did not set.
         return left_answer(compiled.page, arrival, compiled.cookies.of(arrival.scheme).expire() if ticket is not None else b"")
 
-    def _placeless(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Hold:
-        self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
-        room = compiled.room
-        return Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled, room.same_status_for_all)
+    def _placeless(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, now_ms: int, done: Done) -> Verdict | None:
+        """Held without a place. A HEAD is answered like GET, so where GET shows the page, the ledger is asked what is in it."""
+        if not is_head_of_page(compiled.room, arrival):
+            return self._holding.without_place(compiled, arrival, now_ms)
+
+        def seen(outcome: Outcome) -> None:
+            try:
+                verdict: Verdict = self._holding.of_head(compiled, arrival, ticket, outcome, self.now_ms())
+            except Exception as error:
+                verdict = self._failed(error, arrival, now_ms, compiled)
+            done(verdict)
+
+        compiled.ledger.peek(ticket.id, ticket.key, seen)
+        return None
 
     def _new_ticket(self, now_ms: int) -> Ticket:
         drawn = self._entropy(TICKET_ID_BYTES + 3)

@@ -3,6 +3,7 @@
 What it saves meanwhile must fail visibly, never behind a success, and afterwards it goes on without a reload: its ticket comes back.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from playwright.sync_api import Page, Response, expect, sync_playwright
+from playwright.sync_api import TimeoutError as NotInTime
 from tests.conftest import eventually
 
 PATIENCE_MS = 60_000
@@ -86,26 +88,8 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
-def run_cell(page: Page, lab: Lab) -> None:
-    """Runs the cell, and waits until the kernel has. JupyterLab asks which kernel when it did not hear of them in time."""
-    before, select = len(lab.ran), page.get_by_role("button", name="Select", exact=True)
-
-    def ran() -> bool:
-        if select.is_visible():
-            select.click()
-        status = ":is([data-status=idle], [data-status=unknown])"  # it is unknown after a reconnection, until something runs
-        expect(page.locator(f".jp-Notebook-ExecutionIndicator{status}").first).to_be_attached(timeout=PATIENCE_MS)
-        if len(lab.ran) == before:
-            page.locator(".jp-Notebook .cm-content").first.click()
-            page.keyboard.press("Control+Enter")
-            page.wait_for_timeout(500)  # a kernel on a busy machine
-        return len(lab.ran) > before
-
-    eventually(ran, "the kernel has run the cell", 60)
-
-
 def close_dialogs(page: Page) -> None:
-    """Each failed attempt says so, also one that JupyterLab made by itself."""
+    """By the last button. Each failed attempt says so, also one that JupyterLab made by itself; and it may ask for the kernel (Select)."""
 
     def none_left() -> bool:
         button = page.locator(".jp-Dialog button").last
@@ -117,14 +101,38 @@ def close_dialogs(page: Page) -> None:
     eventually(none_left, "no dialog is open")
 
 
+def run_cell(page: Page, lab: Lab) -> None:
+    """Runs the cell, and waits until the kernel has. JupyterLab asks which kernel when it did not hear of them in time."""
+    before, cell = len(lab.ran), page.locator(".jp-Notebook .cm-content").first
+
+    def ran() -> bool:
+        close_dialogs(page)
+        status = ":is([data-status=idle], [data-status=unknown])"  # it is unknown after a reconnection, until something runs
+        expect(page.locator(f".jp-Notebook-ExecutionIndicator{status}").first).to_be_attached(timeout=PATIENCE_MS)
+        if len(lab.ran) == before:
+            with contextlib.suppress(NotInTime):  # a dialog that has come over it meanwhile
+                cell.click(timeout=2_000)
+                page.keyboard.press("Control+Enter")
+                page.wait_for_timeout(500)  # a kernel on a busy machine
+        return len(lab.ran) > before
+
+    eventually(ran, "the kernel has run the cell", 90)
+
+
 def save(page: Page) -> int:
     """Changes the notebook and saves it; the status of the answer, or of the question before it whether the file has changed."""
 
     def decides(response: Response) -> bool:
         return "/api/contents/a.ipynb" in response.url and (response.request.method != "GET" or response.status >= 400)
 
-    close_dialogs(page)
-    page.locator(".jp-Notebook .cm-content").first.click()
+    def into_the_cell() -> bool:
+        close_dialogs(page)
+        with contextlib.suppress(NotInTime):  # a dialog that has come over it meanwhile
+            page.locator(".jp-Notebook .cm-content").first.click(timeout=2_000)
+            return True
+        return False
+
+    eventually(into_the_cell, "the cell has the focus", 60)
     page.keyboard.press("End")
     page.keyboard.type(" ")
     with page.expect_response(decides) as saved:

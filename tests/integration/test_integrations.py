@@ -253,11 +253,18 @@ def connection(url: str, headers: dict[str, str]) -> websockets.sync.client.Clie
     return websockets.sync.client.connect(named, sock=sock, additional_headers=headers, compression=None, open_timeout=20)
 
 
+LOST_EARLY_ANSWER = 92
+"""Of curl 7.88 with HTTP/2: an answer that comes with the end of the stream before the body has been sent is dropped, now and then."""
+
+
 def curl(front: Front, path: str, *options: str) -> str:
     """Version, status, and whether the application answered, over HTTP/2 without TLS."""
     url = "http://{}:{}{}".format(*front.http2, path)
     command = ["curl", "-sS", "-m", "60", "--http2-prior-knowledge", "--path-as-is", "-o", "/dev/null", "-D", "-", *options, url]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    for _ in range(10):
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        if answer.stdout or answer.returncode != LOST_EARLY_ANSWER:
+            break
     head = answer.stdout.lower()
     version, _, status = (head.split("\n")[0] or f"none {answer.stderr.strip()}").partition(" ")
     grpc = re.search(r"grpc-status: ([0-9]+)", head)
@@ -283,7 +290,8 @@ def test_http2_and_grpc_in_front_are_decided_about_in_the_same_way(front: Front,
         assert not curl(front, path, "-H", "Host: a").endswith("application"), path
     grpc = ("-H", "Content-Type: application/grpc", "-H", "TE: trailers", "-H", "Accept:", "--data-binary", "12345")
     held = curl(front, "/shop.Shop/Buy", "-H", "Host: full.example", *grpc)
-    assert held == ("http/2 200 grpc-status 14" if front.name == "envoy" else "http/2 503 greenroom or proxy"), "gRPC: UNAVAILABLE"
+    unavailable = "http/2 200 grpc-status 14" if front.name == "envoy" else "http/2 503 greenroom or proxy"
+    assert held == unavailable  # gRPC: UNAVAILABLE
     assert len(front.origin.seen) == before
     for _ in range(5):  # HAProxy may not send the body of a request that was answered first
         curl(front, "/shop.Shop/Buy", "-H", "Host: full.example", *grpc)

@@ -35,8 +35,8 @@ from greenroom.model.health_check import ALL_REGIONS, CHECKS_MAX, REGIONS, Healt
 from greenroom.model.oidc import OidcEntry, OidcRole
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
+from greenroom.model.status_page import PageSettings
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
-from greenroom.status_page import PageSettings
 
 REFERENCE = Path(__file__).parent / "reference"
 NAMES = {bool: "boolean", int: "whole number", str: "text", tuple: "list", dict: "table", types.UnionType: "text"}

@@ -48,11 +48,17 @@ def test_no_page_has_violations(at: DashboardBrowser, path: str, theme: str) -> 
     assert at.violations() == []
 
 
+ON_A_PHONE = ("/rooms", "/events", "/status-page", "/zones/{zone_id}/rooms/{room_id}/live")
+"""Pages of which axe-core is asked in a narrow window too, where the top bar and the tables are others."""
+
+
 @pytest.mark.parametrize("path", [row.path for row in ROWS])
 def test_pages_fit_a_phone(at: DashboardBrowser, path: str) -> None:
     at.page.set_viewport_size({"width": 360, "height": 740})
     at.go(path_of(at, path))
     assert at.page.evaluate("document.documentElement.scrollWidth") <= 360
+    if path in ON_A_PHONE:
+        assert at.violations() == []
 
 
 FULL_ROW = """() => {

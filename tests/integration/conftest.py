@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 import uvloop
+from dashboard_rig import DashboardRig, dashboard_in
 from redis_world import RedisServer
 
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -337,3 +338,11 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
     started = RedisServer(tmp_path / "redis")
     yield started
     started.kill()
+
+
+@pytest.fixture
+def dashboard(tmp_path: Path) -> Iterator[DashboardRig]:
+    """The dashboard in this process, with one of everything; tests that need another one have their own."""
+    with dashboard_in(tmp_path) as found:
+        found.fill()
+        yield found

@@ -66,6 +66,7 @@ def ids(api) -> dict[str, str]:
         "service_id": service,
         "silence_id": api.ask("GET", f"{alerting}/silences").json()["result"][0]["id"],
         "token_id": "0" * 32,
+        "page_id": api.make(f"/accounts/{ACCOUNT_ID}/status_pages", {"path": "/a"})["id"],
         "note_id": api.make(f"/accounts/{ACCOUNT_ID}/incident_notes", {"text": "a"})["id"],
     }
 

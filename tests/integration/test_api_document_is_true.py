@@ -14,7 +14,8 @@ from schemathesis.engine import events
 from greenroom.api.app import PREFIX
 from greenroom.api.management import ROUTERS
 from greenroom.control.authenticator import FAILURES_MS
-from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.change import name_of
+from greenroom.model.configuration import KIND_OF, Configuration, Entry
 from greenroom.model.zone import ACCOUNT_ID
 
 EXAMPLES = 3
@@ -90,6 +91,7 @@ class Kept:
             ),
             "silence_id": next(iter(self._api.store.read().silences)),
             "token_id": "0" * 32,
+            "page_id": self._only(known.status_pages.values(), f"/accounts/{ACCOUNT_ID}/status_pages", {"title": "kept", "path": "/kept"}),
             "note_id": next(iter(known.incident_notes), "") or self._make(f"/accounts/{ACCOUNT_ID}/incident_notes", {"text": "kept"}),
         }
 
@@ -107,7 +109,7 @@ class Kept:
         """The id of the one that is kept; the others go, so that there is room for what is asked next."""
         kept = None
         for entry in there:
-            if entry.record.name == document["name"]:
+            if name_of(KIND_OF[type(entry.record)], entry.record) == document.get("name", document.get("title")):
                 kept = entry.id
             else:
                 assert self._api.ask("DELETE", f"{path}/{entry.id}").status_code in (200, 400)

@@ -215,10 +215,10 @@ def test_a_database_of_a_newer_greenroom_is_refused_and_not_touched(url: str) ->
 
 
 KINDS_SINCE = {
-    "0001": {"health_check", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note", "account"},
-    "0002": {"account"},
-    "0003": set(),
-    "0004": set(),
+    "0001": {"health_check", "webhook", "pagerduty_service", "alert_policy", "silence", "incident_note", "status_page", "account"},
+    "0002": {"status_page", "account"},
+    "0003": {"status_page"},
+    "0004": {"status_page"},
 }
 """Kinds that the greenroom of that version did not know yet."""
 

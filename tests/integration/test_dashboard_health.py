@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dashboard_rig import DashboardRig, Visitor, dashboard_in
+from dashboard_rig import DashboardRig, Visitor
 
 from greenroom.model.health_check import HealthCheck
 
@@ -18,24 +18,17 @@ POLICY = {"name": "Down", "alert_type": "health_check_status_notification", "ale
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with dashboard_in(tmp_path) as found:
-        found.fill()
-        yield found
+def operator(dashboard: DashboardRig) -> Visitor:
+    return dashboard.person("operator")
 
 
-@pytest.fixture
-def operator(rig: DashboardRig) -> Visitor:
-    return rig.person("operator")
+def checks(dashboard: DashboardRig) -> list[HealthCheck]:
+    return [entry.record for entry in dashboard.store.read().health_checks.values() if entry.parent == "z2"]
 
 
-def checks(rig: DashboardRig) -> list[HealthCheck]:
-    return [entry.record for entry in rig.store.read().health_checks.values() if entry.parent == "z2"]
-
-
-def test_a_check_is_made_changed_and_removed(rig: DashboardRig, operator: Visitor) -> None:
+def test_a_check_is_made_changed_and_removed(dashboard: DashboardRig, operator: Visitor) -> None:
     assert operator.post(NEW, **GOOD).status_code == 303
-    (check,) = checks(rig)
+    (check,) = checks(dashboard)
     assert check.http_config is not None
     assert (check.interval, check.consecutive_fails, check.http_config.path) == (30, 2, "/ready")
     assert check.http_config.expected_codes == ("2xx", "304")
@@ -45,62 +38,62 @@ def test_a_check_is_made_changed_and_removed(rig: DashboardRig, operator: Visito
     found = re.search(r'name="revision" value="(\d+)"', shown)
     assert found is not None
     assert operator.post(f"{page}/edit", **{**GOOD, "interval": "90", "revision": found[1]}).status_code == 303
-    assert checks(rig)[0].interval == 90
+    assert checks(dashboard)[0].interval == 90
     assert operator.post(f"{page}/edit", **{**GOOD, "revision": found[1]}).status_code == 409
     assert operator.get(page).status_code == 200
     assert operator.post(f"{page}/remove").status_code == 303
-    assert checks(rig) == []
+    assert checks(dashboard) == []
 
 
-def test_a_check_by_tcp_needs_a_port_alone(rig: DashboardRig, operator: Visitor) -> None:
+def test_a_check_by_tcp_needs_a_port_alone(dashboard: DashboardRig, operator: Visitor) -> None:
     assert operator.post(NEW, **{**GOOD, "type": "TCP", "port": "5432"}).status_code == 303
-    (check,) = checks(rig)
+    (check,) = checks(dashboard)
     assert check.http_config is None
     assert check.tcp_config is not None
     assert check.tcp_config.port == 5432
 
 
-def test_everything_wrong_is_said_beside_its_field_and_what_was_typed_stays(rig: DashboardRig, operator: Visitor) -> None:
+def test_everything_wrong_is_said_beside_its_field_and_what_was_typed_stays(dashboard: DashboardRig, operator: Visitor) -> None:
     answer = operator.post(NEW, **{**GOOD, "name": "two words", "port": "99999", "interval": "soon", "path": "/kept"})
     assert answer.status_code == 400
     for name in ("name", "port", "interval"):
         assert f'id="f-{name}-problem"' in answer.text, name
     assert 'value="/kept"' in answer.text
-    assert checks(rig) == []
+    assert checks(dashboard) == []
 
 
-def test_people_see_checks_of_their_zones_alone(rig: DashboardRig) -> None:
-    rig.person("operator").post(NEW, **GOOD)
-    assert ">shop</a>" not in rig.person("viewer", "z1").get("/health").text
-    assert ">shop</a>" in rig.person("viewer", "z2").get("/health").text
+def test_people_see_checks_of_their_zones_alone(dashboard: DashboardRig) -> None:
+    dashboard.person("operator").post(NEW, **GOOD)
+    assert ">shop</a>" not in dashboard.person("viewer", "z1").get("/health").text
+    assert ">shop</a>" in dashboard.person("viewer", "z2").get("/health").text
 
 
-def test_a_policy_is_made_with_its_destinations_and_filters(rig: DashboardRig, operator: Visitor) -> None:
+def test_a_policy_is_made_with_its_destinations_and_filters(dashboard: DashboardRig, operator: Visitor) -> None:
     made = operator.post("/notifications/policies/new", **POLICY, emails="a@example.com\nb@example.com", filters="status = Unhealthy")
     assert made.status_code == 303, made.text
-    policy = next(entry for entry in rig.store.read().alert_policies.values() if entry.record.name == "Down")
+    policy = next(entry for entry in dashboard.store.read().alert_policies.values() if entry.record.name == "Down")
     assert policy.record.emails == ("a@example.com", "b@example.com")
     assert policy.record.filters == {"status": ("Unhealthy",)}
     shown = operator.get(f"/notifications/policies/{policy.id}/edit").text
     assert "a@example.com\nb@example.com</textarea>" in shown
     assert "status = Unhealthy" in shown
     assert operator.post(f"/notifications/policies/{policy.id}/step", step="remove").status_code == 303
-    assert policy.id not in rig.store.read().alert_policies
+    assert policy.id not in dashboard.store.read().alert_policies
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [({"emails": "nowhere"}, "nowhere"), ({"emails": "a@example.com", "filters": "moon = full"}, "moon"), ({"name": ""}, "name")],
 )
-def test_a_policy_that_cannot_work_is_refused(rig: DashboardRig, operator: Visitor, wrong: dict[str, str], said: str) -> None:
-    before = len(rig.store.read().alert_policies)
+def test_a_policy_that_cannot_work_is_refused(dashboard: DashboardRig, operator: Visitor, wrong: dict[str, str], said: str) -> None:
+    before = len(dashboard.store.read().alert_policies)
     answer = operator.post("/notifications/policies/new", **{**POLICY, **wrong})
     assert answer.status_code == 400
     assert said in answer.text
-    assert len(rig.store.read().alert_policies) == before
+    assert len(dashboard.store.read().alert_policies) == before
 
 
-def test_secrets_of_destinations_are_taken_and_never_shown(rig: DashboardRig, operator: Visitor) -> None:
+def test_secrets_of_destinations_are_taken_and_never_shown(dashboard: DashboardRig, operator: Visitor) -> None:
     url, secret, key = "https://hooks.slack.com/services/T0/B0/verysecretpath", "verysecretword", "0123456789abcdef0123456789abcdef"
     assert operator.post("/notifications/webhooks", name="Team", url=url, secret=secret).status_code == 303
     assert operator.post("/notifications/pagerduty", name="Duty", routing_key=key).status_code == 303
@@ -114,11 +107,11 @@ def test_secrets_of_destinations_are_taken_and_never_shown(rig: DashboardRig, op
     assert secret not in refused.text
 
 
-def test_a_silence_begins_now_and_can_be_ended(rig: DashboardRig, operator: Visitor) -> None:
-    before = set(rig.store.read().silences)
+def test_a_silence_begins_now_and_can_be_ended(dashboard: DashboardRig, operator: Visitor) -> None:
+    before = set(dashboard.store.read().silences)
     assert operator.post("/notifications/silences", policy="", hours="4").status_code == 303
-    (made,) = [entry for entry in rig.store.read().silences.values() if entry.id not in before]
-    assert made.record.end_ms - rig.clock.at_ms == 4 * 3_600_000
+    (made,) = [entry for entry in dashboard.store.read().silences.values() if entry.id not in before]
+    assert made.record.end_ms - dashboard.clock.at_ms == 4 * 3_600_000
     assert "Everything is silent" in operator.get("/notifications").text
     assert operator.post(f"/notifications/silences/{made.id}/remove").status_code == 303
-    assert set(rig.store.read().silences) == before
+    assert set(dashboard.store.read().silences) == before

@@ -34,6 +34,7 @@ VALUES = {
     "rule_id": "r1-0",
     "session_id": "none",
     "note_id": "n1",
+    "page_id": "sp1",
 }
 """What stands for the values of paths: things that are there (config_material.one_of_each)."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from dashboard_rig import DashboardRig, Visitor, dashboard_in
+from dashboard_rig import DashboardRig, Visitor
 
 from greenroom.model.rule import Rule
 
@@ -14,19 +14,12 @@ RULES = "/zones/z2/rooms/r2/rules"
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with dashboard_in(tmp_path) as found:
-        found.fill()
-        yield found
+def operator(dashboard: DashboardRig) -> Visitor:
+    return dashboard.person("operator", "z2")
 
 
-@pytest.fixture
-def operator(rig: DashboardRig) -> Visitor:
-    return rig.person("operator", "z2")
-
-
-def saved(rig: DashboardRig) -> list[Rule]:
-    entry = rig.store.read().rules.get("r2")
+def saved(dashboard: DashboardRig) -> list[Rule]:
+    entry = dashboard.store.read().rules.get("r2")
     return list(entry.record.rules) if entry else []
 
 
@@ -44,11 +37,11 @@ def revision(page: httpx.Response) -> str:
 ROW = {"field-0-0": "ip.src", "operator-0-0": "in", "value-0-0": "10.0.0.0/8\n192.0.2.7"}
 
 
-def test_rows_become_a_rule_and_are_shown_again(rig: DashboardRig, operator: Visitor) -> None:
+def test_rows_become_a_rule_and_are_shown_again(dashboard: DashboardRig, operator: Visitor) -> None:
     header = {"field-0-1": "http.request.headers", "key-0-1": "x-team", "operator-0-1": "eq", "value-0-1": "red"}
     answer = operator.post(f"{RULES}/new", step="save", description="Staff", enabled="true", expression="", **ROW, **header)
     assert answer.status_code == 303
-    (rule,) = saved(rig)
+    (rule,) = saved(dashboard)
     assert rule.expression == 'ip.src in {10.0.0.0/8 192.0.2.7} and any(http.request.headers["x-team"][*] eq "red")'
     assert (rule.description, rule.enabled) == ("Staff", True)
     shown = operator.get(f"{RULES}/{rule.id}/edit").text
@@ -56,9 +49,9 @@ def test_rows_become_a_rule_and_are_shown_again(rig: DashboardRig, operator: Vis
     assert "10.0.0.0/8\n192.0.2.7</textarea>" in shown
 
 
-def test_what_rows_cannot_say_is_edited_as_text(rig: DashboardRig, operator: Visitor) -> None:
+def test_what_rows_cannot_say_is_edited_as_text(dashboard: DashboardRig, operator: Visitor) -> None:
     add(operator, 'lower(http.host) eq "a.example"')
-    shown = operator.get(f"{RULES}/{saved(rig)[0].id}/edit").text
+    shown = operator.get(f"{RULES}/{saved(dashboard)[0].id}/edit").text
     assert "edited as text" in shown
     assert 'id="rows"' not in shown
 
@@ -84,42 +77,42 @@ def test_without_scripts_buttons_add_and_drop_conditions_and_write_the_expressio
     ],
 )
 def test_a_rule_that_cannot_be_used_is_refused_beside_its_field_and_nothing_is_saved(
-    rig: DashboardRig, operator: Visitor, form: dict[str, str], said: str
+    dashboard: DashboardRig, operator: Visitor, form: dict[str, str], said: str
 ) -> None:
     answer = operator.post(f"{RULES}/new", **{"step": "save", **form})
     assert answer.status_code == 400
     assert said in answer.text
-    assert saved(rig) == []
+    assert saved(dashboard) == []
 
 
-def test_rules_are_moved_switched_and_removed(rig: DashboardRig, operator: Visitor) -> None:
+def test_rules_are_moved_switched_and_removed(dashboard: DashboardRig, operator: Visitor) -> None:
     for name in ("one", "two", "three"):
         add(operator, "ssl", name)
-    order = [rule.id for rule in saved(rig)]
+    order = [rule.id for rule in saved(dashboard)]
 
     def step(rule_id: str, what: str) -> None:
         answer = operator.post(f"{RULES}/{rule_id}/change", step=what, revision=revision(operator.get(RULES)))
         assert answer.status_code == 303
 
     step(order[2], "up")
-    assert [rule.description for rule in saved(rig)] == ["one", "three", "two"]
+    assert [rule.description for rule in saved(dashboard)] == ["one", "three", "two"]
     step(order[0], "down")
-    assert [rule.description for rule in saved(rig)] == ["three", "one", "two"]
+    assert [rule.description for rule in saved(dashboard)] == ["three", "one", "two"]
     step(order[0], "switch")
-    assert [rule.enabled for rule in saved(rig)] == [True, False, True]
+    assert [rule.enabled for rule in saved(dashboard)] == [True, False, True]
     step(order[1], "remove")
-    assert [rule.description for rule in saved(rig)] == ["three", "one"]
+    assert [rule.description for rule in saved(dashboard)] == ["three", "one"]
 
 
-def test_a_change_on_a_page_that_is_out_of_date_is_refused(rig: DashboardRig, operator: Visitor) -> None:
+def test_a_change_on_a_page_that_is_out_of_date_is_refused(dashboard: DashboardRig, operator: Visitor) -> None:
     add(operator, "ssl", "one")
-    rule_id, before = saved(rig)[0].id, revision(operator.get(RULES))
+    rule_id, before = saved(dashboard)[0].id, revision(operator.get(RULES))
     add(operator, "not ssl", "of another person")
     assert operator.post(f"{RULES}/{rule_id}/change", step="remove", revision=before).status_code == 409
     edited = operator.post(f"{RULES}/{rule_id}/edit", step="save", expression="cf.client.bot", revision=before)
     assert edited.status_code == 409
     assert "another person" in edited.text
-    assert [rule.expression for rule in saved(rig)] == ["ssl", "not ssl"]
+    assert [rule.expression for rule in saved(dashboard)] == ["ssl", "not ssl"]
 
 
 def test_the_form_is_told_at_once_what_is_wrong_and_where(operator: Visitor) -> None:
@@ -132,9 +125,9 @@ def test_the_form_is_told_at_once_what_is_wrong_and_where(operator: Visitor) -> 
     assert missing["problems"]
 
 
-def test_viewers_see_the_rules_and_no_way_to_change_them(rig: DashboardRig, operator: Visitor) -> None:
+def test_viewers_see_the_rules_and_no_way_to_change_them(dashboard: DashboardRig, operator: Visitor) -> None:
     add(operator, 'http.host eq "<b>x</b>"', "<script>alert(1)</script>")
-    shown = rig.person("viewer", "z2").get(RULES).text
+    shown = dashboard.person("viewer", "z2").get(RULES).text
     assert "&lt;script&gt;" in shown
     assert "<script>alert" not in shown
     assert "Remove" not in shown

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_rig import DashboardRig, Visitor, dashboard_in
+from dashboard_rig import DashboardRig, Visitor
 
 from greenroom.model.branding import LOGO_BYTES_MAX, Branding, LocalMessage
 from greenroom.model.room import Room
@@ -24,29 +24,24 @@ LOGO = "data:image/png;base64,iVBORw0KGgo="
 FORM = {"site_name": "Shop", "accent_color": "#ffcc00", "message": "Until midnight.", "help_url": "", "default_template_language": "de-DE"}
 
 
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with dashboard_in(tmp_path) as found:
-        found.fill()
-        yield found
+def room_of(dashboard: DashboardRig) -> Room:
+    return dashboard.store.read().rooms["r1"].record
 
 
-def room_of(rig: DashboardRig) -> Room:
-    return rig.store.read().rooms["r1"].record
-
-
-def sent(rig: DashboardRig, visitor: Visitor, path: str = PAGE, **form: Any) -> Any:
-    revision = rig.store.read().rooms["r1"].revision
+def sent(dashboard: DashboardRig, visitor: Visitor, path: str = PAGE, **form: Any) -> Any:
+    revision = dashboard.store.read().rooms["r1"].revision
     return visitor.post(path, **{"revision": str(revision), "step": "save", **FORM, **form})
 
 
-def test_a_theme_is_saved_and_nothing_else_changes(rig: DashboardRig) -> None:
-    before = room_of(rig)
-    answer = sent(rig, rig.person("operator"), message_language=["de-DE", "", "ar-EG"], message_text=["Bis Mitternacht.", "", " حتى "])
+def test_a_theme_is_saved_and_nothing_else_changes(dashboard: DashboardRig) -> None:
+    before = room_of(dashboard)
+    answer = sent(
+        dashboard, dashboard.person("operator"), message_language=["de-DE", "", "ar-EG"], message_text=["Bis Mitternacht.", "", " حتى "]
+    )
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PAGE}?notice=saved")
     branding = Branding("Shop", before.branding.logo, "#ffcc00", "Until midnight.")
     messages = (LocalMessage("de-DE", "Bis Mitternacht."), LocalMessage("ar-EG", "حتى"))
-    assert room_of(rig) == replace(
+    assert room_of(dashboard) == replace(
         before,
         branding=branding,
         branding_messages=messages,
@@ -56,23 +51,23 @@ def test_a_theme_is_saved_and_nothing_else_changes(rig: DashboardRig) -> None:
     )
 
 
-def test_the_logo_stays_until_it_is_removed(rig: DashboardRig) -> None:
-    rig.put((replace(room_of(rig), branding=Branding("Shop", LOGO)), "z1"))
-    visitor = rig.person("operator")
+def test_the_logo_stays_until_it_is_removed(dashboard: DashboardRig) -> None:
+    dashboard.put((replace(room_of(dashboard), branding=Branding("Shop", LOGO)), "z1"))
+    visitor = dashboard.person("operator")
     assert f'src="{LOGO}"' in visitor.get(PAGE).text
-    sent(rig, visitor, site_name="Other")
-    assert room_of(rig).branding.logo == LOGO
-    sent(rig, visitor, drop_logo="true")
-    assert room_of(rig).branding.logo == ""
+    sent(dashboard, visitor, site_name="Other")
+    assert room_of(dashboard).branding.logo == LOGO
+    sent(dashboard, visitor, drop_logo="true")
+    assert room_of(dashboard).branding.logo == ""
 
 
-def test_a_chosen_file_takes_the_place_of_the_logo(rig: DashboardRig) -> None:
-    visitor = rig.person("operator")
-    sent(rig, visitor, logo=LOGO)
-    assert room_of(rig).branding.logo == LOGO
-    answer = sent(rig, visitor, logo="data:image/png;base64,AAAA")
+def test_a_chosen_file_takes_the_place_of_the_logo(dashboard: DashboardRig) -> None:
+    visitor = dashboard.person("operator")
+    sent(dashboard, visitor, logo=LOGO)
+    assert room_of(dashboard).branding.logo == LOGO
+    answer = sent(dashboard, visitor, logo="data:image/png;base64,AAAA")
     assert (answer.status_code, "is not a file of the type image/png" in answer.text) == (400, True)
-    assert room_of(rig).branding.logo == LOGO
+    assert room_of(dashboard).branding.logo == LOGO
 
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 100
@@ -90,25 +85,25 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 100
         (b"200 OK\r\nContent-Type: image/png", b"<svg/>", "is not a file of the type image/png"),
     ],
 )
-def test_a_logo_is_fetched_from_its_address_once_and_kept(rig: DashboardRig, head: bytes, body: bytes, said: str) -> None:
+def test_a_logo_is_fetched_from_its_address_once_and_kept(dashboard: DashboardRig, head: bytes, body: bytes, said: str) -> None:
     with logo_server(b"HTTP/1.1 %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (head, len(body), body)) as address:
-        rig.app.services = replace(rig.app.services, fetch_logo=fetching("127.0.0.0/8"))
-        answer = sent(rig, rig.person("operator"), logo_url=address, site_name="New name")
+        dashboard.app.services = replace(dashboard.app.services, fetch_logo=fetching("127.0.0.0/8"))
+        answer = sent(dashboard, dashboard.person("operator"), logo_url=address, site_name="New name")
     if not said:
-        assert room_of(rig).branding.logo == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+        assert room_of(dashboard).branding.logo == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
         return
     assert answer.status_code == 400
     assert said in html.unescape(answer.text)
     assert 'value="New name"' in answer.text, "nothing is lost"
-    assert room_of(rig).branding.logo == ""
+    assert room_of(dashboard).branding.logo == ""
 
 
-def test_an_address_inside_is_refused(rig: DashboardRig) -> None:
+def test_an_address_inside_is_refused(dashboard: DashboardRig) -> None:
     with logo_server(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 8\r\n\r\n" + PNG[:8]) as address:
-        rig.app.services = replace(rig.app.services, fetch_logo=fetching())
-        answer = sent(rig, rig.person("operator"), logo_url=address)
+        dashboard.app.services = replace(dashboard.app.services, fetch_logo=fetching())
+        answer = sent(dashboard, dashboard.person("operator"), logo_url=address)
     assert answer.status_code == 400
-    assert room_of(rig).branding.logo == ""
+    assert room_of(dashboard).branding.logo == ""
 
 
 def fetching(*allowed: str) -> Callable[[str], str]:
@@ -132,47 +127,47 @@ def logo_server(answer: bytes) -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/logo.png"
 
 
-def test_faults_are_told_beside_their_fields_and_nothing_is_lost(rig: DashboardRig) -> None:
-    before = room_of(rig)
-    visitor = rig.person("operator")
+def test_faults_are_told_beside_their_fields_and_nothing_is_lost(dashboard: DashboardRig) -> None:
+    before = room_of(dashboard)
+    visitor = dashboard.person("operator")
     for field, value in (("accent_color", "red"), ("help_url", "javascript:1")):
         own = {"own": "true", "custom_page_html": "<b>{{#inWaitingRoom}}", "message_language": "xx", "message_text": "Kept", field: value}
-        answer = sent(rig, visitor, **own)
+        answer = sent(dashboard, visitor, **own)
         text = html.unescape(answer.text)
         assert answer.status_code == 400
-        assert room_of(rig) == before
+        assert room_of(dashboard) == before
         assert f'id="f-{field}" value="{value}" aria-describedby="f-{field}-help f-{field}-problem"' in text
     assert "{{#inWaitingRoom}} is never closed" in text
     assert 'value="Kept"' in text
     assert 'value="Shop"' in text
 
 
-def test_the_slower_of_two_people_is_told(rig: DashboardRig) -> None:
-    answer = sent(rig, rig.person("operator"), revision="0")
+def test_the_slower_of_two_people_is_told(dashboard: DashboardRig) -> None:
+    answer = sent(dashboard, dashboard.person("operator"), revision="0")
     assert answer.status_code == 409
     assert "changed by another person" in answer.text
 
 
-def test_a_preview_shows_what_is_not_saved(rig: DashboardRig) -> None:
-    visitor, before = rig.person("operator"), room_of(rig)
+def test_a_preview_shows_what_is_not_saved(dashboard: DashboardRig) -> None:
+    visitor, before = dashboard.person("operator"), room_of(dashboard)
     choices = {"state": "reject", "language": "ar-EG", "theme": "dark"}
-    answer = sent(rig, visitor, f"{PAGE}/preview", **choices)
+    answer = sent(dashboard, visitor, f"{PAGE}/preview", **choices)
     assert answer.status_code == 200
     assert "<html lang=ar-EG dir=rtl>" in answer.text
     assert "Until midnight." in answer.text
     assert "data-view=closed" in answer.text
-    own = sent(rig, visitor, f"{PAGE}/preview", own="true", custom_page_html="<p>{{waitTime}}</p>")
+    own = sent(dashboard, visitor, f"{PAGE}/preview", own="true", custom_page_html="<p>{{waitTime}}</p>")
     assert own.text == "<p>10</p>"
-    assert room_of(rig) == before
-    refused = sent(rig, visitor, f"{PAGE}/preview", own="true", custom_page_html="{{#a}}<script>alert(1)</script>")
+    assert room_of(dashboard) == before
+    refused = sent(dashboard, visitor, f"{PAGE}/preview", own="true", custom_page_html="{{#a}}<script>alert(1)</script>")
     assert refused.status_code == 400
     assert "is never closed" in refused.text
     assert "sandbox;" in refused.headers["content-security-policy"]
 
 
-def test_the_saved_page_is_shown_in_every_state_and_theme(rig: DashboardRig) -> None:
-    rig.put((replace(room_of(rig), custom_page_html=""), "z1"))
-    visitor = rig.person("viewer")
+def test_the_saved_page_is_shown_in_every_state_and_theme(dashboard: DashboardRig) -> None:
+    dashboard.put((replace(room_of(dashboard), custom_page_html=""), "z1"))
+    visitor = dashboard.person("viewer")
     text = visitor.get(f"{PAGE}/visitor?state=random&language=he-IL&theme=light").text
     assert "<html lang=he-IL dir=rtl>" in text
     assert "data-view=random" in text
@@ -180,24 +175,24 @@ def test_the_saved_page_is_shown_in_every_state_and_theme(rig: DashboardRig) -> 
     assert "data-view=fifo" in visitor.get(f"{PAGE}/visitor?state=none&language=zz&theme=zz").text
 
 
-def test_viewers_look_and_do_not_change(rig: DashboardRig) -> None:
-    text = rig.person("viewer").get(PAGE).text
+def test_viewers_look_and_do_not_change(dashboard: DashboardRig) -> None:
+    text = dashboard.person("viewer").get(PAGE).text
     assert 'name="custom_page_html"' not in text
     assert 'value="save"' not in text
     assert "<iframe" in text
 
 
-def test_an_example_is_put_into_the_template_and_not_saved(rig: DashboardRig) -> None:
-    before = room_of(rig)
-    answer = sent(rig, rig.person("operator"), step="starter", starter="countdown")
+def test_an_example_is_put_into_the_template_and_not_saved(dashboard: DashboardRig) -> None:
+    before = room_of(dashboard)
+    answer = sent(dashboard, dashboard.person("operator"), step="starter", starter="countdown")
     assert answer.status_code == 200
     assert "{{timeUntilEventStart}}" in html.unescape(answer.text)
     assert 'id="own" value="true" checked' in answer.text
-    assert room_of(rig) == before
+    assert room_of(dashboard) == before
 
 
-def test_the_script_is_told_lines_and_shades(rig: DashboardRig) -> None:
-    answer = sent(rig, rig.person("operator"), f"{PAGE}/check.json", custom_page_html="<p>\n{{/x}}\n{{>y}}")
+def test_the_script_is_told_lines_and_shades(dashboard: DashboardRig) -> None:
+    answer = sent(dashboard, dashboard.person("operator"), f"{PAGE}/check.json", custom_page_html="<p>\n{{/x}}\n{{>y}}")
     found = json.loads(answer.text)
     assert [fault["line"] for fault in found["faults"]] == [2, 3]
     assert [(shade["theme"], shade["changed"]) for shade in found["shades"]] == [("light", True), ("dark", False)]

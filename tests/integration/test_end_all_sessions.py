@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 from admission_world import FlakyJournal, HandClock, answer_of, bits, small_room, ticket_id
 from api_rig import Api, create_token
-from dashboard_rig import DashboardRig, dashboard_in
+from dashboard_rig import DashboardRig
 from live_rig import LiveRig, plain_origin
 
 from greenroom.admission.lease import CLOSING_MS
@@ -21,49 +21,42 @@ from greenroom.stores.memory import MemoryLedger
 LIVE = "/zones/z2/rooms/r2/live"
 
 
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with dashboard_in(tmp_path) as found:
-        found.fill()
-        yield found
+def ended_ms(dashboard: DashboardRig) -> int:
+    return dashboard.store.read().rooms["r2"].record.sessions_ended_ms
 
 
-def ended_ms(rig: DashboardRig) -> int:
-    return rig.store.read().rooms["r2"].record.sessions_ended_ms
-
-
-def test_it_wants_the_name_of_the_room_and_is_in_the_audit_log_and_not_undone(rig: DashboardRig) -> None:
-    visitor, known = rig.person("operator"), rig.store.read()
+def test_it_wants_the_name_of_the_room_and_is_in_the_audit_log_and_not_undone(dashboard: DashboardRig) -> None:
+    visitor, known = dashboard.person("operator"), dashboard.store.read()
     name, revision = known.rooms["r2"].record.name, str(known.rooms["r2"].revision)
     assert "End all sessions" in visitor.get(LIVE).text
     refused = visitor.post(f"{LIVE}/do/end-sessions", revision=revision, typed="another")
     assert refused.status_code == 400
     assert f"must be the name of the room, {name}" in html.unescape(refused.text)
-    assert ended_ms(rig) == 0
+    assert ended_ms(dashboard) == 0
     assert visitor.post(f"{LIVE}/do/end-sessions", revision=revision, typed=name).status_code == 303
-    assert ended_ms(rig) == rig.clock.at_ms
+    assert ended_ms(dashboard) == dashboard.clock.at_ms
     page = visitor.get(LIVE).text
     assert "live-undo" not in page
-    entry = rig.store.audit(1)[0]
-    assert (entry.author, entry.after) == ("operator-all (dashboard)", {"sessions_ended_ms": rig.clock.at_ms})
+    entry = dashboard.store.audit(1)[0]
+    assert (entry.author, entry.after) == ("operator-all (dashboard)", {"sessions_ended_ms": dashboard.clock.at_ms})
 
 
-def test_a_viewer_may_not(rig: DashboardRig) -> None:
-    visitor = rig.person("viewer")
-    assert visitor.post(f"{LIVE}/do/end-sessions", typed=rig.store.read().rooms["r2"].record.name).status_code == 403
-    assert ended_ms(rig) == 0
+def test_a_viewer_may_not(dashboard: DashboardRig) -> None:
+    visitor = dashboard.person("viewer")
+    assert visitor.post(f"{LIVE}/do/end-sessions", typed=dashboard.store.read().rooms["r2"].record.name).status_code == 403
+    assert ended_ms(dashboard) == 0
 
 
-def test_no_other_change_forgets_the_moment_and_it_only_grows(rig: DashboardRig) -> None:
+def test_no_other_change_forgets_the_moment_and_it_only_grows(dashboard: DashboardRig) -> None:
     for _ in range(2):  # the clock stands still
-        rig.config.change("test", ended_sessions.end_sessions("z2", "r2"))
-    assert ended_ms(rig) == rig.clock.at_ms + 1
-    known = rig.store.read()
-    shown = rooms.show(known, known.rooms["r2"], rig.clock.at_ms)
+        dashboard.config.change("test", ended_sessions.end_sessions("z2", "r2"))
+    assert ended_ms(dashboard) == dashboard.clock.at_ms + 1
+    known = dashboard.store.read()
+    shown = rooms.show(known, known.rooms["r2"], dashboard.clock.at_ms)
     assert shown["greenroom"]["sessions_ended_time"]
-    rig.config.change("test", rooms.change("z2", "r2", {**shown, "greenroom": {}}, whole=True))
-    rig.config.change("test", rooms.change("z2", "r2", {"description": "new"}, whole=False))
-    assert ended_ms(rig) == rig.clock.at_ms + 1
+    dashboard.config.change("test", rooms.change("z2", "r2", {**shown, "greenroom": {}}, whole=True))
+    dashboard.config.change("test", rooms.change("z2", "r2", {"description": "new"}, whole=False))
+    assert ended_ms(dashboard) == dashboard.clock.at_ms + 1
 
 
 def ledger(clock: HandClock, journal: FlakyJournal, **changes: Any) -> MemoryLedger:
@@ -108,16 +101,18 @@ def test_a_ledger_that_was_stopped_meanwhile_hears_of_it_at_its_start() -> None:
 
 def test_the_api_ends_them_in_a_running_process(shared_greenroom: Any) -> None:
     with plain_origin() as origin:
-        rig = LiveRig.start(shared_greenroom, origin)
-        cookies = [cookie for refresh_s, cookie in (rig.visit() for _ in range(10)) if not refresh_s]
+        dashboard = LiveRig.start(shared_greenroom, origin)
+        cookies = [cookie for refresh_s, cookie in (dashboard.visit() for _ in range(10)) if not refresh_s]
         assert len(cookies) == 10
-        assert rig.visit(cookies[0])[0] == 0
-        path = f"/zones/{rig.zone_id}/waiting_rooms/{rig.room_id}"
-        answer = rig.api.ask("POST", f"{path}/end_sessions")
+        assert dashboard.visit(cookies[0])[0] == 0
+        path = f"/zones/{dashboard.zone_id}/waiting_rooms/{dashboard.room_id}"
+        answer = dashboard.api.ask("POST", f"{path}/end_sessions")
         assert answer.result["greenroom"]["sessions_ended_time"]
-        shared_greenroom.eventually(lambda: rig.visit(cookies[0])[0] > 0, "the minute is used up, so a visitor without a session waits")
-        with urlopen(f"{rig.base}/metrics") as metrics:
+        shared_greenroom.eventually(
+            lambda: dashboard.visit(cookies[0])[0] > 0, "the minute is used up, so a visitor without a session waits"
+        )
+        with urlopen(f"{dashboard.base}/metrics") as metrics:
             assert b'greenroom_room_sessions_ended_timestamp_seconds{room="sale"}' in metrics.read()
-        reading = Api(rig.running.control, create_token(shared_greenroom.data, "reader", "--scope", "read"))
+        reading = Api(dashboard.running.control, create_token(shared_greenroom.data, "reader", "--scope", "read"))
         refused = reading.ask("POST", f"{path}/end_sessions")
         assert refused.status == 403

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from admission_laws import GroundTruth
 from admission_world import small_room, ticket_id
-from dashboard_rig import DashboardRig, dashboard_in
+from dashboard_rig import DashboardRig
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,54 +24,47 @@ MINUTE_MS = 60_000
 AT_MS = 1_750_000_000_000
 
 
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with dashboard_in(tmp_path) as found:
-        found.fill()
-        yield found
-
-
-def room_of(rig: DashboardRig) -> Room:
-    return rig.store.read().rooms["r2"].record
+def room_of(dashboard: DashboardRig) -> Room:
+    return dashboard.store.read().rooms["r2"].record
 
 
 def limits(room: Room) -> tuple[int, int]:
     return room.total_active_users, room.new_users_per_minute
 
 
-def test_it_is_audited_shown_and_over_after_a_minute(rig: DashboardRig) -> None:
-    before = limits(room_of(rig))
-    rig.config.change("ada", use_case.let_in("z2", "r2", 7))
-    now_ms = rig.clock.at_ms
-    assert (room_of(rig).let_in, room_of(rig).let_in_until_ms) == (7, now_ms + MINUTE_MS)
-    assert limits(effective(room_of(rig), [], now_ms).room) == (before[0] + 7, before[1] + 7)
-    assert limits(effective(room_of(rig), [], now_ms + MINUTE_MS).room) == before == limits(room_of(rig))
-    entry = rig.store.audit(1)[0]
+def test_it_is_audited_shown_and_over_after_a_minute(dashboard: DashboardRig) -> None:
+    before = limits(room_of(dashboard))
+    dashboard.config.change("ada", use_case.let_in("z2", "r2", 7))
+    now_ms = dashboard.clock.at_ms
+    assert (room_of(dashboard).let_in, room_of(dashboard).let_in_until_ms) == (7, now_ms + MINUTE_MS)
+    assert limits(effective(room_of(dashboard), [], now_ms).room) == (before[0] + 7, before[1] + 7)
+    assert limits(effective(room_of(dashboard), [], now_ms + MINUTE_MS).room) == before == limits(room_of(dashboard))
+    entry = dashboard.store.audit(1)[0]
     assert (entry.author, entry.after) == ("ada", {"let_in": 7, "let_in_until_ms": now_ms + MINUTE_MS})
-    assert "7 more visitors are let in" in html.unescape(rig.person("viewer").get(LIVE).text)
+    assert "7 more visitors are let in" in html.unescape(dashboard.person("viewer").get(LIVE).text)
 
 
-def test_other_changes_keep_it(rig: DashboardRig) -> None:
-    rig.config.change("ada", use_case.let_in("z2", "r2", 7))
-    rig.config.change("ada", rooms.change("z2", "r2", {"description": "new"}, whole=False))
-    assert room_of(rig).let_in == 7
+def test_other_changes_keep_it(dashboard: DashboardRig) -> None:
+    dashboard.config.change("ada", use_case.let_in("z2", "r2", 7))
+    dashboard.config.change("ada", rooms.change("z2", "r2", {"description": "new"}, whole=False))
+    assert room_of(dashboard).let_in == 7
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "many", "", "100001"])
-def test_a_wrong_number_is_refused_beside_its_field(rig: DashboardRig, count: str) -> None:
-    visitor, known = rig.person("operator"), rig.store.read()
+def test_a_wrong_number_is_refused_beside_its_field(dashboard: DashboardRig, count: str) -> None:
+    visitor, known = dashboard.person("operator"), dashboard.store.read()
     answer = visitor.post(f"{LIVE}/do/let-in", revision=str(known.rooms["r2"].revision), count=count)
     assert answer.status_code == 400
     assert "must be a number from 1 to 100000" in html.unescape(answer.text)
-    assert room_of(rig).let_in == 0
+    assert room_of(dashboard).let_in == 0
 
 
-def test_twice_within_the_minute_is_refused_and_a_viewer_always(rig: DashboardRig) -> None:
-    assert rig.person("viewer").post(f"{LIVE}/do/let-in", count="1").status_code == 403
+def test_twice_within_the_minute_is_refused_and_a_viewer_always(dashboard: DashboardRig) -> None:
+    assert dashboard.person("viewer").post(f"{LIVE}/do/let-in", count="1").status_code == 403
     for status in (303, 400):
-        revision = str(rig.store.read().rooms["r2"].revision)
-        assert rig.person("operator").post(f"{LIVE}/do/let-in", revision=revision, count="3").status_code == status
-    assert room_of(rig).let_in == 3
+        revision = str(dashboard.store.read().rooms["r2"].revision)
+        assert dashboard.person("operator").post(f"{LIVE}/do/let-in", revision=revision, count="3").status_code == status
+    assert room_of(dashboard).let_in == 3
 
 
 @given(st.integers(0, 200_000), st.integers(0, 200_000), st.integers(1, 100_000), st.integers(-90_000, 90_000), st.booleans())

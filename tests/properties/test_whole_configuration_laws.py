@@ -143,7 +143,7 @@ def test_no_secret_is_written_out_and_tokens_are_left_alone() -> None:
     for secret in ('"k"', "R1", "argon2id"):  # of the webhook, the PagerDuty service and the account; what may be shown of a URL is shown
         assert secret not in text
     after, _ = planned(known, {"zones": [], "lists": []})
-    alerting = ["webhook", "pagerduty_service", "alert_policy", "silence", "incident_note"]
+    alerting = ["webhook", "pagerduty_service", "alert_policy", "silence", "incident_note", "status_page"]
     assert [kind for kind, _, _ in contents(after)] == ["token", *alerting, "account"]
 
 

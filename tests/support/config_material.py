@@ -8,6 +8,7 @@ from greenroom.model.health_check import HealthCheck, HttpCheck, TcpCheck, effec
 from greenroom.model.notification import AlertPolicy, IncidentNote, PagerdutyService, Silence, Webhook
 from greenroom.model.room import CookieAttributes, Room, Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
+from greenroom.model.status_page import StatusPage
 from greenroom.model.token import Token, secret_hash
 from greenroom.model.zone import Zone
 
@@ -108,6 +109,7 @@ def one_of_each() -> list[tuple[object, str]]:
         (AlertPolicy(id="p1", name="p", alert_type="greenroom_event", emails=("a@b.example",), filters={"zones": ("z1",)}), ""),
         (Silence(id="s1", policy_id="p1", start_ms=1, end_ms=2, start_time="1970-01-01T00:00:00.001Z"), ""),
         (IncidentNote(id="n1", incident="x", text="We know.\n\nWe are on it.", at_ms=7), ""),
+        (StatusPage(id="sp1", title="Shop status", host="status.example.com", rooms=("r1",), health_checks=("*",)), ""),
         (Account(id="a1", name="ada", role="operator", zone_ids=("z1",), password_hash="$argon2id$x"), ""),
     ]
 

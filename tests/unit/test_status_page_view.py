@@ -7,8 +7,9 @@ import pytest
 
 from greenroom.alerting.alert_types import ALERTS, make
 from greenroom.alerting.outbox import Incident
+from greenroom.model.status_page import PageSettings
 from greenroom.status_page.render import CSP, STYLE, atom, document, html
-from greenroom.status_page.view import DAYS, CheckFacts, NoteFacts, PageSettings, RoomFacts, StatusFacts, view
+from greenroom.status_page.view import DAYS, CheckFacts, NoteFacts, RoomFacts, StatusFacts, view
 
 NOW = 1_900_000_000_000  # 17 March 2030
 DAY = 86_400_000

@@ -34,6 +34,7 @@ from greenroom.api.routes import (
     probe_agents,
     rooms,
     rules,
+    status_pages,
     zones,
 )
 from greenroom.control.authenticator import Authenticator
@@ -59,6 +60,7 @@ ROUTERS = (
     probe_agents.router,
     alerting.router,
     incident_notes.router,
+    status_pages.router,
     audit.router,
     explain.router,
 )

@@ -29,6 +29,7 @@ from greenroom.control.room_status import STATUS
 from greenroom.control.rooms import ROOM
 from greenroom.control.rules import POSITION, RULE
 from greenroom.control.silences import SILENCE
+from greenroom.control.status_pages import PAGE
 from greenroom.control.zones import SETTINGS, ZONE
 
 FORMS: dict[str, ApiSchema] = {
@@ -53,6 +54,7 @@ FORMS: dict[str, ApiSchema] = {
     "Dispatch": DISPATCH,
     "Incident": INCIDENT,
     "IncidentNote": NOTE,
+    "StatusPage": PAGE,
     "AuditEntry": LOG,
 }
 """Every resource by the name of its schema; behind the name may stand Create (POST, PUT) or Edit (PATCH)."""

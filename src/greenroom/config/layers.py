@@ -23,6 +23,7 @@ from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration, Entry, Record
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
+from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.ports import ConfigStore
@@ -39,7 +40,12 @@ def merged(file: Config, stored: Configuration) -> Config:
     zones = {entry.id: entry.record for entry in stored.zones.values()}
     rooms = [_in_zone(entry.record, zones[entry.parent]) for entry in stored.rooms.values()]
     lists = stored.rule_lists()
-    problems = [*_taken_twice(file.rooms, rooms), *_lists_twice(file.lists, lists), *_checks_twice(file, stored)]
+    problems = [
+        *_taken_twice(file.rooms, rooms),
+        *_lists_twice(file.lists, lists),
+        *_checks_twice(file, stored),
+        *_pages_twice(file, stored),
+    ]
     if not problems:
         problems = scope_clashes([*file.rooms, *rooms])
     origins = {}
@@ -61,6 +67,7 @@ def merged(file: Config, stored: Configuration) -> Config:
         rules={**file.rules, **{entry.id: entry.record.rules for entry in stored.rules.values()}},
         lists=(*file.lists, *lists),
         health_checks=(*file.health_checks, *stored.health_checks.records()),
+        status_pages=(*file.status_pages, *stored.status_pages.records()),
         zone_paths={zone.name: PathPolicy(zone.ambiguous_paths == "pass", zone.merge_slashes) for zone in zones.values()},
         zone_proxies={zone.name: zone.trusted_proxies for zone in zones.values() if zone.trusted_proxies},
     )
@@ -150,6 +157,13 @@ def _checks_twice(file: Config, stored: Configuration) -> Iterator[Problem]:
             yield Problem(f"health check {check.name}", f"has the id of health check {other}, which was made through the API")
 
 
+def _pages_twice(file: Config, stored: Configuration) -> Iterator[Problem]:
+    taken = {page.where for page in file.status_pages}
+    for page in stored.status_pages.records():
+        if page.where in taken:
+            yield Problem(f"status page {page.title}", f"{page.where} is already the address of a page in the configuration file")
+
+
 class LayeredStore:
     """A configuration store whose readers also see what stands in the file, marked read-only. See `ports.ConfigStore`."""
 
@@ -223,6 +237,8 @@ def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, 
         yield check, checked[check.id]
     for record in file.alerting.records():
         yield record, ""
+    for page in file.status_pages:
+        yield StatusPage(id=_id("status page", page.where), **vars(page)), ""
     for found in file.lists:
         list_id = _id("list", found.name)
         yield replace(found, id=list_id, items=()), ""

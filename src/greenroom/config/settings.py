@@ -20,9 +20,9 @@ from greenroom.model.health_check import REGIONS, HealthCheck
 from greenroom.model.oidc import OidcSettings
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
+from greenroom.model.status_page import PageSettings
 from greenroom.model.zone import Zone
 from greenroom.notify.settings import NotificationSettings, Outbound, Sending
-from greenroom.status_page.view import PageSettings
 
 ORIGINS_MAX = 1_000
 ROOMS_MAX = 1_000

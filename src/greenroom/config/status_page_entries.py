@@ -7,10 +7,7 @@ from greenroom.config.records import read_record
 from greenroom.config.settings import Address
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
-from greenroom.status_page import PageSettings
-
-PAGES_MAX = 100
-"""Each is computed again every ten seconds while it is viewed."""
+from greenroom.model.status_page import PAGES_MAX, PageSettings, name_problems
 
 
 def read_status_pages(listen: str, raw: Any, problems: list[Problem]) -> tuple[Address | None, tuple[PageSettings, ...]]:
@@ -34,8 +31,7 @@ def read_status_pages(listen: str, raw: Any, problems: list[Problem]) -> tuple[A
         if page is None:
             continue
         for key in ("rooms", "health_checks"):
-            wrong = [place for place, name in enumerate(getattr(page, key)) if not isinstance(name, str)]
-            problems += [Problem(step(step(at, key), place), "must be a string") for place in wrong]
+            problems += name_problems(step(at, key), getattr(page, key))
         if taken.setdefault((page.host, page.path), at) != at:
             problems.append(Problem(step(at, "path"), f"{page.path!r} is the path of {taken[page.host, page.path]} already"))
         pages.append(page)

@@ -1,8 +1,8 @@
 """The whole configuration as one document: export, import and apply.
 
 The document is made of what the API speaks: a zone holds its rooms, a room its events and rules, beside them stand the lists, the
-policies and their destinations. Defaults and what only the store knows are left out, and tokens, silences and notes altogether. A secret
-is written as MASK: where the store knows it, it stays, and elsewhere it has to be written in its place.
+policies and their destinations, and the status pages. Defaults and what only the store knows are left out, and tokens, silences and
+notes altogether. A secret is written as MASK: where the store knows it, it stays, and elsewhere it has to be written in its place.
 
 Making it true goes through the very use-cases of the API, so nothing gets in this way that the API would refuse. They build the wanted
 configuration beside the known one, and what differs is one write: nothing at all the second time.
@@ -13,7 +13,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from greenroom.control import alert_destinations, alert_policies, events, health_checks, list_items, lists, rooms, rules, zones
+from greenroom.control import (
+    alert_destinations,
+    alert_policies,
+    events,
+    health_checks,
+    list_items,
+    lists,
+    rooms,
+    rules,
+    status_pages,
+    zones,
+)
 from greenroom.control.api_schema import EXTENSION, UNSET, ApiSchema
 from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange
@@ -27,8 +38,13 @@ from greenroom.model.configuration import KINDS, Configuration, Entry
 from greenroom.model.room import OPERATED
 from greenroom.model.rule import RuleSet
 
-ALERTING = {"webhooks": "webhook", "pagerduty_services": "pagerduty_service", "alert_policies": "alert_policy"}
-SECTIONS = ("lists", "zones", *ALERTING)
+BESIDE_ZONES = {
+    "webhooks": "webhook",
+    "pagerduty_services": "pagerduty_service",
+    "alert_policies": "alert_policy",
+    "status_pages": "status_page",
+}
+SECTIONS = ("lists", "zones", *BESIDE_ZONES)
 """What a document may have at its top. One that is left out is not touched."""
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -46,18 +62,20 @@ def exported(known: Configuration) -> Json:
     return {
         "lists": [_list(known, entry) for entry in known.lists.values() if not entry.read_only],
         "zones": [_zone(known, entry) for entry in own],
-        **{section: told for section, told in _alerting(known).items() if told},
+        **{section: told for section, told in _beside_zones(known).items() if told},
     }
 
 
-def _alerting(known: Configuration) -> Json:
+def _beside_zones(known: Configuration) -> Json:
     hooks = [entry for entry in known.webhooks.values() if not entry.read_only]
     services = [entry for entry in known.pagerduty_services.values() if not entry.read_only]
     policies = [entry for entry in known.alert_policies.values() if not entry.read_only]
+    pages = [entry for entry in known.status_pages.values() if not entry.read_only]
     return {
         "webhooks": [_webhook(entry) for entry in hooks],
         "pagerduty_services": [{"id": entry.id, "name": entry.record.name, "routing_key": MASK} for entry in services],
         "alert_policies": [{"id": entry.id, **_brief(alert_policies.POLICY, alert_policies.show(entry))} for entry in policies],
+        "status_pages": [{"id": entry.id, **_brief(status_pages.PAGE, status_pages.show(entry))} for entry in pages],
     }
 
 
@@ -208,9 +226,10 @@ class _Building:
         index_of, given = self.known.index_of(kind), document.get("id")
         if isinstance(given, str) and given in index_of and given not in self.made.index_of(kind):
             return given
-        name = document.get(NAMED_BY.get(kind, "name"))
+        name = _name_in(kind, document)
         for entry in index_of.of(parent):
-            if name_of(kind, entry.record) == name and entry.id not in self.made.index_of(kind):
+            own = entry.record.where if kind == "status_page" else name_of(kind, entry.record)
+            if own == name and entry.id not in self.made.index_of(kind):
                 return entry.id
         fine = isinstance(given, str) and ID.fullmatch(given) and given not in self.made.index_of(kind)
         return str(given) if fine else self.at.new_id()
@@ -222,6 +241,13 @@ class _Building:
             self.faults.append(ApiFault(Code.INVALID, f"{pointer.strip('/')}: {name}: must be a list", f"{pointer}/{name}"))
             return []
         return [(f"{pointer}/{name}/{index}", part) for index, part in enumerate(found)]
+
+
+def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
+    """By what a document without ids means the same thing again: its name, or the address of a status page."""
+    if kind == "status_page":
+        return f"{document.get('host', '')}{document.get('path', '/')}"
+    return document.get(NAMED_BY.get(kind, "name"))
 
 
 def _wanted(known: Configuration, document: Any, at: ChangeContext, origin_problems: OriginProblems) -> Configuration:
@@ -237,7 +263,7 @@ def _wanted(known: Configuration, document: Any, at: ChangeContext, origin_probl
         _make_list(building, pointer, part)
     for pointer, part in building.parts("", document, "zones"):
         _make_zone(building, pointer, part, origin_problems)
-    for section, kind in ALERTING.items():
+    for section, kind in BESIDE_ZONES.items():
         for pointer, part in building.parts("", document, section):
             key = building.id_of(kind, part)
             building.do(pointer, _MAKERS[kind](building.known, key, _without(part)), key)
@@ -258,7 +284,7 @@ def _untouched(known: Configuration, document: Json) -> Configuration:
     spoken: dict[str, tuple[str, ...]] = {
         "lists": ("list", "list_item"),
         "zones": ("zone", "room", "event", "rules", "health_check"),
-        **{section: (kind,) for section, kind in ALERTING.items()},
+        **{section: (kind,) for section, kind in BESIDE_ZONES.items()},
     }
     kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
     indexes = {kind: {key: entry for key, entry in known.index_of(kind).items() if entry.read_only} for kind in kinds}
@@ -344,6 +370,7 @@ _MAKERS: Mapping[str, Callable[[Configuration, str, Any], ConfigChange]] = {
     "webhook": _make_webhook,
     "pagerduty_service": _make_service,
     "alert_policy": lambda _before, _key, document: alert_policies.create(document),
+    "status_page": lambda _before, _key, document: status_pages.create(document),
 }
 
 

@@ -72,6 +72,7 @@ def visible(person: Person) -> list[tuple[str, list[NavigationItem]]]:
 NOTICES: Mapping[str, str] = {
     "created": "Created.",
     "saved": "Saved.",
+    "page-saved": "Saved. The status page follows within ten seconds.",
     "published": "Published. The status page shows it within ten seconds.",
     "removed": "Removed.",
     "revoked": "Revoked.",

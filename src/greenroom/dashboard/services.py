@@ -14,6 +14,7 @@ from greenroom.control.zones import OriginProblems
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.model.oidc import OidcSettings
+from greenroom.model.status_page import PageSettings
 from greenroom.model.ticket_key import TicketKey
 from greenroom.ports import AnalyticsStore, SessionStore
 
@@ -113,14 +114,18 @@ class StatusPreview(Protocol):
     """The public status pages as everyone would see them; see `runtime.status_page`."""
 
     @property
+    def has_address(self) -> bool:
+        """Whether the settings say where pages are served."""
+
+    @property
     def is_served(self) -> bool:
-        """Whether anyone can see them: the settings have an address and pages."""
+        """Whether anyone can see them: there is an address, and there are pages."""
 
     def pages(self) -> Sequence[ServedStatusPage]:
-        """Those of the settings; where there are none, one with everything on it."""
+        """Those of the file, then those of the store; where there are none, one with everything on it."""
 
-    async def html(self, number: int, draft: StatusDraft | None) -> tuple[str, str]:
-        """Content security policy and HTML of one of `pages`, in the event loop. Raises StorageFailed."""
+    async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
+        """Content security policy and HTML of one of `pages`, or of one that is not saved, in the event loop. Raises StorageFailed."""
 
 
 @dataclass(frozen=True, kw_only=True)

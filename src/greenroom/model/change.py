@@ -16,8 +16,8 @@ AUTHOR_MAX = 200
 AUDIT_VALUE_MAX = 65_536
 """Bytes of JSON kept of one field before and after a change; templates are longer now and then, and two of each would pile up."""
 
-NAMED_BY = {"list_item": "value"}
-"""The field that tells people which record it is, where that is not `name`; no two of one parent may have the same."""
+NAMED_BY = {"list_item": "value", "status_page": "title"}
+"""The field that tells people which record it is, where that is not `name`."""
 
 UNIQUE = ("zone", "room", "event", "list", "list_item", "account")
 """Kinds whose names are unique below one parent."""

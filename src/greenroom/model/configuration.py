@@ -16,6 +16,7 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.notification import AlertPolicy, IncidentNote, PagerdutyService, Silence, Webhook
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
+from greenroom.model.status_page import StatusPage
 from greenroom.model.token import Token
 from greenroom.model.zone import Zone
 
@@ -33,6 +34,7 @@ Record = (
     | AlertPolicy
     | Silence
     | IncidentNote
+    | StatusPage
     | Account
 )
 R = TypeVar("R", bound=Record)
@@ -60,6 +62,7 @@ KINDS: Mapping[str, RecordKind] = {
     "alert_policy": RecordKind(AlertPolicy),
     "silence": RecordKind(Silence),
     "incident_note": RecordKind(IncidentNote),
+    "status_page": RecordKind(StatusPage),
     "account": RecordKind(Account, secret=("password_hash", "totp_secret", "recovery_sha256")),
 }
 """Parents stand before their children. The RuleSet of a room has the room's id."""
@@ -145,6 +148,7 @@ class Configuration:
     alert_policies: EntryIndex[AlertPolicy] = field(default_factory=_empty_index)
     silences: EntryIndex[Silence] = field(default_factory=_empty_index)
     incident_notes: EntryIndex[IncidentNote] = field(default_factory=_empty_index)
+    status_pages: EntryIndex[StatusPage] = field(default_factory=_empty_index)
     accounts: EntryIndex[Account] = field(default_factory=_empty_index)
 
     def index_of(self, kind: str) -> EntryIndex[Any]:

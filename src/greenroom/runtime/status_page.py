@@ -10,11 +10,12 @@ from greenroom.api.client_address import WithClientAddress
 from greenroom.config.settings import Config
 from greenroom.control.state import RoomState
 from greenroom.dashboard.services import ServedStatusPage, StatusDraft
+from greenroom.model.status_page import PageSettings
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.notifications import Look, Notifications
-from greenroom.status_page import CheckFacts, NoteFacts, PageSettings, RoomFacts, StatusFacts, status_pages
+from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
 from greenroom.status_page.render import CSP, html
 from greenroom.status_page.view import DAYS, view
 
@@ -68,6 +69,11 @@ class ShownStatusPages:
         self._gather = gather
 
     @property
+    def has_address(self) -> bool:
+        """See StatusPreview."""
+        return bool(self._config().status_listen)
+
+    @property
     def is_served(self) -> bool:
         """See StatusPreview."""
         config = self._config()
@@ -76,17 +82,17 @@ class ShownStatusPages:
     def pages(self) -> list[ServedStatusPage]:
         """See StatusPreview."""
         served = self._config().status_pages
-        return [ServedStatusPage(page.title, f"{page.host}{page.path}") for page in served] or [ServedStatusPage(EVERYTHING.title, "")]
+        return [ServedStatusPage(page.title, page.where) for page in served] or [ServedStatusPage(EVERYTHING.title, "")]
 
-    async def html(self, number: int, draft: StatusDraft | None) -> tuple[str, str]:
+    async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
         """See StatusPreview."""
-        settings = [*self._config().status_pages] or [EVERYTHING]
+        shown = page if isinstance(page, PageSettings) else (*self._config().status_pages, EVERYTHING)[page]
         facts = await self._gather()
         if draft is not None:
             others = [note for note in facts.notes if note.id != draft.id]
             facts = replace(facts, notes=[*others, NoteFacts(*draft)])
-        base = settings[number].path.rstrip("/")
-        return IN_FRAME, html(view(settings[number], facts), f"{base}/feed.atom", f"{base}/status.json", refreshes=False)
+        base = shown.path.rstrip("/")
+        return IN_FRAME, html(view(shown, facts), f"{base}/feed.atom", f"{base}/status.json", refreshes=False)
 
 
 EVERYTHING = PageSettings(title="Status", rooms=("*",), health_checks=("*",))

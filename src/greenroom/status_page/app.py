@@ -11,8 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from greenroom.model.status_page import PageSettings
 from greenroom.status_page.render import CSP, atom, document, html
-from greenroom.status_page.view import PageSettings, StatusFacts, view
+from greenroom.status_page.view import StatusFacts, view
 
 FRESH_S = 10
 """How long an answer is good, here and in every cache on the way."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 from greenroom.alerting.outbox import Incident
-from greenroom.model.fields import spec
+from greenroom.model.status_page import PageSettings
 
 DAYS = 90
 INCIDENTS_SHOWN = 50
@@ -20,18 +20,6 @@ PUBLIC_INCIDENTS: Mapping[str, str] = {
 """Type of alert -> what the incident is called on the page. All other types are the operators' business alone."""
 
 GOOD, BUSY, BAD, UNKNOWN = "good", "busy", "bad", "unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSettings:
-    """One page: an entry of `[[status_pages]]`."""
-
-    path: str = spec("path of the page on the status listener", "/", pattern=r"/([A-Za-z0-9_.~-]+(/[A-Za-z0-9_.~-]+)*)?", low=1, high=200)
-    host: str = spec("host name that the page is for; empty: any", "", example="status.example.com", high=253)
-    title: str = spec("heading of the page", "Status", low=1, high=200, one_line=True)
-    zone: str = spec("show only rooms and health checks of the zone of this name; empty: of all", "", high=253)
-    rooms: tuple[str, ...] = spec("names of the rooms on the page, `*` for all", (), high=200, example=["*"])
-    health_checks: tuple[str, ...] = spec("names of the health checks on the page, `*` for all", (), high=200, example=["*"])
 
 
 @dataclass(frozen=True, slots=True)

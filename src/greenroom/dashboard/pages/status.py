@@ -19,6 +19,7 @@ from greenroom.errors import StorageFailed
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.notification import IncidentNote
+from greenroom.model.status_page import PageSettings
 
 STATUS = "/status-page"
 NOTE = f"{STATUS}/messages/{{note_id}}"
@@ -60,7 +61,7 @@ def remove(page: PageRequest) -> Response:
 
 def preview(page: PageRequest) -> Response:
     """The page as everyone sees it now."""
-    return _drawn(page, page.query("page"), None)
+    return drawn(page, _number(page, page.query("page")), None)
 
 
 def preview_draft(page: PageRequest) -> Response:
@@ -68,20 +69,29 @@ def preview_draft(page: PageRequest) -> Response:
     document, known = _document(page), page.known.incident_notes.get(page.field("note"))
     try:
         plan = incident_notes.change(known.id, document) if known else incident_notes.create(document)
-        shown = page.services.config.trial(_unwritten(plan))
+        shown = page.services.config.trial(unwritten(plan))
     except Refused as refused:
-        answer = page.render("page_problems.html", 400, texts=[fault.message for fault in refused.faults])
-        answer.headers.update(FRAME | {"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"})
-        return answer
-    return _drawn(page, page.field("page"), StatusDraft(**{name: getattr(shown, name) for name in StatusDraft._fields}))
+        return problems_in_frame(page, refused)
+    return drawn(page, _number(page, page.field("page")), StatusDraft(**{name: getattr(shown, name) for name in StatusDraft._fields}))
 
 
-def _drawn(page: PageRequest, number: str, draft: StatusDraft | None) -> Response:
+def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
+    """What is wrong, where the preview would be."""
+    answer = page.render("page_problems.html", 400, texts=[fault.message for fault in refused.faults])
+    answer.headers.update(FRAME | {"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"})
+    return answer
+
+
+def _number(page: PageRequest, text: str) -> int:
+    count = len(_status(page).pages())
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 and int(text) < count else 0
+
+
+def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | None) -> Response:
+    """A status page for the frame: one of those that are served, or one that is not saved."""
     status = _status(page)
-    count = len(status.pages())
-    at = int(number) if number.isascii() and number.isdigit() and len(number) < 5 and int(number) < count else 0
     try:
-        policy, body = from_thread.run(status.html, at, draft)
+        policy, body = from_thread.run(status.html, shown, draft)
     except StorageFailed as error:
         raise Refused(ApiFault(Code.UNAVAILABLE, f"what happened cannot be read at the moment: {error}"), status=503) from error
     return Response(body, media_type="text/html", headers=FRAME | {"Content-Security-Policy": policy})
@@ -103,7 +113,7 @@ def _document(page: PageRequest) -> Json:
     return {"incident": incident, "title": "" if incident else page.field("title").strip(), "text": page.field("text").strip()}
 
 
-def _unwritten(plan: Any) -> Any:
+def unwritten(plan: Any) -> Any:
     """The plan, answering with the record that it would write."""
 
     def planned(known: Any, at: Any) -> Any:
@@ -131,6 +141,8 @@ def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: E
         may=page.person.may(Role.OPERATOR),
         served=page.services.status.pages() if page.services.status else None,
         is_served=bool(page.services.status and page.services.status.is_served),
+        has_address=bool(page.services.status and page.services.status.has_address),
+        pages=sorted(page.known.status_pages.values(), key=lambda one: one.record.where),
         fields=_fields(values, faults, incidents),
         problems=faults.general,
         notes=notes[:NOTES_SHOWN],

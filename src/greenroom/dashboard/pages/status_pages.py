@@ -1,0 +1,148 @@
+"""The editor of the public status pages: title, address, and which rooms and health checks a page shows, with a preview."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from greenroom.control import status_pages
+from greenroom.control.api_shapes import Json
+from greenroom.control.config_service import refuse_read_only
+from greenroom.control.refusals import Refused
+from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.dashboard.pages.status import STATUS, drawn, problems_in_frame, unwritten
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action, view
+from greenroom.model.account import Role
+from greenroom.model.configuration import Entry
+from greenroom.model.status_page import StatusPage
+
+PAGES_AT = f"{STATUS}/pages"
+PAGE = f"{PAGES_AT}/{{page_id}}"
+
+LABELS = {"title": "Title", "host": "Host name", "path": "Path"}
+FRESH = {"title": "Status", "host": "", "path": "/", "zone": "", "rooms": ["*"], "health_checks": ["*"]}
+"""What the form of a new page begins with."""
+
+EVERY = "*"
+
+
+class NameChoice(NamedTuple):
+    """Which of the rooms, or of the health checks, are on a page. `names`: (name, chosen, whether there is such a thing)."""
+
+    name: str
+    heading: str
+    every: str
+    chosen_all: bool
+    names: Sequence[tuple[str, bool, bool]]
+    problems: Sequence[str]
+
+
+def new(page: PageRequest) -> Response:
+    """The form of a new page."""
+    return _form(page, FRESH, Faults(), None)
+
+
+def create(page: PageRequest) -> Response:
+    """Makes a page."""
+    return _saved(page, status_pages.create(_document(page)), None)
+
+
+def edit(page: PageRequest) -> Response:
+    """The form with a page."""
+    entry = _entry(page)
+    return _form(page, status_pages.show(entry), Faults(), entry)
+
+
+def save(page: PageRequest) -> Response:
+    """Changes a page."""
+    entry = _entry(page)
+    return _saved(
+        page, unchanged_since("status_page", entry.id, page.field("revision"), status_pages.change(entry.id, _document(page))), entry
+    )
+
+
+def remove(page: PageRequest) -> Response:
+    """Removes a page: its address answers 404 from then on."""
+    entry = _entry(page)
+    page.change(unchanged_since("status_page", entry.id, page.field("revision"), status_pages.delete(entry.id)))
+    return page.redirect(STATUS, notice="removed")
+
+
+def preview(page: PageRequest) -> Response:
+    """The page as it would be with what is in the form; nothing is saved."""
+    document, known = _document(page), page.known.status_pages.get(page.field("page_id"))
+    try:
+        plan = status_pages.change(known.id, document) if known else status_pages.create(document)
+        shown: StatusPage = page.services.config.trial(unwritten(plan))
+    except Refused as refused:
+        return problems_in_frame(page, refused)
+    return drawn(page, shown, None)
+
+
+def _entry(page: PageRequest) -> Entry[StatusPage]:
+    entry = status_pages.page_of(page.known, page.path("page_id"))
+    refuse_read_only(entry, "status page")
+    return entry
+
+
+def _document(page: PageRequest) -> Json:
+    """What the form says, as the API wants it."""
+    texts = {name: page.field(name).strip() for name in (*LABELS, "zone")}
+    return texts | {"host": texts["host"].lower()} | {name: _names(page, name) for name in ("rooms", "health_checks")}
+
+
+def _names(page: PageRequest, name: str) -> list[str]:
+    chosen = list(dict.fromkeys(page.form.get(name, ())))
+    return [EVERY] if EVERY in chosen else chosen
+
+
+def _saved(page: PageRequest, plan: Any, entry: Entry[StatusPage] | None) -> Response:
+    try:
+        page.change(plan)
+    except Refused as refused:
+        return _form(page, _document(page), Faults(refused.faults), entry, refused.status)
+    return page.redirect(STATUS, notice="page-saved")
+
+
+def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: Entry[StatusPage] | None, status: int = 200) -> Response:
+    fields = [field_view(status_pages.PAGE, name, values.get(name, ""), faults, label=label) for name, label in LABELS.items()]
+    choices = [
+        _choice("rooms", "Rooms", "All rooms, new ones too", values, faults, page.known.rooms.records()),
+        _choice("health_checks", "Health checks", "All health checks, new ones too", values, faults, page.known.health_checks.records()),
+    ]
+    return page.render(
+        "status_page_form.html",
+        status,
+        entry=entry,
+        fields=[*fields, _zone_field(page, values, faults)],
+        choices=choices,
+        problems=faults.general,
+        previews=page.services.status is not None,
+        revision=page.field("revision") or (str(entry.revision) if entry else ""),
+    )
+
+
+def _zone_field(page: PageRequest, values: Mapping[str, Any], faults: Faults) -> FieldView:
+    value = str(values.get("zone", ""))
+    names = sorted({entry.record.name for entry in page.known.zones.values() if not entry.read_only} | ({value} - {""}))
+    choices = (("", "All zones"), *((name, name) for name in names))
+    told = "Limits both lists below to one zone."
+    return FieldView(name="zone", label="Zone", kind="select", value=value, choices=choices, help=told, problems=faults.take("zone"))
+
+
+def _choice(name: str, heading: str, every: str, values: Mapping[str, Any], faults: Faults, records: Iterable[Any]) -> NameChoice:
+    chosen = set(values.get(name, ()))
+    there = {record.name for record in records}
+    names = [(one, one in chosen, one in there) for one in sorted((there | chosen) - {EVERY})]
+    return NameChoice(name, heading, every, EVERY in chosen, names, faults.take(name))
+
+
+PAGES = (
+    view(f"{PAGES_AT}/new", new, Role.OPERATOR),
+    action(PAGES_AT, create),
+    action(f"{PAGES_AT}/preview", preview),
+    view(PAGE, edit, Role.OPERATOR),
+    action(PAGE, save),
+    action(f"{PAGE}/remove", remove),
+)

@@ -1,0 +1,64 @@
+"""A public status page: where it is, and which rooms and health checks are on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.fields import check_value, plain_type, spec, specs
+
+PAGES_MAX = 100
+"""Each is computed again every ten seconds while it is viewed."""
+
+NAMES_MAX = 200
+"""Rooms, or health checks, named on one page; `*` is all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSettings:
+    """One page: an entry of `[[status_pages]]`."""
+
+    path: str = spec("path of the page on the status listener", "/", pattern=r"/([A-Za-z0-9_.~-]+(/[A-Za-z0-9_.~-]+)*)?", low=1, high=200)
+    host: str = spec(
+        "host name that the page is for, in lower case; empty: any", "", example="status.example.com", high=253, pattern=r"[a-z0-9._:-]*"
+    )
+    title: str = spec("heading of the page", "Status", low=1, high=200, one_line=True)
+    zone: str = spec("show only rooms and health checks of the zone of this name; empty: of all", "", high=253)
+    rooms: tuple[str, ...] = spec("names of the rooms on the page, `*` for all", (), high=NAMES_MAX, example=["*"])
+    health_checks: tuple[str, ...] = spec("names of the health checks on the page, `*` for all", (), high=NAMES_MAX, example=["*"])
+
+    @property
+    def where(self) -> str:
+        """Host and path."""
+        return f"{self.host}{self.path}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusPage(PageSettings):
+    """A page in the configuration store. Making one with anything wrong raises InvalidConfig with every problem."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
+
+    def __post_init__(self) -> None:
+        problems = page_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        if problems:
+            raise InvalidConfig(problems)
+
+
+def page_problems(values: Mapping[str, Any]) -> list[Problem]:
+    """Everything wrong with the fields of a page as plain values."""
+    rules = specs(StatusPage)
+    given = [item for item in fields(StatusPage) if item.name in values]
+    found = [check_value(item.name, values[item.name], plain_type(item.type), rules[item.name]) for item in given]
+    problems = [problem for problem in found if problem]
+    return problems + [one for name in ("rooms", "health_checks") for one in name_problems(name, values.get(name, ()))]
+
+
+def name_problems(pointer: str, names: Any) -> list[Problem]:
+    """What is wrong with a list of names, apart from its length."""
+    listed = names if isinstance(names, (list, tuple)) else ()
+    return [
+        Problem(f"{pointer}[{index}]", "must be a string of 1 to 200 characters" if isinstance(name, str) else "must be a string")
+        for index, name in enumerate(listed)
+        if not isinstance(name, str) or not 1 <= len(name) <= 200
+    ]

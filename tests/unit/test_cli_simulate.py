@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from greenroom.cli import app
 from greenroom.simulator.arrivals import CURVES, read_rows
 from greenroom.simulator.report import SimulationReport
-from greenroom.simulator.sale import LINES
+from greenroom.simulator.sale import LINES, RECORDED_LINES
 
 SMALL = "--total-active-users 30 --new-users-per-minute 60 --session-duration 1 --visitors 120 --minutes 2 --visit 20".split()
 
@@ -24,7 +24,10 @@ def test_a_sale_is_told_in_words() -> None:
     code, told, _ = simulate(*SMALL)
     assert code == 0
     assert "A full room takes about 22 visitors a minute, limited by total_active_users." in told
-    assert all(name in told for name in ("half of them waited at most", "longest line", "unused while visitors waited"))
+    recorded, truth = told.split("What only a simulation knows:")
+    assert "What analytics would show of it:" in recorded
+    assert all(text in recorded for *_, text in RECORDED_LINES)
+    assert "unused while visitors waited" in truth
 
 
 def test_the_same_seed_gives_the_same_sale_and_another_one_another() -> None:
@@ -35,16 +38,18 @@ def test_the_same_seed_gives_the_same_sale_and_another_one_another() -> None:
 def test_the_answer_for_programs_has_every_figure_and_the_course_of_the_run() -> None:
     told = json.loads(simulate(*SMALL, "--json")[1])
     (run,) = told["runs"]
-    assert {name for name, _ in LINES} < run.keys()
-    assert run["over_active"] == run["over_minute"] == 0
-    assert run["entered"] >= 120
+    assert {name for name, _ in LINES} < run["truth"].keys()
+    assert run["truth"]["over_active"] == run["truth"]["over_minute"] == 0
+    assert all(metric in run["analytics"][aggregate] for aggregate, metric, _ in RECORDED_LINES)
+    assert run["analytics"]["sum"]["newUsersPerMinute"] == run["truth"]["entered"] >= 120
+    assert run["analytics"]["max"]["totalActiveUsers"] <= 30
     assert max(row[1] for row in run["series"]["rows"]) <= 30
 
 
 @pytest.mark.parametrize("curve", CURVES)
 def test_everyone_comes_regardless_of_the_curve(curve: str) -> None:
     (run,) = json.loads(simulate(*SMALL, "--curve", curve, "--json")[1])["runs"]
-    assert run["visitors"] - run["lost_sessions"] == 120
+    assert run["truth"]["visitors"] - run["truth"]["lost_sessions"] == 120
 
 
 def test_pictures_are_written_as_svg(tmp_path: Path) -> None:
@@ -61,7 +66,7 @@ def test_a_table_of_arrivals_is_followed(tmp_path: Path) -> None:
     file.write_text("second,visitors,data center\n0,40,1\n60,0\n\n120,7,0\n")
     code, told, _ = simulate(*SMALL, "--arrivals", str(file), "--data-centers", "2", "--json")
     assert code == 0
-    assert json.loads(told)["runs"][0]["visitors"] == 47
+    assert json.loads(told)["runs"][0]["truth"]["visitors"] == 47
 
 
 def test_everything_wrong_with_a_table_is_said_at_once(tmp_path: Path) -> None:
@@ -93,6 +98,9 @@ def test_other_algorithms_stand_beside_ours() -> None:
     code, told, _ = simulate(*SMALL, "--compare")
     assert code == 0
     assert told.splitlines()[4].split() == ["greenroom", "even", "split", "utilisation", "counters"]
+    (ended,) = (line.split() for line in told.splitlines() if line.startswith("sessions ended"))
+    assert ended[2].isdigit()
+    assert ended[3:] == ["-", "-", "-"], "nothing is published about it"
 
 
 def test_a_campaign_says_how_many_seeds_broke_a_law() -> None:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any, NoReturn
@@ -19,8 +19,9 @@ from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.checks import Watch, verdict
 from greenroom.simulator.plots import picture
+from greenroom.simulator.recording import RecordedFigures, RunRecording
 from greenroom.simulator.report import SimulationReport, report
-from greenroom.simulator.sale import LINES, VISIT_S, bottleneck, changed, duration, figure, sale
+from greenroom.simulator.sale import LINES, RECORDED_LINES, VISIT_S, bottleneck, changed, duration, figure, recorded_figure, sale
 from greenroom.simulator.scenario import Behaviour, Scenario
 from greenroom.simulator.traces import TRACES
 from greenroom.simulator.world import ALGORITHMS, World
@@ -108,14 +109,13 @@ def simulate(
     except InvalidConfig as error:
         complain_of([Problem(f"--{problem.pointer.replace('_', '-')}", problem.reason) for problem in error.problems])
         raise typer.Exit(WRONG_USE) from None
-    worlds = [_run(scenario, streams_of(seed), algorithm) for algorithm in (ALGORITHMS if compare else ALGORITHMS[:1])]
-    reports = [report(world) for world in worlds]
+    runs = [_run(scenario, streams_of(seed), algorithm) for algorithm in (ALGORITHMS if compare else ALGORITHMS[:1])]
     if plot is not None:
-        _write(plot, picture(worlds[0]))
+        _write(plot, picture(runs[0].world))
     if as_json:
-        say(json.dumps(_as_json(seed, scenario, worlds, reports)))
+        say(json.dumps(_as_json(seed, scenario, runs)))
     else:
-        _show(seed, scenario, worlds, reports)
+        _show(seed, scenario, runs)
 
 
 def run_campaign(first: int, count: int, as_json: bool) -> None:
@@ -164,11 +164,23 @@ def _arrivals(streams: Streams, file: Path | None, curve: str, visitors: int, mi
     return from_rows(draw, rows, 60, centers)
 
 
-def _run(scenario: Scenario, streams: Streams, algorithm: str) -> World:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run that is over: what analytics would have of it, and what only the simulation knows."""
+
+    world: World
+    recorded: RecordedFigures
+    truth: SimulationReport
+
+
+def _run(scenario: Scenario, streams: Streams, algorithm: str) -> _Run:
+    from greenroom.runtime.analytics import recorded_figures
+
     world = World(scenario, streams, algorithm)
     Watch(world)
+    recording = RunRecording(world)
     world.run(_progress(f"{scenario.name}, {algorithm}"))
-    return world
+    return _Run(world, recorded_figures(recording), report(world))
 
 
 def _progress(name: str) -> Callable[[float], None]:
@@ -184,35 +196,43 @@ def _progress(name: str) -> Callable[[float], None]:
     return show
 
 
-def _show(seed: int, scenario: Scenario, worlds: list[World], reports: list[SimulationReport]) -> None:
+def _show(seed: int, scenario: Scenario, runs: list[_Run]) -> None:
     room = scenario.room
     limit, per_minute = bottleneck(room, scenario.behaviour)
     say(f"{scenario.name}, seed {seed}, {scenario.centers} data center{'s' if scenario.centers > 1 else ''}")
     say(f"{room.total_active_users:,} active users, {room.new_users_per_minute:,} new ones per minute, {room.queueing_method}, "
         f"sessions of {room.session_duration} min")  # fmt: skip
     say(f"A full room takes about {per_minute:,.0f} visitors a minute, limited by {limit}.")
+    wide = max(len(line[-1]) for line in (*RECORDED_LINES, *LINES)) + 2
     say()
-    wide = max(len(text) for _, text in LINES) + 2
-    if len(worlds) > 1:
-        say(" " * wide + "".join(f"{world.algorithm:>16}" for world in worlds))
+    if len(runs) > 1:
+        say(" " * wide + "".join(f"{run.world.algorithm:>16}" for run in runs))
+    say("What analytics would show of it:")
+    for aggregate, metric, text in RECORDED_LINES:
+        say(_line(text, wide, [recorded_figure(metric, run.recorded[aggregate].get(metric)) for run in runs]))
+    say()
+    say("What only a simulation knows:")
     for name, text in LINES:
-        values = [figure(name, getattr(one, name)) for one in reports]
-        if name not in ("unconfirmed", "flood") or any(getattr(one, name) for one in reports):
-            say(f"{text:<{wide}}" + "".join(f"{value:>16}" for value in values))
-    for world, one in zip(worlds, reports, strict=True):
-        if one.broken_laws:
-            say(f"{world.algorithm}: {'; '.join(one.broken_laws)}")
-    if worlds[0].ground_truth.waiting:
-        say(f"{worlds[0].ground_truth.waiting:,} were still waiting at the end, after {duration(worlds[0].passed_s)}")
+        if name not in ("unconfirmed", "flood") or any(getattr(run.truth, name) for run in runs):
+            say(_line(text, wide, [figure(name, getattr(run.truth, name)) for run in runs]))
+    for run in runs:
+        if run.truth.broken_laws:
+            say(f"{run.world.algorithm}: {'; '.join(run.truth.broken_laws)}")
+    if runs[0].world.ground_truth.waiting:
+        say(f"{runs[0].world.ground_truth.waiting:,} were still waiting at the end, after {duration(runs[0].world.passed_s)}")
 
 
-def _as_json(seed: int, scenario: Scenario, worlds: list[World], reports: list[SimulationReport]) -> dict[str, Any]:
+def _line(text: str, wide: int, values: list[str]) -> str:
+    return f"{text:<{wide}}" + "".join(f"{value:>16}" for value in values)
+
+
+def _as_json(seed: int, scenario: Scenario, runs: list[_Run]) -> dict[str, Any]:
     limits = {name: getattr(scenario.room, name) for name in ROOM_SHOWN}
-    runs = []
-    for world, one in zip(worlds, reports, strict=True):
-        series = {"columns": ["second", "active", "waiting", "minute"], "rows": world.ground_truth.series}
-        runs.append({"algorithm": world.algorithm, **asdict(one), "series": series})
-    return {"trace": scenario.name, "seed": seed, "data_centers": scenario.centers, "room": limits, "runs": runs}
+    shown = []
+    for run in runs:
+        series = {"columns": ["second", "active", "waiting", "minute"], "rows": run.world.ground_truth.series}
+        shown.append({"algorithm": run.world.algorithm, "analytics": run.recorded, "truth": asdict(run.truth), "series": series})
+    return {"trace": scenario.name, "seed": seed, "data_centers": scenario.centers, "room": limits, "runs": shown}
 
 
 def _write(file: Path, text: str) -> None:

@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -26,6 +27,9 @@ from greenroom.errors import StorageFailed
 from greenroom.ports import AnalyticsStore, Clock, ConfigStore
 from greenroom.stores.analytics.engine import Engine
 from greenroom.stores.analytics.keeper import Keeper, Retention, RoomPlace
+
+if TYPE_CHECKING:
+    from greenroom.simulator.recording import RecordedFigures, RunRecording
 
 FILE = "analytics.duckdb"
 DAY_S = 86_400
@@ -50,6 +54,20 @@ def open_analytics_file(path: Path) -> Keeper:
     from greenroom.stores.analytics.duck import DuckEngine
 
     return Keeper(DuckEngine(path))
+
+
+def recorded_figures(recording: "RunRecording") -> "RecordedFigures":
+    """What analytics say of a simulated run that is over, by way of a store in memory. Raises StorageFailed."""
+    from greenroom.simulator.recording import WHOLE_RUN
+    from greenroom.stores.analytics.duck import DuckEngine
+
+    keeper = Keeper(DuckEngine(None))
+    try:
+        parts = recording.parts()
+        keeper.write(parts, min((part.minute for part in parts), default=0) * 60)
+        return recording.figures(keeper.answer(WHOLE_RUN))
+    finally:
+        keeper.close()
 
 
 def _engine(where: str, data: Path) -> Engine:

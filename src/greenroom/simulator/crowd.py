@@ -9,7 +9,7 @@ from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, exponential, pareto
 from greenroom.simulator.ground_truth import GroundTruth
 from greenroom.simulator.scenario import START_MS, Scenario
-from greenroom.simulator.visitor import SimulatedVisitor, SystemUnderTest
+from greenroom.simulator.visitor import CrowdListener, SimulatedVisitor, SystemUnderTest
 
 PAUSE_MS = 60_000
 SLEEP_LEAST_MS, SLEEP_MOST_MS = 45_000, 180_000
@@ -41,6 +41,8 @@ class Crowd:
         """Visitors who were let in and told to wait later on, although nothing holds sessions that move."""
         self.flooded = self.most_flood = 0
         """Requests without cookies, and the most units that they held at once."""
+        self.listener: CrowdListener | None = None
+        """Hears every answer before the visitor does."""
         self._flood_ends: deque[int] = deque()
         self._habits = scenario.behaviour
         self.reads_table = scenario.room.line_table
@@ -88,6 +90,7 @@ class Crowd:
 
     def _ask_to_come(self, visitor: SimulatedVisitor) -> None:
         if self._reach(visitor):
+            visitor.first_ms = self._agenda.now_ms
             self._system.arrive(visitor, self._answered)
         else:
             self._agenda.after(AGAIN_MS, self._ask_to_come, visitor)
@@ -110,7 +113,12 @@ class Crowd:
         if self._system.open(center):
             self._system.arrive(stranger, self._ignored)
 
+    def _hear(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        if self.listener:
+            self.listener.answered(visitor, outcome, self._agenda.now_ms)
+
     def _ignored(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        self._hear(visitor, outcome)
         if outcome.standing is not Standing.ADMITTED:
             return
         now_ms, ends = self._agenda.now_ms, self._flood_ends
@@ -124,6 +132,7 @@ class Crowd:
     # -- waiting -------------------------------------------------------------------------------------------------------------
 
     def _answered(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        self._hear(visitor, outcome)
         now_ms, standing = self._agenda.now_ms, outcome.standing
         if standing is Standing.WAITING:
             self._ground_truth.held(visitor, now_ms)
@@ -214,6 +223,7 @@ class Crowd:
 
     def _peeked(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         """Nothing is gained by it; the timer that runs stays."""
+        self._hear(visitor, outcome)
 
     # -- inside ----------------------------------------------------------------------------------------------------------------
 
@@ -242,6 +252,7 @@ class Crowd:
             self._system.view(visitor, self._loaded)
 
     def _loaded(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        self._hear(visitor, outcome)
         if outcome.standing is Standing.ACTIVE:
             self._ground_truth.page(visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), self._agenda.now_ms)
 
@@ -252,6 +263,7 @@ class Crowd:
             self._agenda.after(AGAIN_MS, self._looks, visitor)
 
     def _seen(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        self._hear(visitor, outcome)
         now_ms, standing = self._agenda.now_ms, outcome.standing
         if standing is Standing.GONE:
             self.lost += 1
@@ -270,6 +282,8 @@ class Crowd:
     def _leaves(self, visitor: SimulatedVisitor) -> None:
         if self._system.open(visitor.center):
             self._system.leave(visitor)
+            if self.listener:
+                self.listener.left(visitor, self._agenda.now_ms)
             self._ground_truth.left(visitor, self._agenda.now_ms)
 
     def _begins_anew(self, visitor: SimulatedVisitor) -> None:

@@ -21,7 +21,7 @@ from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import START_MS, Scenario
-from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
+from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVisitor
 
 DISK_EVERY_MS = 20_000
 """How old a restored copy is at most."""
@@ -52,7 +52,7 @@ class Center:
 
 
 class LeaseModel:
-    """A `Door`."""
+    """A `visitor.SystemUnderTest`."""
 
     def __init__(self, scenario: Scenario, agenda: Agenda, links: Links, streams: Streams) -> None:
         self._room = scenario.room
@@ -181,6 +181,11 @@ class LeaseModel:
         center = self.centers[visitor.center]
         center.ledger.leave(visitor.id, self.local_ms(center))
         center.ledger.log.clear()
+
+    def look(self, center: int) -> CenterLook:
+        """See `visitor.SystemUnderTest`."""
+        ledger = self.centers[center].ledger
+        return CenterLook(len(ledger.sessions.inside), len(ledger.line), ledger.sessions.tally.take())
 
     # -- what goes wrong -----------------------------------------------------------------------------------------------------------
 

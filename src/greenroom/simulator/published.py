@@ -22,7 +22,7 @@ from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, weighted
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import Scenario
-from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
+from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVisitor
 
 GENERATIONS = {"even split": 1, "utilisation": 2, "counters": 3}
 CURVE_FACTOR = 1.0
@@ -146,6 +146,11 @@ class Published:
     def leave(self, visitor: SimulatedVisitor) -> None:
         """See `visitor.SystemUnderTest`."""
         self._site(visitor).sessions.pop(visitor.id, None)
+
+    def look(self, center: int) -> CenterLook:
+        """See `visitor.SystemUnderTest`; of sessions that ended nothing is published."""
+        site, now_ms = self.sites[center], self._agenda.now_ms
+        return CenterLook(sum(until_ms > now_ms for until_ms in site.sessions.values()), len(site.waiting))
 
     # -- what goes wrong ------------------------------------------------------------------------------------------------------------
 

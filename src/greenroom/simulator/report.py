@@ -1,4 +1,7 @@
-"""The figures of a run: waits, order, limits, unused capacity, estimates, traffic between data centers."""
+"""What only a simulation knows of a run: each visitor's wait and place, limits at every instant, unused capacity, estimates, traffic.
+
+What analytics would have of the same run is recorded by `recording`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,16 +17,16 @@ QuartileShares = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class SimulationReport:
-    """Figures of one run. Shares are between 0 and 1, None where there was nothing to measure."""
+    """The truth of one run. Shares are between 0 and 1, None where there was nothing to measure."""
 
     name: str
     visitors: int
     entered: int
     waits_p50_s: float
+    """Of all who entered, also those who entered at once."""
     waits_p95_s: float
-    peak_active: int
-    peak_waiting: int
     peak_minute: int
+    """Most who entered within any 60 seconds."""
     over_active: int
     over_minute: int
     unconfirmed: int
@@ -73,8 +76,6 @@ def report(world: World) -> SimulationReport:
         ground_truth.entered,
         quantile(waits, 0.5),
         quantile(waits, 0.95),
-        ground_truth.most_active,
-        ground_truth.most_waiting,
         ground_truth.most_minute,
         ground_truth.over_active,
         ground_truth.over_minute,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from greenroom.analytics.metrics import METRICS
 from greenroom.errors import InvalidConfig
 from greenroom.model.room import Room, room_problems
 from greenroom.simulator.arrivals import LASTS_MAX_S
@@ -38,14 +39,29 @@ def bottleneck(room: Room, behaviour: Behaviour) -> tuple[str, float]:
     return "new_users_per_minute", float(room.new_users_per_minute)
 
 
+RECORDED_LINES: Sequence[tuple[str, str, str]] = (
+    ("sum", "newUsersPerMinute", "let in"),
+    ("max", "newUsersPerMinute", "most let in within a minute of the clock"),
+    ("max", "totalActiveUsers", "most active at once"),
+    ("max", "totalQueuedUsers", "longest line"),
+    ("max", "estimatedWaitTime", "longest wait that was told"),
+    ("sum", "usersWaited", "let in from the line"),
+    ("percentile", "totalTimeWaitedP50", "half of them waited at most"),
+    ("percentile", "totalTimeWaitedP95", "95 of 100 waited at most"),
+    ("sum", "sessionsEnded", "sessions ended"),
+    ("percentile", "timeOnOriginP50", "half of them lasted at most"),
+    ("percentile", "timeOnOriginP95", "95 of 100 lasted at most"),
+    ("sum", "usersLeft", "visitors who left"),
+    ("sum", "usersAbandoned", "places in line lost because the visitor stayed away"),
+)
+"""Figures that analytics would have of the run, which people read: aggregate, metric, and what it is called here."""
+
+
 LINES: Sequence[tuple[str, str]] = (
     ("visitors", "visitors"),
-    ("entered", "let in"),
-    ("waits_p50_s", "half of them waited at most"),
+    ("waits_p50_s", "half of all let in waited at most"),
     ("waits_p95_s", "95 of 100 waited at most"),
-    ("peak_waiting", "longest line"),
-    ("peak_active", "most active at once"),
-    ("peak_minute", "most let in within 60 s"),
+    ("peak_minute", "most let in within any 60 s"),
     ("over_active", "beyond total_active_users"),
     ("over_minute", "beyond new_users_per_minute"),
     ("unconfirmed", "of those, served while their old data center was unreachable"),
@@ -65,7 +81,14 @@ LINES: Sequence[tuple[str, str]] = (
     ("lost_sessions", "came back after their session had ended"),
     ("flood", "largest share of the room that requests without cookies held"),
 )
-"""Figures of a report that people read, in order, with their names."""
+"""Figures that only a simulation has, which people read, in order, with their names."""
+
+
+def recorded_figure(metric: str, value: float | None) -> str:
+    """One figure of analytics as people read it; None: not known."""
+    if value is None:
+        return "-"
+    return duration(value) if METRICS[metric].unit == "seconds" else f"{value:,}"
 
 
 def figure(name: str, value: float | None) -> str:

@@ -1,7 +1,8 @@
 """One simulated visitor: the state of the browser, and the true state of the person."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from greenroom.admission.ledger.tally import Taken
 from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome
@@ -12,7 +13,7 @@ class SimulatedVisitor:
 
     __slots__ = (
         "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms", "entered_ms", "first_guess",
-        "gap_ms", "gives_up_ms", "guess", "home", "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once",
+        "first_ms", "gap_ms", "gives_up_ms", "guess", "home", "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once",
         "overtaken_ms", "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
     )  # fmt: skip
 
@@ -26,6 +27,7 @@ class SimulatedVisitor:
         self.attempted_ms = 0
         self.refresh_ms = 0
         self.came_ms = came_ms
+        self.first_ms = came_ms  # when a data center was reached first
         self.entered_ms = 0  # 0: not yet
         self.done_ms = 0  # the last page is before this
         self.gives_up_ms = 0  # 0: never
@@ -54,6 +56,24 @@ class OutcomeHandler(Protocol):
 
     def __call__(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         """Times of the outcome are those of the data center that was asked."""
+
+
+class CrowdListener(Protocol):
+    """Hears what the crowd is told, and changes nothing. Times are true milliseconds."""
+
+    def answered(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
+        """One request of a visitor was answered; the visitor does not know of it yet."""
+
+    def left(self, visitor: SimulatedVisitor, now_ms: int) -> None:
+        """A visitor has ended the session."""
+
+
+class CenterLook(NamedTuple):
+    """One data center at this moment: sessions, and places in line; `tally` None: it keeps none."""
+
+    active: int
+    queued: int
+    tally: Taken | None = None
 
 
 class SystemUnderTest(Protocol):
@@ -90,6 +110,9 @@ class SystemUnderTest(Protocol):
 
     def leave(self, visitor: SimulatedVisitor) -> None:
         """The session ends."""
+
+    def look(self, center: int) -> CenterLook:
+        """A data center as its processes see it; the tally has what came since the last look."""
 
     def shut(self, center: int, change: int) -> None:
         """The data center goes away (+1) or is back (-1)."""

@@ -24,6 +24,8 @@ MEMORY = "512MB"
 
 THREADS = 2
 
+IN_MEMORY = ":memory:"
+
 TYPES = {"integer": "BIGINT", "text": "VARCHAR", "bytes": "BLOB"}
 
 SORTED, RECENT = "sorted_minutes", "recent_minutes"
@@ -34,9 +36,9 @@ view of both."""
 class DuckEngine:
     """See `engine.Engine`."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens the file, or makes it. Raises StorageFailed."""
-        self.name = str(path)
+    def __init__(self, path: Path | None) -> None:
+        """Opens the file, or makes it; None: in memory, for as long as this object is open. Raises StorageFailed."""
+        self.name = str(path or IN_MEMORY)
         self._path = path
         self._guard = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
@@ -138,9 +140,11 @@ class DuckEngine:
 
         options: dict[str, str | bool | int | float | list[str]] = {"memory_limit": MEMORY, "threads": THREADS, "temp_directory": ""}
         with self._translated():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = duckdb.connect(str(self._path), config=options)
-            self._path.chmod(0o600)
+            if self._path is not None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = duckdb.connect(self.name, config=options)
+            if self._path is not None:
+                self._path.chmod(0o600)
 
     def _opened(self) -> "duckdb.DuckDBPyConnection":
         with self._guard:

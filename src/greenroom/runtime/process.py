@@ -32,7 +32,6 @@ from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.timekeeper import keep_time
-from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.gateway.counts import Counts
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
@@ -42,9 +41,10 @@ from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, sign_in_lines
 from greenroom.runtime.data_dir import CannotStart, DataDir
+from greenroom.runtime.draining import drain
 from greenroom.runtime.explain import explained
 from greenroom.runtime.follow import StoreFollower
-from greenroom.runtime.front_ends import BuiltInFrontEnd, FrontEnd, MakeFrontEnd, built_in_front_ends, configure_all, drain_all
+from greenroom.runtime.front_ends import BuiltInFrontEnd, FrontEnd, MakeFrontEnd, built_in_front_ends, configure_all
 from greenroom.runtime.health import Layers, ProcessHealth, own
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.logs import ErrorLog, set_up_logs
@@ -54,6 +54,7 @@ from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announc
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler
 from greenroom.runtime.status_page import open_status_pages, status_preview
+from greenroom.runtime.tending import tend
 from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
@@ -61,9 +62,6 @@ from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
-
-TEND_S = 1.0
-"""How often keys are looked at and journals are flushed to the disk itself; a power cut can take what came in between."""
 
 BREATH_S = 0.002
 """For visitors, between the rules of one room and those of the next, which take a fraction of a millisecond each."""
@@ -267,7 +265,7 @@ class Process:
                     ledgers.run,
                     self._reloader.watch,
                     self._follow,
-                    lambda: self._tend(ring, ledgers),
+                    lambda: tend(ring, ledgers, self._clock.now_ms, str(self.config.data)),
                     self._keep_time,
                     self._names.run,
                     *([self._notifications.run] if self._notifications else []),
@@ -308,45 +306,7 @@ class Process:
 
     async def _drain(self) -> None:
         self._phase = "draining"
-        told = -1
-
-        def progress(left: int) -> None:
-            nonlocal told
-            if left != told and left:
-                self._say(f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or send SIGTERM again to end them")
-            told = left
-
-        draining = asyncio.create_task(drain_all(self._front_ends, self.config.drain_seconds, progress))
-        hurrying = asyncio.create_task(self._hurry.wait())
-        await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
-        hurrying.cancel()
-        if draining.done():
-            cut = draining.result()
-        else:
-            cut = told
-            for front_end in self._front_ends:
-                front_end.close()
-            await draining
-        self._say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")
-
-    async def _tend(self, ring: KeyRing, ledgers: ProcessLedgerStore) -> None:
-        """Once a second: keys, and everything written down so far onto the disk itself. What changes for the worse or better is said."""
-        failure, halted = "", set[str]()
-        while True:
-            await asyncio.sleep(TEND_S)
-            found = ""
-            try:
-                ring.tend(self._clock.now_ms())
-                await ledgers.flush()
-            except (StorageFailed, InvalidConfig) as error:
-                found = str(error)
-            if found and found != failure:
-                log.error("data_directory_failed", reason=found)
-            for name in ledgers.halted() - halted:
-                log.error("admissions_stopped", room=name, reason=found or "the journal is not writable", data=str(self.config.data))
-            for name in halted - ledgers.halted():
-                log.info("admissions_resumed", room=name)
-            failure, halted = found, ledgers.halted()
+        await drain(self._front_ends, self.config.drain_seconds, self._hurry, self._say)
 
     def _apply_file(self, file: Config) -> None:
         """The file changed, or a file that it names."""

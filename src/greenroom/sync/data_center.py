@@ -84,7 +84,6 @@ class DataCenterSync:
         self._borrowers: dict[str, asyncio.Future[None]] = {}
         self._far_borrowers: dict[str, asyncio.Task[None]] = {}
         self._requesters: set[str] = set()  # processes whose permit requests have not been acknowledged
-        self._leading: asyncio.Task[None] | None = None
 
     @property
     def locked(self) -> bool:
@@ -221,8 +220,8 @@ class DataCenterSync:
         """Becomes the leader if there is none."""
         delivery = await self._leader_lease.submit(self.name, batch, self.process)
         self._holder = delivery.holder
-        if delivery.term and (self._leading is None or self._leading.done()):
-            self._leading = asyncio.create_task(self._leader_loop.serve(delivery.term))
+        if delivery.term:
+            self._leader_loop.begin(delivery.term)
 
     async def _borrow_far(self, room_id: str, want: int) -> None:
         try:
@@ -235,10 +234,7 @@ class DataCenterSync:
     async def _release(self) -> None:
         with suppress(StorageFailed, asyncio.TimeoutError):
             await asyncio.wait_for(self._say_farewell(), FAREWELL_S)
-        await self._leader_loop.release()
-        if self._leading:
-            self._leading.cancel()
-            await asyncio.gather(self._leading, return_exceptions=True)
+        await self._leader_loop.resign()
 
     async def _say_farewell(self) -> None:
         """Frees the sync lock. The last process of the data center says that only sessions are left: see `ledger.exchange.farewell`."""

@@ -15,6 +15,7 @@ from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.ports.coordination import TERM_MS, LeaderLease, LeaseTerm, SavedState
 from greenroom.sync.coordinator_registry import CoordinatorRegistry
+from greenroom.sync.ending import ended
 
 WAIT_S = 0.5
 """A term is renewed at least this often: four times before it ends."""
@@ -51,10 +52,32 @@ class LeaderLoop:
         self._fence_ms = fence_ms
         self._seen: tuple[Sequence[Room], Sequence[str]] | None = None
         self._ahead_ms = self._begun_ms = 0
+        self._serving: asyncio.Task[None] | None = None
 
-    async def serve(self, term: LeaseTerm) -> None:
+    def begin(self, term: LeaseTerm) -> None:
+        """Leads from now on, unless an earlier term has not ended here: then this one runs out."""
+        if self._serving is None or self._serving.done():
+            self.term = term
+            self._serving = asyncio.create_task(self._serve(term))
+
+    async def resign(self) -> None:
+        """Ends the term, if there is one, so that another process can go on at once.
+
+        The reports that were taken from the store are answered before: a farewell among them is never sent again.
+        """
+        term, self.term = self.term, None  # `_work` ends with the next reports
+        if self._serving is not None:
+            if term is not None:
+                await asyncio.wait([self._serving], timeout=2 * WAIT_S)
+            await ended([self._serving])
+        if term is not None:
+            try:
+                await self._leader_lease.release(term)
+            except StorageFailed as error:
+                self._on_error(error)
+
+    async def _serve(self, term: LeaseTerm) -> None:
         """One term, to its end."""
-        self.term = term
         try:
             saved = await self._load(term)
             if saved is not None:
@@ -70,15 +93,6 @@ class LeaderLoop:
             return {}
         now_ms = self._now_ms()
         return {name: max(0, now_ms - registry.heard_ms.get(name, self._begun_ms)) / 1000 for name in self._data_centers()}
-
-    async def release(self) -> None:
-        """Ends the term, if there is one, so that another process can go on at once."""
-        if self.term:
-            term, self.term = self.term, None
-            try:
-                await self._leader_lease.release(term)
-            except StorageFailed as error:
-                self._on_error(error)
 
     def _now_ms(self) -> int:
         """The coordinator's clock: steady during a term, and never behind what was written in earlier ones."""

@@ -1,0 +1,31 @@
+"""The end of a process for visitors: requests under way end first, unless the operator is in a hurry."""
+
+import asyncio
+from collections.abc import Sequence
+
+from greenroom.runtime.callbacks import Say
+from greenroom.runtime.front_ends import FrontEnd, drain_all
+
+
+async def drain(front_ends: Sequence[FrontEnd], seconds: float, hurry: asyncio.Event, say: Say) -> None:
+    """Waits at most so many seconds for requests under way, or until `hurry`; then cuts them off. Says how many are left, and the end."""
+    told = -1
+
+    def progress(left: int) -> None:
+        nonlocal told
+        if left != told and left:
+            say(f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or send SIGTERM again to end them")
+        told = left
+
+    draining = asyncio.create_task(drain_all(front_ends, seconds, progress))
+    hurrying = asyncio.create_task(hurry.wait())
+    await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
+    hurrying.cancel()
+    if draining.done():
+        cut = draining.result()
+    else:
+        cut = told
+        for front_end in front_ends:
+            front_end.close()
+        await draining
+    say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")

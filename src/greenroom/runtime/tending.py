@@ -1,0 +1,35 @@
+"""Once a second, a process looks at its keys, and at whether everything that was written down is on the disk."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from greenroom.errors import InvalidConfig, StorageFailed
+from greenroom.runtime.ledger_store import ProcessLedgerStore
+from greenroom.stores.keys import KeyRing
+
+TEND_S = 1.0
+"""How often keys are looked at and journals are flushed to the disk itself; a power cut can take what came in between."""
+
+log = structlog.get_logger(__name__)
+
+
+async def tend(ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], int], data: str) -> None:
+    """Until cancelled. What changes for the worse or better is said; `data` is the data directory, for the log."""
+    failure, halted = "", set[str]()
+    while True:
+        await asyncio.sleep(TEND_S)
+        found = ""
+        try:
+            ring.tend(now_ms())
+            await ledgers.flush()
+        except (StorageFailed, InvalidConfig) as error:
+            found = str(error)
+        if found and found != failure:
+            log.error("data_directory_failed", reason=found)
+        for name in ledgers.halted() - halted:
+            log.error("admissions_stopped", room=name, reason=found or "the journal is not writable", data=data)
+        for name in halted - ledgers.halted():
+            log.info("admissions_resumed", room=name)
+        failure, halted = found, ledgers.halted()

@@ -15,6 +15,7 @@ from greenroom.dashboard.assets import installed_assets
 from greenroom.dashboard.icons import icon
 from greenroom.dashboard.navigation import NOTICES, ROOM_TABS, current, visible
 from greenroom.dashboard.tour import tour_of
+from greenroom.dashboard.undo import offered
 
 THEME_COOKIE, ZONE_COOKIE = "greenroom_theme", "greenroom_tz"
 THEMES = ("auto", "light", "dark")
@@ -119,5 +120,5 @@ def environment() -> Environment:
 def rendered(template: str, page: Any, viewer: Viewer, values: Mapping[str, Any]) -> str:
     """One template with its values; `page` is the PageRequest."""
     shared = {"page": page, "person": page.person, "viewer": viewer, "navigation": visible(page.person), "notices": NOTICES}
-    shared |= {"tour": tour_of(page)}
+    shared |= {"tour": tour_of(page), "last_change": offered(page)}
     return environment().get_template(template).render({**shared, **values})

@@ -16,6 +16,7 @@ from greenroom.dashboard.person import Person
 from greenroom.dashboard.rendering import Viewer, rendered
 from greenroom.dashboard.services import LiveState, Services
 from greenroom.dashboard.sign_in import BrowserFacts, DashboardSession, SignIn
+from greenroom.dashboard.undo import number_of_change
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
@@ -132,7 +133,13 @@ class PageRequest:
         return Response(rendered(template, self, viewer, values), status, media_type="text/html")
 
     def redirect(self, path: str, **query: str) -> Response:
-        """Sends the browser to another page of the dashboard, with GET. `notice="saved"` shows a line of NOTICES there."""
+        """Sends the browser to another page of the dashboard, with GET.
+
+        `notice="saved"` shows a line of NOTICES there; when this request changed something that can be undone, the page offers that.
+        """
+        if self.session and query.get("notice"):
+            number = number_of_change(self.services.config, self.person, query["notice"], self.known.revision)
+            query |= {"undo": number} if number else {}
         to = self.url(path, **query)
         if self.is_fragment:
             return Response(status_code=204, headers={"HX-Redirect": to})

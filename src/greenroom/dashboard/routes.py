@@ -28,6 +28,7 @@ from greenroom.dashboard.pages import (
     tokens,
     transfer,
     two_step,
+    undo,
     waiting_page,
     zones,
 )
@@ -37,6 +38,7 @@ ROUTES = (
     *oidc.PAGES,
     *settings.PAGES,
     *search.PAGES,
+    *undo.PAGES,
     *room_meaning.PAGES,
     *rooms.PAGES,
     *waiting_page.PAGES,

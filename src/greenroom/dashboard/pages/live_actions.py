@@ -1,23 +1,21 @@
 """What an operator does in the hour of a sale: each action says what it does, asks once, can be undone, and is in the audit log."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.responses import Response
 
 from greenroom.control import events, rooms
-from greenroom.control.api_schema import EXTENSION
 from greenroom.control.config_service import ConfigChange
 from greenroom.control.refusals import ApiFault, Code, Refused
-from greenroom.control.time_format import plain_moment
-from greenroom.dashboard.forms import Faults, FieldView, field_view, schema_field, unchanged_since
-from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, MINUTE_MS, LiveAction
+from greenroom.dashboard.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, LiveAction
 from greenroom.dashboard.live_words import LimitPlan, effect_of
 from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_live import RoomLive, room_live
 from greenroom.dashboard.routing import action, view
+from greenroom.dashboard.undo import GONE, LOOKED_AT, LastChange, last_change
 from greenroom.model.account import Role
-from greenroom.model.change import AuditEntry
 from greenroom.model.configuration import Entry
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.room import Room
@@ -25,33 +23,12 @@ from greenroom.model.room import Room
 LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
 
 
-UNDOABLE = {
-    "total_active_users",
-    "new_users_per_minute",
-    "queue_all",
-    "queueing_method",
-    "suspended",
-    "session_duration",
-    "disable_session_renewal",
-    "pace_admissions",
-    "on_unhealthy_origin",
-    "refresh_max_seconds",
-    "description",
-    "event_end_ms",
-    "written_times",
-    "branding",
-}
-"""What can be taken back safely: not the hosts and paths of a room or the name of its cookie, by which visitors are known."""
-
 UNDO_LABELS = {
     **LABELS,
     "suspended": "Suspended",
     "event_end_ms": "End of the event",
     "branding": "Message, or another part of the theme",
 }
-UNDO_MS = 30 * MINUTE_MS
-UNDO_LOOKS = 20
-"""Entries of the audit log that are looked at for a change that can be undone."""
 
 
 def fits(one: LiveAction, live: RoomLive, entry: Entry[Room]) -> bool:
@@ -161,47 +138,20 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomLive, faults: Faults) 
     return []
 
 
-class Undo(NamedTuple):
-    """The last change of this room by this person, while it can be taken back. `said`: (field, now, then)."""
-
-    entry: AuditEntry
-    revision: str
-    said: list[tuple[str, Any, Any]]
-
-
-def undo_of(page: PageRequest) -> Undo | None:
-    """What `undo` would take back; None when another change came later, or the last one is too old or of another kind."""
+def undo_of(page: PageRequest) -> LastChange | None:
+    """What `undo` would take back; None when the last change of this room or its events is another person's, too old or of another kind."""
     ids = {page.room.id, *(event.id for event in page.known.events.of(page.room.id))}
-    last = next((one for one in page.services.config.store.audit(UNDO_LOOKS) if one.id in ids), None)
-    if last is None or last.author != page.person.author or last.action != "changed" or page.now_ms - last.at_ms > UNDO_MS:
-        return None
-    before, after = last.before or {}, last.after or {}
-    index = page.known.index_of(last.kind)
-    if not before or not before.keys() <= UNDOABLE or last.id not in index:
-        return None
-    if not all("message" in side.get("branding", ("message",)) for side in (before, after)):  # too long for the audit log
-        return None
-    names = [name for name in before if name != "written_times"]
-    return Undo(last, str(index[last.id].revision), [(name, after.get(name), before[name]) for name in names])
+    found = last_change(page.services.config, page.known, page.person, of=ids, most=LOOKED_AT)
+    return found if found and found.said and all(name in UNDO_LABELS for name, _, _ in found.said) else None
 
 
 def undo(page: PageRequest) -> Response:
     """Takes the last change back, when it still is the last one."""
     found = undo_of(page)
-    where = f"/zones/{page.zone.id}/rooms/{page.room.id}/live"
-    if found is None or str(found.entry.number) != page.field("number"):
-        raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "there is nothing to undo any more: the room was changed since, or too long ago"))
-    document = {name: value for name, _, value in found.said}
-    if "event_end_ms" in document:
-        document["event_end_time"] = plain_moment(document.pop("event_end_ms"))
-    if found.entry.kind == "room":
-        extensions = [name for name in document if schema_field(rooms.ROOM, name).rule.extension]
-        document |= {EXTENSION: {name: document.pop(name) for name in extensions}} if extensions else {}
-    make = rooms.change(page.zone.id, page.room.id, document, whole=False)
-    if found.entry.kind == "event":
-        make = events.change(page.zone.id, page.room.id, found.entry.id, document, whole=False)
-    page.change(unchanged_since(found.entry.kind, found.entry.id, found.revision, make))
-    return page.redirect(where, notice="undone")
+    if found is None or found.number != page.field("number"):
+        raise Refused(ApiFault(Code.CHANGED_MEANWHILE, GONE))
+    page.change(found.plan)
+    return page.redirect(f"/zones/{page.zone.id}/rooms/{page.room.id}/live", notice="undone")
 
 
 PAGES = (

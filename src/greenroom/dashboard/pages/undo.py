@@ -1,0 +1,20 @@
+"""The button that takes the last change back."""
+
+from starlette.responses import Response
+
+from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import action
+from greenroom.dashboard.undo import GONE, last_change
+
+
+def undo(page: PageRequest) -> Response:
+    """Takes the change of this number back, when it still is this person's last one and nothing was changed since."""
+    found = last_change(page.services.config, page.known, page.person)
+    if found is None or found.number != page.field("number"):
+        raise Refused(ApiFault(Code.CHANGED_MEANWHILE, GONE))
+    page.change(found.plan)
+    return page.redirect(found.path, notice="undone")
+
+
+PAGES = (action("/undo", undo, filtered=True),)

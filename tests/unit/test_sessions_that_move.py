@@ -5,6 +5,7 @@ from random import Random
 from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission import Coordinator, Ledger, problems, visit
+from greenroom.admission.coordinator.memory import center_row, recalled, room_row
 from greenroom.admission.transfers.transfers import take_over
 from greenroom.model.visit import Outcome, Standing, make_key
 
@@ -188,6 +189,34 @@ def test_who_goes_on_while_the_unit_is_on_its_way_is_not_told_that_no_one_has_th
     two.sync(two.paris)
     two.sync(two.paris)
     for _ in range(6):
+        two.now_ms += 500
+        for ledger in (rome, two.oslo, two.paris):
+            two.sync(ledger)
+        assert two.reach(rome).standing is Standing.ACTIVE
+        assert problems(two.coordinator, [two.paris, two.oslo, rome]) == []
+    assert ONE in rome.sessions.inside
+
+
+def test_a_new_coordinator_knows_where_a_unit_was_booked_that_is_on_its_way() -> None:
+    """The old one booked the session to Oslo and was lost; the visitor is in Rome by then, and Paris truly has no session any more."""
+    two = Two()
+    names = ["paris", "oslo", "rome"]
+    two.coordinator.enlist(names, two.now_ms)
+    rome = Ledger(two.room, "rome", 1, two.now_ms)
+    two.sync(rome)
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+    assert two.reach(rome).standing is Standing.ACTIVE
+    two.sync(two.oslo)  # Oslo asks first
+    two.sync(two.paris)
+    two.sync(two.paris)  # its gift is booked
+    old = two.coordinator
+    assert old.transfers.on_the_way("oslo"), "the story is about a session on its way"
+    rows = {name: center_row(old.data_centers[name], old.transfers.on_the_way(name)) for name in names}
+    two.coordinator = recalled(two.room, names, room_row(old), rows, 0, two.now_ms, complete=True)
+    for _ in range(3):  # Rome asks Paris through the new one before Oslo is heard of
+        two.sync(rome)
+        two.sync(two.paris)
+    for _ in range(8):
         two.now_ms += 500
         for ledger in (rome, two.oslo, two.paris):
             two.sync(ledger)

@@ -114,7 +114,8 @@ def recalled(
         _fill(center, row, passed_ms)
         center.fall_silent(now_ms)
         if row.on_the_way:
-            coordinator.transfers.recall(name, [(ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way])
+            on_the_way = [(ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way]
+            coordinator.transfers.recall(name, on_the_way, coordinator.doubted_until_ms)
     if complete:
         coordinator.doubted_until_ms = known.doubted_until_ms + passed_ms
     coordinator.reckon(known.total, set(known.doubted) & set(names) if complete else names)

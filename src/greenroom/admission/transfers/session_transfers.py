@@ -108,9 +108,11 @@ class SessionTransfers:
         pending = self._by_data_center.get(name)
         return tuple(pending.arrivals) if pending else ()
 
-    def recall(self, name: str, arrivals: Iterable[tuple[bytes, int]]) -> None:
-        """Takes `on_the_way` of a coordinator before this one over."""
+    def recall(self, name: str, arrivals: Iterable[tuple[bytes, int]], until_ms: int) -> None:
+        """Takes `on_the_way` of a coordinator before this one over; where those units are is remembered until then."""
+        arrivals = tuple(arrivals)
         self._pending(name).arrivals.extend(arrivals)
+        self._whereabouts.update((ticket_id, (name, until_ms)) for ticket_id, _ in arrivals)
 
     # -- inside --------------------------------------------------------------------------------------------------------------
 

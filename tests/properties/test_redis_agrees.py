@@ -218,6 +218,9 @@ BREAKS = (
     ("state.ended_to = max(state.ended_to, now - 1)\n", "state.ended_to = max(state.ended_to, now)\n"),
     ("or renewed_ms <= state.all_ended_ms then\n    if state.moving", "then\n    if state.moving"),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle"),
+    ("passes_left > 0 and may_borrow() and BORROWS", "may_borrow() and BORROWS"),
+    ("return connected() and now >= state.borrow_ms", "return connected()"),
+    ("minute_most - call('ZCARD', k.passed))", "minute_most)"),
 )
 
 

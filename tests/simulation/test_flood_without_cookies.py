@@ -1,6 +1,7 @@
 """A flood of requests that keep no cookies and cannot wait: it fills no more than a quarter of a room, and no visitor waits for it."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from redis_flood import flooded_provisionally
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 from tests.simulation.test_simulated_worlds import streams_of
 
+from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger.provisional import Provisional
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.checks import Watch, verdict
+from greenroom.simulator.lease_model import CALL_LIMIT_MS
 from greenroom.simulator.report import report
 from greenroom.simulator.scenario import Behaviour, Fault, Scenario
 from greenroom.simulator.traces import room
@@ -118,6 +121,21 @@ def test_while_a_room_has_space_every_request_passes_in_every_data_center(active
     assert wrong(watch) == []
 
 
+@pytest.mark.parametrize(("active", "per_minute", "a_second"), [(200, 200, 20), (200, 40, 5), (40, 1000, 4), (8, 12, 1)])
+def test_where_the_lease_ran_dry_requests_that_cannot_wait_pass_too(active: int, per_minute: int, a_second: int) -> None:
+    """All visitors are in the first data center, so the other one is leased nothing ahead; its part of the quarter is free."""
+    come = [(number * 1_000, 0) for number in range(min(30, per_minute // 4))]
+    faults = (Fault("provisional flood", 35, 36, (1,), a_second),)
+    unpaced = replace(room(active, per_minute), pace_admissions=False)
+    scenario = Scenario("dry there", unpaced, 2, come, 60, Behaviour(visit_s=20, page_gap_s=5, leaving=1.0), faults=faults)
+    watch = Watch(World(scenario, streams_of(1)))
+    watch.world.run()
+    provisional = watch.world.provisional
+    assert provisional.passed == provisional.sent == a_second
+    assert provisional.slowest_ms <= PROVISIONAL_CALLS * CALL_LIMIT_MS
+    assert wrong(watch) == []
+
+
 def lets_any_number_pass(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Provisional, "has_room", lambda self, *_: True)
 
@@ -154,6 +172,6 @@ def test_the_ledger_in_redis_bounds_a_flood_as_the_one_in_memory_does(server: re
 
 
 def test_a_ledger_in_redis_without_the_bound_is_found(server: redis.Redis) -> None:
-    server.function_load(broken_library("call('ZCARD', k.passed) < minute_most", "true"), replace=True)
+    server.function_load(broken_library("minute_most - call('ZCARD', k.passed))", "minute_most)"), replace=True)
     found, _, _ = flooded_provisionally(server, 200, 200, 1_000)
     assert found != []

@@ -45,6 +45,7 @@ class Twin:
         for coordinator in self.coordinators:
             coordinator.fence_ms = fence_ms
         self.reader = Reader(room)
+        self.could_borrow = False  # the newest question, if there were permits to spare elsewhere
         self.place = f"greenroom:{{{seed}}}"
         self.settings = settings_of(room)
         self._server.flushall()
@@ -60,7 +61,11 @@ class Twin:
         return self._same("arrive", self.ledgers.arrive(one, self.now_ms, random_bits), self._ask(ARRIVE, one, 0, random_bits))
 
     def arrive_provisionally(self, one: bytes) -> Outcome:
-        return self._same("pass", self.ledgers.arrive_provisionally(one, self.now_ms), self._ask(PASS, one, 0, 0))
+        outcome = self._same("pass", self.ledgers.arrive_provisionally(one, self.now_ms), self._ask(PASS, one, 0, 0))
+        borrows = self.ledgers.borrows_provisionally(self.now_ms) if outcome.standing is Standing.WAITING else 0
+        stored = self.reader.passes_left if self.could_borrow else 0
+        self.law(borrows == stored, f"permits that may be asked for: {borrows} and {stored}")
+        return outcome
 
     def arrive_provisionally_together(self, ids: list[bytes]) -> int:
         """So many requests in one call; how many passed."""
@@ -241,7 +246,7 @@ class Twin:
 
     def _asked(self, question: bytes) -> Outcome:
         reply, forecast = self._call("handle", question, 0)  # type: ignore[misc]
-        ((outcome, _),) = self.reader.read(reply, forecast)
+        ((outcome, self.could_borrow),) = self.reader.read(reply, forecast)
         return outcome
 
     def _call(self, name: str, *arguments: bytes | str | int) -> object:
@@ -270,7 +275,7 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
     `table`: in order of arrival, with a table of the line that is read now and then.
     """
     draw, abroad, passing, fence = Random(seed), Random(f"{seed} abroad"), Random(f"{seed} passing"), Random(f"{seed} fence")
-    looks, ending = Random(f"{seed} table"), Random(f"{seed} ending")
+    looks, ending, borrowing = Random(f"{seed} table"), Random(f"{seed} ending"), Random(f"{seed} borrowing")
     passed = 0
     method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
     method = "fifo" if table else method
@@ -300,6 +305,10 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
             else:
                 twin.arrive_provisionally(ticket_id(10**6 + passed))
                 passed += 1
+                if twin.could_borrow and borrowing.random() < 0.4:
+                    twin.apply(twin.answered(twin.report(1)))
+                    twin.arrive_provisionally(ticket_id(10**6 + passed))
+                    passed += 1
         if draw.random() < 0.3:
             twin.sync()
             twin.hear_from_there_alive(alone)

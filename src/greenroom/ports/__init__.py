@@ -46,6 +46,7 @@ class LedgerPort(Protocol):
     def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:
         """A request that cannot wait: ADMITTED for some seconds while there is room to spare, else WAITING, and nothing is remembered.
 
+        Where permits ran out here and may be had elsewhere, the answer comes when the coordinator has been asked, within about two seconds.
         A `view` in that time makes the session a full one.
         """
 

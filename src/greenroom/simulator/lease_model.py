@@ -5,10 +5,12 @@ the coordinator when the lease is empty, visitors waiting for it.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger_time import STEP_MS, Expectation, LedgerTime
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
@@ -31,10 +33,19 @@ NEVER_MS = 1 << 60
 """A visitor waits no longer than this for a call across the world."""
 
 
+class Behind(NamedTuple):
+    """Who waits for the end of a call, since when; of a request that cannot wait, for how many calls."""
+
+    visitor: SimulatedVisitor
+    then: OutcomeHandler
+    since_ms: int
+    calls: int = 0
+
+
 class Center:
     """One data center: its ledger, its clock, and who waits behind a call."""
 
-    __slots__ = ("behind", "called_until_ms", "disk", "down", "expectation", "ledger", "name", "skew_ms", "table", "time")
+    __slots__ = ("behind", "called_until_ms", "disk", "down", "expectation", "for_newcomers", "ledger", "name", "skew_ms", "table", "time")
 
     def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
         self.name = name
@@ -48,7 +59,9 @@ class Center:
         """The newest table of the line, and when it was made."""
         self.disk: LedgerMemory | None = None
         self.called_until_ms = 0
-        self.behind: list[tuple[SimulatedVisitor, OutcomeHandler, int]] = []
+        self.behind: list[Behind] = []
+        self.for_newcomers = True
+        """Whether the newest call was made for newcomers."""
 
 
 class LeaseModel:
@@ -99,11 +112,8 @@ class LeaseModel:
         came_ms = START_MS if self._agenda.now_ms < self.draw_until_ms else ledger.line_ms(now_ms)
         visitor.key = make_key(came_ms, self._random_bits.getrandbits(22))
         visitor.latency_ms = between(self._random_bits, 1, 10)
-        if center.behind or ledger.borrows(now_ms):
-            if not center.behind:
-                self.global_calls += 1
-                self._call(visitor.center)
-            center.behind.append((visitor, then, self._agenda.now_ms))
+        if any(not one.calls for one in center.behind) or ledger.borrows(now_ms):
+            self._wait_behind(visitor.center, Behind(visitor, then, self._agenda.now_ms))
         else:
             then(visitor, self._done(visitor, ledger.arrive(visitor.id, now_ms, self._random_bits.getrandbits(64))))
 
@@ -112,7 +122,29 @@ class LeaseModel:
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
         visitor.key = make_key(ledger.line_ms(now_ms), self._random_bits.getrandbits(22))
-        then(visitor, self._done(visitor, ledger.arrive_provisionally(visitor.id, now_ms)))
+        self._pass(Behind(visitor, then, self._agenda.now_ms, PROVISIONAL_CALLS))
+
+    def _pass(self, one: Behind) -> None:
+        """A request that cannot wait is let in, or waits for a call to the coordinator, or is answered that it cannot be."""
+        center = self.centers[one.visitor.center]
+        ledger, now_ms = center.ledger, self.local_ms(center)
+        outcome = self._done(one.visitor, ledger.arrive_provisionally(one.visitor.id, now_ms))
+        if outcome.standing is Standing.WAITING and one.calls and not center.down:
+            passing = sum(other.calls > 0 for other in center.behind)
+            if passing < ledger.borrows_provisionally(now_ms):
+                self._wait_behind(one.visitor.center, one)
+                return
+        one.then(one.visitor, outcome)
+
+    def _wait_behind(self, number: int, one: Behind) -> None:
+        center = self.centers[number]
+        center.behind.append(one)
+        if len(center.behind) == 1:
+            self.global_calls += 1
+            if one.calls:
+                self._agenda.after(0, self._call, number)  # for all that are answered at this moment
+            else:
+                self._call(number)
 
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         """See `visitor.SystemUnderTest`."""
@@ -334,7 +366,9 @@ class LeaseModel:
         center = self.centers[number]
         center.called_until_ms = self._agenda.now_ms + CALL_LIMIT_MS
         self._agenda.after(CALL_LIMIT_MS, self._call_ended, number, center.called_until_ms)
-        self._send(number, center.ledger.borrows(self.local_ms(center)))
+        passing = sum(one.calls > 0 for one in center.behind)
+        center.for_newcomers = not passing or passing < len(center.behind)
+        self._send(number, max(1, passing, center.ledger.borrows(self.local_ms(center))))
 
     def _call_ended(self, number: int, until_ms: int) -> None:
         if self.centers[number].called_until_ms == until_ms:
@@ -345,6 +379,14 @@ class LeaseModel:
         behind, center.behind = center.behind, []
         center.called_until_ms = 0
         now_ms = self.local_ms(center)
-        for visitor, then, since_ms in behind:
-            visitor.latency_ms += self._agenda.now_ms - since_ms
-            then(visitor, self._done(visitor, center.ledger.arrive(visitor.id, now_ms, self._random_bits.getrandbits(64))))
+        for one in behind:
+            one.visitor.latency_ms += self._agenda.now_ms - one.since_ms
+        for one in behind:  # newcomers first: where they met a call that was made for others, it costs them nothing
+            if not one.calls and not center.for_newcomers and not center.down and center.ledger.borrows(now_ms):
+                self._wait_behind(number, one._replace(since_ms=self._agenda.now_ms))
+            elif not one.calls:
+                random_bits = self._random_bits.getrandbits(64)
+                one.then(one.visitor, self._done(one.visitor, center.ledger.arrive(one.visitor.id, now_ms, random_bits)))
+        for one in behind:
+            if one.calls:
+                self._pass(one._replace(since_ms=self._agenda.now_ms, calls=one.calls - 1))

@@ -24,6 +24,8 @@ class ProvisionalFlood:
         self.sent = self.passed = self.kept = 0
         """Requests, those that reached the origin, and those of them whose session became a full one."""
         self.most_active = self.most_minute = 0
+        self.slowest_ms = 0
+        """The longest that one waited for its answer."""
         self.over_share = 0
         """By how much they used more than their share of either limit."""
         self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
@@ -31,27 +33,36 @@ class ProvisionalFlood:
         self._draw = streams("provisional flood")
         self._active: dict[int, int] = {}  # number -> when it was admitted; those that are not full sessions
         self._minute: deque[int] = deque()
+        self._made = 0
         self._one = self._another()
         """The next request. What is refused leaves nothing behind, so the same one tries again."""
+        self._answered_at_once = False
 
     def request(self, center: int) -> None:
         """One more, at this data center."""
         self.sent += 1
         if self._system.open(center):
-            self._one.center = center
-            self._system.arrive_provisionally(self._one, self._answered)
+            one, self._answered_at_once = self._one, False
+            one.center, one.latency_ms = center, 0
+            self._system.arrive_provisionally(one, self._answered)
+            if not self._answered_at_once:
+                self._one = self._another()
 
     def _another(self) -> SimulatedVisitor:
-        one = SimulatedVisitor(PROVISIONAL_FROM + self.passed, 0, self._agenda.now_ms)
+        one = SimulatedVisitor(PROVISIONAL_FROM + self._made, 0, self._agenda.now_ms)
         one.pauses = True  # it overtakes no visitor
+        self._made += 1
         return one
 
     def _answered(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        self._answered_at_once = visitor is self._one
+        self.slowest_ms = max(self.slowest_ms, visitor.latency_ms)
         if outcome.standing is not Standing.ADMITTED:
             return
         now_ms = self._agenda.now_ms
         self.passed += 1
-        self._one = self._another()
+        if self._answered_at_once:
+            self._one = self._another()
         self._ground_truth.entering(visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), now_ms, PROVISIONAL_MS)
         self._count(visitor, now_ms)
         if self._draw.random() < COMING_BACK:

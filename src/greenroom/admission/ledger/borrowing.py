@@ -1,4 +1,4 @@
-"""When to ask the coordinator for permits while a newcomer waits, because the lease ran dry."""
+"""When to ask the coordinator for permits while newcomers, or requests that cannot wait, do; because the lease ran dry."""
 
 from math import ceil
 
@@ -29,4 +29,8 @@ class Borrowing:
 
     def amount(self, arrivals_per_s: float, now_ms: int) -> int:
         """How many permits to ask for; 0 while backing off."""
-        return max(1, ceil(AHEAD_S * arrivals_per_s)) if now_ms >= self._again_ms else 0
+        return max(1, ceil(AHEAD_S * arrivals_per_s)) if self.rested(now_ms) else 0
+
+    def rested(self, now_ms: int) -> bool:
+        """Whether the rest after a call that brought nothing is over."""
+        return now_ms >= self._again_ms

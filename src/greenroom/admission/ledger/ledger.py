@@ -87,12 +87,10 @@ class Ledger(HeldVisitors):
         """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else WAITING, with nothing written down."""
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
-        lease, renewed_ms = self.lease, now_ms + min(PROVISIONAL_MS, self.life_ms) - self.life_ms
-        free = self._open and self._provisional and not self.halted and not self.line.slots and not lease.queueing
-        able = free and renewed_ms > self._ended_to_ms and self.provisional.has_room(now_ms, lease.data_centers, *self._limits)
-        if not able or (source := self._newcomer_source(now_ms)) is None:
+        renewed_ms = self._provisional_renewal(now_ms)
+        if not self._lets_pass(now_ms) or (source := self._newcomer_source(now_ms)) is None:
             return Outcome(WAITING, attempted_ms=now_ms, waiting=len(self.line.slots), storage_failed=self.halted)
-        lease.spend(source, now_ms)
+        self.lease.spend(source, now_ms)
         self.sessions.resume(ticket_id, renewed_ms)
         self.provisional.begin(ticket_id, now_ms)
         self.log += (pack(ADMIT, ticket_id, now_ms), pack(SESSION, ticket_id, renewed_ms))
@@ -302,6 +300,13 @@ class Ledger(HeldVisitors):
             return 0
         return self.reporting.borrowing.amount(self.arrivals_per_s, now_ms) if lease.connected(now_ms) else 0
 
+    def borrows_provisionally(self, now_ms: int) -> int:
+        """For how many permits requests that cannot wait may ask together, because the lease ran dry; 0: asking would not help."""
+        lease = self.lease
+        if lease.permits > 0 or not lease.connected(now_ms) or not self.reporting.borrowing.rested(now_ms) or not self._lets_pass(now_ms):
+            return 0
+        return self.provisional.left(now_ms, lease.data_centers, *self._limits)
+
     def wants_permits(self) -> bool:
         """Whether a visitor could be let in now if the coordinator had a permit to spare."""
         lease = self.lease
@@ -321,6 +326,17 @@ class Ledger(HeldVisitors):
             ends_ms = renewed_ms + self.life_ms
             return Outcome(ACTIVE, ends_ms, renewed_ms) if now_ms < ends_ms else GONE
         return GONE if self.sessions.spent.get(ticket_id, 0) > now_ms else None
+
+    def _provisional_renewal(self, now_ms: int) -> int:
+        """When a provisional session that begins now is taken to have been renewed: it ends PROVISIONAL_MS from now."""
+        return now_ms + min(PROVISIONAL_MS, self.life_ms) - self.life_ms
+
+    def _lets_pass(self, now_ms: int) -> bool:
+        """Whether a request that cannot wait is let in now, if there is a permit for it."""
+        free = self._open and self._provisional and not self.halted and not self.line.slots and not self.lease.queueing
+        if not free or self._provisional_renewal(now_ms) <= self._ended_to_ms:
+            return False
+        return self.provisional.has_room(now_ms, self.lease.data_centers, *self._limits)
 
     def _newcomer_source(self, now_ms: int) -> PermitSource | None:
         """What a newcomer may be let in with: people here come first, and while QUEUE people anywhere."""

@@ -18,6 +18,10 @@ PROVISIONAL_MS = 10_000
 SHARE = 4
 """Provisional sessions use at most one part in so many of either limit, and at least 1."""
 
+CALLS = 2
+"""For how many calls to the coordinator such a request waits where the lease ran dry. It does not come back, so one that finds the
+coordinator being asked already waits for a call of its own too."""
+
 
 class Provisional:
     """The provisional sessions of one ledger that are not full ones yet, and their admissions of the last 60 s."""
@@ -29,7 +33,11 @@ class Provisional:
         self._minute: deque[int] = deque()
 
     def has_room(self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int) -> bool:
-        """Whether one more may be let in. `data_centers`: how many share the limits.
+        """Whether one more may be let in."""
+        return self.left(now_ms, data_centers, total_active_users, new_users_per_minute) > 0
+
+    def left(self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int) -> int:
+        """How many more may be let in; not above 0: none. `data_centers`: how many share the limits.
 
         Each ledger has an even part of the share. What a ledger holds at the moment says nothing about its part: permits are leased a
         few at a time, and move between data centers within the minute that counts.
@@ -43,7 +51,7 @@ class Provisional:
                 break
             del active[oldest]
         parts = SHARE * data_centers
-        return len(active) < max(1, total_active_users // parts) and len(minute) < max(1, new_users_per_minute // parts)
+        return min(max(1, total_active_users // parts) - len(active), max(1, new_users_per_minute // parts) - len(minute))
 
     def begin(self, ticket_id: bytes, now_ms: int) -> None:
         """One is let in."""

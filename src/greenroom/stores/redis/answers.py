@@ -26,7 +26,7 @@ VISIT_MORE = Struct("<dBB")
 SETTINGS = Struct("<BBBBBIIIIId")
 EXPECTED = Struct("<dd")
 """Behind the settings: what time the process expects in the ledger, and how far that may be off (`admission.ledger_time`)."""
-_HEAD = Struct("<ddddddd")
+_HEAD = Struct("<dddddddd")
 _ANSWER = Struct("<BBddIIId")
 _TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
 _SHUT, _CONNECTED = 0, 1
@@ -51,7 +51,9 @@ def settings_of(room: Room) -> bytes:
 class Reader:
     """Reads the answers of one room."""
 
-    __slots__ = ("_open", "_outlook", "_random", "forecast", "line_ahead_ms", "now_ms", "on_line", "per_minute", "permits", "want")
+    __slots__ = (
+        "_open", "_outlook", "_random", "forecast", "line_ahead_ms", "now_ms", "on_line", "passes_left", "per_minute", "permits", "want",
+    )  # fmt: skip
 
     def __init__(self, room: Room, on_line: bool = False) -> None:
         """`on_line`: times in outcomes are on the coordinator's clock, which is the same in all data centers, instead of the ledger's."""
@@ -61,6 +63,8 @@ class Reader:
         """Number of the forecast at hand."""
         self.now_ms = self.permits = self.want = 0
         """The ledger's clock, unused permits, and how many permits to ask for because the lease ran dry; as of the latest answer."""
+        self.passes_left = 0
+        """For how many permits requests that cannot wait may ask together; of the latest answer, if such a request was in it."""
         self.line_ahead_ms = 0
         """By how much the coordinator's clock is ahead of the ledger's."""
         self.per_minute: float | None = None
@@ -112,9 +116,9 @@ class Reader:
 
     def _begin(self, reply: bytes, forecast: bytes) -> int:
         """What every answer begins with; how many newcomers have not been seen again."""
-        now_ms, permits, per_minute, line_ahead_ms, want, number, unseen = _HEAD.unpack_from(reply)
+        now_ms, permits, per_minute, line_ahead_ms, want, number, unseen, left = _HEAD.unpack_from(reply)
         self.now_ms, self.permits, self.want, self.line_ahead_ms = int(now_ms), int(permits), int(want), int(line_ahead_ms)
-        self.per_minute = None if per_minute < 0 else per_minute
+        self.passes_left, self.per_minute = int(left), None if per_minute < 0 else per_minute
         if forecast:
             self.forecast = int(number)
             self._outlook.take(_SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms)

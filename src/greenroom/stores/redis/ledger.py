@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger_time import Expectation
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
@@ -42,8 +43,11 @@ class LedgerServices(Protocol):
     def heard(self, server_ms: int) -> None:
         """An answer that has just come says that it was then."""
 
-    def run_dry(self, room_id: str, want: int, then: Callable[[], None]) -> bool:
-        """Asks the coordinator for permits; `then` is called once afterwards. False: there is no coordinator to ask."""
+    def run_dry(self, room_id: str, want: Callable[[], int], then: Callable[[], None]) -> bool:
+        """Asks the coordinator for permits; `then` is called once afterwards. False: there is no coordinator to ask.
+
+        `want` says how many when the asking begins: by then all answers that came together have been read.
+        """
 
     def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
         """See `ports.LedgerPort.before`."""
@@ -52,8 +56,8 @@ class LedgerServices(Protocol):
         """See `ports.LedgerPort.rekey`."""
 
 
-LedgerRequest = tuple[bytes, Then, bool]
-"""A question, who wants the answer, and whether it is asked for the second time."""
+LedgerRequest = tuple[bytes, Then, int]
+"""A question, who wants the answer, and how often it may still wait until the coordinator has been asked for permits."""
 
 
 class RedisLedger:
@@ -86,6 +90,8 @@ class RedisLedger:
         self._services = services
         self._asked: list[LedgerRequest] = []
         self._dry: list[LedgerRequest] = []
+        self._dry_passes = 0  # how many of these are requests that cannot wait
+        self._for_newcomers = False  # whether the newest call to the coordinator was made for newcomers too
         self._tables: list[TableThen] = []
 
     # -- the Ledger port ------------------------------------------------------------------------------------------------------
@@ -96,7 +102,7 @@ class RedisLedger:
 
     def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:
         """See `ports.LedgerPort`."""
-        self._ask(QUESTION.pack(PASS, ticket_id, key, 0), then)
+        self._ask(QUESTION.pack(PASS, ticket_id, key, 0), then, PROVISIONAL_CALLS)
 
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
         """See `ports.LedgerPort`."""
@@ -194,12 +200,12 @@ class RedisLedger:
 
     # -- inside -----------------------------------------------------------------------------------------------------------------
 
-    def _ask(self, question: bytes, then: Then, again: bool = False) -> None:
+    def _ask(self, question: bytes, then: Then, calls: int = 1) -> None:
         if len(self._asked) >= GATHERED_MAX:
-            self._hold([(question, then, again)])
+            self._hold([(question, then, calls)])
             return
         self._batcher.questions += 1
-        self._asked.append((question, then, again))
+        self._asked.append((question, then, calls))
         self._batcher.call(self)
 
     def _saying(self) -> tuple[Command, Callable[[Any], None]]:
@@ -224,7 +230,7 @@ class RedisLedger:
         self.hear_time(self.reader.now_ms)
         dry: list[tuple[LedgerRequest, Outcome]] = []
         for one, (outcome, could_borrow) in answers:
-            if could_borrow and not one[2]:
+            if could_borrow and one[2] and self._may_wait(one[0]):
                 dry.append((one, outcome))
             else:
                 one[1](outcome)
@@ -247,15 +253,33 @@ class RedisLedger:
         """Newcomers who would be let in if the coordinator had a permit to spare: they are asked about once more when it has been asked."""
         asking = bool(self._dry)
         self._dry += [one for one, _ in dry]
-        if not asking and not self._services.run_dry(self._room.id, self.reader.want, self._ask_again):
-            self._dry = []
+        if not asking and not self._services.run_dry(self._room.id, self._wanted, self._ask_again):
+            self._dry, self._dry_passes = [], 0
             for (_, then, _), outcome in dry:
                 then(outcome)
 
+    def _may_wait(self, question: bytes) -> bool:
+        """Of requests that cannot wait only as many do as may still be let in: however many come, no more permits are asked for."""
+        if question[0] != PASS:
+            return True
+        if self._dry_passes >= self.reader.passes_left:
+            return False
+        self._dry_passes += 1
+        return True
+
+    def _wanted(self) -> int:
+        self._for_newcomers = len(self._dry) > self._dry_passes
+        return max(1, self.reader.want, self._dry_passes)
+
     def _ask_again(self) -> None:
-        dry, self._dry = self._dry, []
-        for question, then, _ in dry:
-            self._ask(question, then, True)
+        """Newcomers first: where they met a call that was made for others, it costs them nothing."""
+        dry, self._dry, self._dry_passes = self._dry, [], 0
+        for question, then, calls in dry:
+            if question[0] != PASS:
+                self._ask(question, then, calls - self._for_newcomers)
+        for question, then, calls in dry:
+            if question[0] == PASS:
+                self._ask(question, then, calls - 1)
 
     def _hold(self, asked: Iterable[LedgerRequest]) -> None:
         now_ms = self._now_ms()

@@ -145,7 +145,7 @@ class RedisLedgerStore:
         """See `ledger.Errands`."""
         self._heard_ms = server_ms
 
-    def run_dry(self, room_id: str, want: int, then: Callable[[], None]) -> bool:
+    def run_dry(self, room_id: str, want: Callable[[], int], then: Callable[[], None]) -> bool:
         """See `ledger.Errands`."""
         borrow = self.borrow
         if borrow is None:
@@ -153,7 +153,7 @@ class RedisLedgerStore:
 
         async def ask() -> None:
             try:
-                await borrow(room_id, want)
+                await borrow(room_id, want())
             finally:
                 then()
 

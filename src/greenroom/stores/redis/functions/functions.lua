@@ -1,7 +1,8 @@
 -- What can be called, each with the name of the room's ledger as its only key.
 
-local function heading()
-  return struct.pack('<ddddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, borrows(), state.forecast, state.unseen)
+local function heading(left)
+  local want = borrows()
+  return struct.pack('<dddddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, want, state.forecast, state.unseen, left)
 end
 
 -- The forecast, unless it is the one of this number; or empty.
@@ -10,11 +11,12 @@ local function newer_forecast(number)
 end
 
 -- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half), number of the forecast known.
--- Answers `<ddddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast, unseen newcomers), then one answer an
--- operation; and the forecast, if another one is known.
+-- Answers `<dddddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast, unseen newcomers, for how many permits
+-- requests that cannot wait may ask), then one answer an operation; and the forecast, if another one is known.
 local function handle(keys, argv)
   local room, operations = keys[1], argv[2]
   open_ledger(room, argv[1])
+  passes_left = 0
   local answers = {''}
   local at = 1
   while at <= #operations do
@@ -29,7 +31,7 @@ local function handle(keys, argv)
     end
   end
   local forecast = newer_forecast(argv[3])
-  answers[1] = heading()
+  answers[1] = heading(passes_left)
   close_ledger(room)
   return {table.concat(answers), forecast}
 end
@@ -43,7 +45,7 @@ local function line_table(keys, argv)
   open_ledger(keys[1], argv[1])
   sweep_when_due()
   local due = s.open and min(state.waiting, state.permits + max(1, ceil(state.lookahead)) + ceil(state.pace * TABLE_LOOK_S)) or 0
-  local found = {heading(), struct.pack('<Bd', s.open and not cut_off() and 1 or s.open and 2 or 0, due)}
+  local found = {heading(0), struct.pack('<Bd', s.open and not cut_off() and 1 or s.open and 2 or 0, due)}
   local function place(rank)
     local row = call('ZRANGE', k.line, rank, rank, 'WITHSCORES')
     found[#found + 1] = struct.pack('<ddd', tonumber(row[2]), rank, wait_of(rank + 1) or UNKNOWN)

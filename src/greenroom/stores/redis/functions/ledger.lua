@@ -232,10 +232,15 @@ local function newcomer_source()
   return source_of(false)
 end
 
--- How many permits to ask for while a newcomer waits (admission/ledger/borrowing.py).
+-- Whether a newcomer could be let in if the coordinator had a permit to spare, and may wait for it (admission/ledger/borrowing.py).
+local function may_borrow()
+  if state.permits > 0 or state.queueing or state.waiting > 0 or not s.open then return false end
+  return connected() and now >= state.borrow_ms
+end
+
+-- How many permits to ask for while a newcomer waits.
 local function borrows()
-  if state.permits > 0 or state.queueing or state.waiting > 0 or not s.open or newcomers.confirm() then return 0 end
-  if not connected() or now < state.borrow_ms then return 0 end
+  if newcomers.confirm() or not may_borrow() then return 0 end
   return max(1, ceil(0.5 * state.arrivals_per_s))
 end
 
@@ -257,22 +262,25 @@ end
 -- Provisional sessions (admission/ledger/provisional.py): `provisional` holds those that are not full ones yet, `passed` those of the
 -- last minute; both id -> when it was admitted.
 local PROVISIONAL_MS, SHARE = 10000, 4
+local passes_left = 0 -- how many more may begin, as the newest question about one found; not above 0: none
 
 local function has_room()
   local parts = SHARE * max(1, state.data_centers)
   local active_most, minute_most = max(1, floor(s.total_limit / parts)), max(1, floor(s.minute_limit / parts))
   call('ZREMRANGEBYSCORE', k.provisional, '-inf', now - PROVISIONAL_MS)
   call('ZREMRANGEBYSCORE', k.passed, '-inf', now - WINDOW_MS)
-  return call('ZCARD', k.provisional) < active_most and call('ZCARD', k.passed) < minute_most
+  passes_left = min(active_most - call('ZCARD', k.provisional), minute_most - call('ZCARD', k.passed))
+  return passes_left > 0
 end
 
 OPERATIONS[7] = function(id) -- arrive provisionally
   sweep_when_due()
+  passes_left = 0
   local source
   local renewed_ms = now + min(PROVISIONAL_MS, s.life_ms) - s.life_ms
   local free = s.open and not s.confirm and state.waiting == 0 and not state.queueing
   if free and renewed_ms > state.ended_to and has_room() then source = newcomer_source() end
-  if not source then return held(UNTOLD, now, 0, 0, 0, nil) end
+  if not source then return held(UNTOLD + (passes_left > 0 and may_borrow() and BORROWS or 0), now, 0, 0, 0, nil) end
   dirty = true
   spend(source)
   state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + AGE_UNKNOWN), id)

@@ -10,6 +10,7 @@ from greenroom.control.refusals import Refused
 from greenroom.control.state import DrawState
 from greenroom.control.time_format import milliseconds
 from greenroom.dashboard.event_forms import TIMES, document_of_event, fields_of, review_lines, shown_values, values_of
+from greenroom.dashboard.event_month import MonthEvent, day_of, event_month
 from greenroom.dashboard.forms import Faults, flat, unchanged_since
 from greenroom.dashboard.rendering import Viewer
 from greenroom.dashboard.request import PageRequest
@@ -69,8 +70,9 @@ def _list(page: PageRequest, rooms: list[Entry[Room]], only: Entry[Room] | None)
         rows=rows[:ROWS_MAX],
         total=len(rows),
         lines=_timeline(rows, page.now_ms)[:LINES_MAX],
-        ticks=_ticks(page.now_ms),
+        ticks=_ticks(page.now_ms, _zone(page)),
         now_at=_place(page.now_ms, page.now_ms),
+        month=event_month(page.query("month"), map(_in_month, rows), page.now_ms, _zone(page)),
         rooms=sorted(rooms, key=lambda room: room.record.name)[:LINES_MAX],
     )
 
@@ -88,6 +90,12 @@ def _row(page: PageRequest, entry: Entry[Event], room: Entry[Room]) -> EventRow:
     return (
         EventRow(entry, room, "Pre-queue", "blue", draw) if event.opens_ms <= now_ms else EventRow(entry, room, "Planned", "yellow", draw)
     )
+
+
+def _in_month(row: EventRow) -> MonthEvent:
+    event, room = row.entry.record, row.room
+    path = f"/zones/{room.parent}/rooms/{room.id}/events/{row.entry.id}"
+    return MonthEvent(event.name, room.record.name, "" if row.entry.read_only else path, row.tone, event.opens_ms, event.event_end_ms)
 
 
 def _order(row: EventRow, now_ms: int) -> tuple[int, int]:
@@ -115,9 +123,12 @@ def _timeline(rows: list[EventRow], now_ms: int) -> list[tuple[Entry[Room], list
     return list(found.values())
 
 
-def _ticks(now_ms: int) -> list[tuple[int, int]]:
-    """(place, Unix ms) of every seventh day."""
-    return [(_place(at, now_ms), at) for at in (now_ms + (day - LINE_DAYS_BEFORE) * DAY_MS for day in range(0, LINE_DAYS, 7))]
+def _ticks(now_ms: int, zone: str) -> list[tuple[int, str]]:
+    """(place, day) of every seventh day."""
+    return [
+        (_place(at, now_ms), f"{day_of(at, zone):%-d %b}")
+        for at in (now_ms + (day - LINE_DAYS_BEFORE) * DAY_MS for day in range(0, LINE_DAYS, 7))
+    ]
 
 
 def _zone(page: PageRequest) -> str:

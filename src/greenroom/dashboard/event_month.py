@@ -1,0 +1,87 @@
+"""Events on the days of one month, as the viewer's time zone has them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+ENTRIES_MAX = 3
+"""Events named on one day; of the others their number is shown."""
+
+FIRST_YEAR, LAST_YEAR = 1971, 9998
+
+LAST_MS = 253_370_764_800_000
+"""Of the last year: what comes later cannot be shown in every time zone."""
+
+
+class MonthEvent(NamedTuple):
+    """One event: where it leads to, and from when (its pre-queue included) to when it lasts, in Unix ms."""
+
+    name: str
+    room: str
+    path: str
+    tone: str
+    opens_ms: int
+    end_ms: int
+
+
+class MonthDay(NamedTuple):
+    """One day and what is on then. `more`: events that are not named."""
+
+    at: date
+    in_month: bool
+    today: bool
+    events: Sequence[MonthEvent]
+    more: int
+
+
+class EventMonth(NamedTuple):
+    """One month in whole weeks, from Monday to Sunday. `before` and `after` name the months beside it; empty: there is none."""
+
+    title: str
+    weeks: Sequence[Sequence[MonthDay]]
+    before: str
+    after: str
+
+
+def event_month(text: str, events: Iterable[MonthEvent], now_ms: int, zone: str) -> EventMonth:
+    """The month that is written as `2030-11`; this month when it is written in another way."""
+    today = day_of(now_ms, zone)
+    first = _month_of(text) or today.replace(day=1)
+    days = list(_weeks(first))
+    by_day: dict[date, list[MonthEvent]] = {day: [] for week in days for day in week}
+    for event in sorted(events, key=lambda one: (one.opens_ms, one.name)):
+        day, last = max(day_of(event.opens_ms, zone), days[0][0]), day_of(max(event.opens_ms, event.end_ms - 1), zone)
+        while day <= min(last, days[-1][-1]):
+            by_day[day].append(event)
+            day += timedelta(days=1)
+    weeks = [[_shown(day, first, today, by_day[day]) for day in week] for week in days]
+    return EventMonth(f"{first:%B} {first.year}", weeks, _beside(first, -1), _beside(first, 32))
+
+
+def _weeks(first: date) -> Iterator[list[date]]:
+    monday = first - timedelta(days=first.weekday())
+    while monday <= first or monday.month == first.month:
+        yield [monday + timedelta(days=number) for number in range(7)]
+        monday += timedelta(days=7)
+
+
+def _shown(day: date, first: date, today: date, events: list[MonthEvent]) -> MonthDay:
+    return MonthDay(day, day.month == first.month, day == today, events[:ENTRIES_MAX], max(0, len(events) - ENTRIES_MAX))
+
+
+def day_of(unix_ms: int, zone: str) -> date:
+    """The day of a moment in a time zone; after the last year, its end."""
+    return datetime.fromtimestamp(min(unix_ms, LAST_MS) / 1000, UTC if zone == "UTC" else ZoneInfo(zone)).date()
+
+
+def _month_of(text: str) -> date | None:
+    year, _, month = text.partition("-")
+    if len(text) != 7 or not (year + month).isascii() or not (year + month).isdigit():
+        return None
+    return date(int(year), int(month), 1) if FIRST_YEAR <= int(year) <= LAST_YEAR and 1 <= int(month) <= 12 else None
+
+
+def _beside(first: date, days: int) -> str:
+    other = first + timedelta(days=days)
+    return f"{other:%Y-%m}" if FIRST_YEAR <= other.year <= LAST_YEAR else ""

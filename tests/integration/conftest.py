@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 import uvloop
 from dashboard_rig import DashboardRig, dashboard_in
+from postgres import Postgres
 from redis_world import RedisServer
 
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -25,6 +26,7 @@ from greenroom.gateway.server import Gateway
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
+from greenroom.stores.sql import default_url
 
 PATIENCE_S = 10
 TICKET = b"__cfwaitingroom=sealed; Path=/; HttpOnly"
@@ -346,3 +348,17 @@ def dashboard(tmp_path: Path) -> Iterator[DashboardRig]:
     with dashboard_in(tmp_path) as found:
         found.fill()
         yield found
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    """A real server."""
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of an empty database, of both kinds."""
+    return default_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()

@@ -198,13 +198,6 @@ def test_a_file_that_clashes_with_the_store_is_refused_and_taken_once_the_way_is
     greenroom.eventually(lambda: not held(edge, "file.example.com") and held(edge), "the file counts")
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    yield server
-    server.close()
-
-
 def test_an_edge_cut_off_from_the_store_keeps_its_configuration_also_over_a_restart(greenroom, edges, origin, postgres) -> None:
     url = postgres.new_database()
     writer = Writer(url)

@@ -30,19 +30,6 @@ OLD_DATA = Path(__file__).resolve().parents[1] / "fixtures"
 ROUNDS = 12
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    yield server
-    server.close()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of an empty database."""
-    return default_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()
-
-
 def test_every_kind_of_record_comes_back_as_it_was_written(url: str) -> None:
     written = one_of_each()
     store = SqlStore(url)

@@ -20,17 +20,9 @@ DAY_MS = 86_400_000
 NOW_MS = 20_000 * DAY_MS
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    yield server
-    server.close()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], SqlHealthStore]]:
+@pytest.fixture
+def open_store(url: str) -> Iterator[Callable[[], SqlHealthStore]]:
     """Opens one database again and again."""
-    url = default_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()
     opened: list[SqlHealthStore] = []
 
     def another() -> SqlHealthStore:

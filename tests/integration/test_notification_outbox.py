@@ -20,18 +20,6 @@ TYPE = "greenroom_rejecting"
 HOUR = 3_600_000
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    yield server
-    server.close()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return default_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()
-
-
 @pytest.fixture
 def store(url: str) -> Iterator[SqlStore]:
     found = SqlStore(url)

@@ -1,0 +1,56 @@
+"""Visitors of a room for one with a session of one minute, in two data centers that really run."""
+
+import asyncio
+import http.client
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from many_data_centers import Edge, World
+
+SESSION_S = 60.0
+ROOM = 'name = "shop"\nhost = "*"\nsession_duration = 1\ntotal_active_users = 1\nnew_users_per_minute = 60\n'
+
+
+class Visitor:
+    """Keeps its cookie."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.world, self.number, self.cookie = world, number, ""
+
+    async def asks(self, edge: Edge) -> bool:
+        """Whether the origin answered."""
+        self.world.origin.sent[self.number] = time.monotonic()
+        return await asyncio.to_thread(self._ask, edge)
+
+    def _ask(self, edge: Edge) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", edge.port, timeout=20)
+        headers = {"X-Visitor": str(self.number), "Accept": "text/html"} | ({"Cookie": self.cookie} if self.cookie else {})
+        connection.request("GET", "/", headers=headers)
+        answer = connection.getresponse()
+        answer.read()
+        self.cookie = (answer.headers.get("Set-Cookie") or self.cookie).partition(";")[0]
+        connection.close()
+        return answer.headers.get("X-From-Origin") is not None
+
+    async def enters(self, edge: Edge, within_s: float = 40.0) -> float:
+        """When it was let in."""
+        end = time.monotonic() + within_s
+        while not await self.asks(edge):
+            assert time.monotonic() < end, f"visitor {self.number} was not let in within {within_s:.0f} s"
+            await asyncio.sleep(0.5)  # as the page would
+        return time.monotonic()
+
+
+def play(folder: Path, story: Callable[[World], Awaitable[None]], *, edges: int) -> None:
+    """With so many processes in each of the two."""
+
+    async def run() -> None:
+        world = World(folder, data_centers=2, edges=edges, room=ROOM)
+        try:
+            await world.start()
+            await story(world)
+        finally:
+            await world.close()
+
+    asyncio.run(run())

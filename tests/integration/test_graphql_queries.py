@@ -1,26 +1,19 @@
-"""GraphQL as published clients speak it: their queries run unchanged, in every spelling of types, and errors have their shape."""
+"""GraphQL as published clients speak it: their queries run unchanged, with aliases, fragments and introspection."""
 
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from graphql import build_client_schema, get_introspection_query, parse, validate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from analytics_material import ALL_WANTED, oracle
-from graphql_rig import FIRST, MINUTES, OTHER_ZONE, ROOM, SECOND, ZONE, GraphqlRig, graphql_in
+from analytics_material import ALL_WANTED
+from graphql_rig import FIRST, MINUTES, OTHER_ZONE, ROOM, SECOND, ZONE, GraphqlRig, graphql_in, seconds, truth
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
-from greenroom.analytics.question import AllOf, DimensionFilter, Question, Wanted
-from greenroom.api.graphql.endpoint import CALLS_MAX, CALLS_MS
-from greenroom.api.graphql.lenient import DEPTH_MAX, FRAGMENTS_MAX, SAME_NAME_MAX
-from greenroom.api.graphql.room_datasets import like
-
-ROOMS = frozenset({ROOM, SECOND})
+from greenroom.api.graphql.endpoint import CALLS_MS
 
 ARTICLE = """
 {
@@ -65,15 +58,6 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphqlRig]:
 def later(rig: GraphqlRig) -> None:
     """Every test has its own budget of calls."""
     rig.clock.at_ms += CALLS_MS
-
-
-def seconds(text: str) -> int:
-    return int(datetime.fromisoformat(text).timestamp())
-
-
-def truth(rig: GraphqlRig, start: str, end: str, *dimensions: str, rooms: frozenset[str] = ROOMS, wanted: Any = ()) -> list[Any]:
-    question = Question(seconds(start), seconds(end), rooms, dimensions, tuple(Wanted(*found) for found in wanted))
-    return oracle(rig.parts, question)
 
 
 def test_the_query_of_the_article_runs_unchanged(rig: GraphqlRig) -> None:
@@ -158,98 +142,6 @@ def test_every_metric_and_dimension_is_what_the_parts_add_up_to(rig: GraphqlRig)
         assert {row["dimensions"][dimension]: row["count"] for row in found} == {row["", dimension]: row["", "count"] for row in rows}
 
 
-@pytest.mark.parametrize("declared", ["string", "String", "String!", "string!", "ID", "Nonsense!", "[String!]"])
-@pytest.mark.parametrize("time", ["Time", "Time!", "String", "DateTime"])
-def test_a_variable_may_be_declared_by_any_type_if_its_value_fits(rig: GraphqlRig, declared: str, time: str) -> None:
-    query = f"""query ($z: {declared}, $a: {time}, $n: Int!, $o: [Foo!], $rooms: [{declared.strip("[]!")}!], $unused: uint64!) {{ viewer {{ zones(filter: {{zoneTag: $z}}) {{
-      found: waitingRoomAnalyticsAdaptiveGroups(limit: $n, filter: {{datetime_geq: $a, waitingRoomId_in: $rooms, datetime_lt: $missing}}, orderBy: $o) {{ count }} }} }} }}"""
-    query = query.replace("$unused: uint64!", "$unused: uint64!, $missing: Time")
-    variables = {"z": ZONE, "a": "2023-03-15T03:00:00Z", "n": 3, "o": ["count_DESC"], "rooms": [ROOM]}
-    (row,) = rig.data(query, variables)["viewer"]["zones"][0]["found"]
-    expected = truth(rig, "2023-03-15T03:00:00Z", "2023-03-16T00:00:00Z", rooms=frozenset({ROOM}))
-    assert row["count"] == expected[0]["", "count"]
-
-
-@pytest.mark.parametrize(
-    ("text", "matching"),
-    [
-        (f'waitingRoomId: "{ROOM}"', {ROOM}),
-        (f'waitingRoomId_neq: "{ROOM}"', {SECOND}),
-        ('waitingRoomId_gt: "f"', {SECOND}),
-        ('waitingRoomId_lt: "f"', {ROOM}),
-        (f'waitingRoomId_geq: "{SECOND}"', {SECOND}),
-        (f'waitingRoomId_leq: "{ROOM}"', {ROOM}),
-        (f'waitingRoomId_in: ["{SECOND}", "nowhere"]', {SECOND}),
-        ("waitingRoomId_in: []", set()),
-        (f'waitingRoomId_notin: ["{SECOND}"]', {ROOM}),
-        ('waitingRoomId_like: "%waiting%id"', {ROOM}),
-        ('waitingRoomId_notlike: "%waiting%"', {SECOND}),
-        (f'OR: [{{waitingRoomId: "{ROOM}"}}, {{waitingRoomId: "{SECOND}"}}]', {ROOM, SECOND}),
-        (f'AND: [{{waitingRoomId: "{ROOM}"}}, {{OR: [{{waitingRoomId: "{SECOND}"}}, {{}}]}}]', {ROOM}),
-        ("waitingRoomId: null, OR: [], AND: [{}]", {ROOM, SECOND}),
-        ('waitingRoomId: "room-elsewhere"', set()),
-    ],
-)
-def test_rooms_are_filtered_by_every_operator(rig: GraphqlRig, text: str, matching: set[str]) -> None:
-    found = rig.groups(f'limit: 10, filter: {{datetime_geq: "2023-03-15T03:00:00Z", {text}}}', "{ dimensions { waitingRoomId } }")
-    assert {row["dimensions"]["waitingRoomId"] for row in found} == matching
-
-
-@pytest.mark.parametrize("name", [name for name, found in DIMENSIONS.items() if found.bucket_s])
-@pytest.mark.parametrize("op", ["", "_neq", "_gt", "_lt", "_geq", "_leq", "_in", "_notin"])
-def test_times_are_filtered_by_every_operator(rig: GraphqlRig, name: str, op: str) -> None:
-    value = "2023-03-15" if name == "date" else "2023-03-15T04:00:00Z"
-    text = f'["{value}"]' if op in ("_in", "_notin") else f'"{value}"'
-    begin = 'datetime_gt: "2023-03-15T02:29:00Z"' if op == "_geq" else 'datetime_geq: "2023-03-15T02:30:00Z"'
-    arguments = f"limit: 10, filter: {{{begin}, {name}{op}: {text}}}"
-    if op == "_lt" and name == "date":
-        arguments = arguments.replace("2023-03-15T02:30:00Z", "2023-03-14T02:30:00Z")
-    ops = {"": "eq", "_neq": "neq", "_gt": "gt", "_lt": "lt", "_geq": "geq", "_leq": "leq", "_in": "in", "_notin": "notin"}
-    start = seconds("2023-03-14T02:30:00Z" if "03-14" in arguments else "2023-03-15T02:30:00Z")
-    condition = AllOf((DimensionFilter(name, ops[op], (seconds(value + "T00:00:00Z" if name == "date" else value),)),))
-    expected = oracle(rig.parts, Question(start, 1 << 32, ROOMS, filter=condition))
-    found = rig.groups(arguments, "{ count }")
-    assert [row["count"] for row in found] == [row["", "count"] for row in expected]
-
-
-@pytest.mark.parametrize(
-    "token",
-    [
-        "max_totalActiveUsers_DESC",
-        "avg_totalQueuedUsers_ASC",
-        "sum_newUsersPerMinute_DESC",
-        "avgWeighted_timeOnOriginP50_ASC",
-        "count_DESC",
-    ],
-)
-def test_rows_are_ordered_by_any_metric_and_ties_by_the_next_token(rig: GraphqlRig, token: str) -> None:
-    aggregate, _, rest = token.partition("_")
-    name = rest.rpartition("_")[0]
-    selection = "count" if aggregate == "count" else f"{aggregate} {{ {name} }} count"
-    arguments = f'limit: 1000, filter: {{datetime_geq: "2023-03-15T02:30:00Z"}}, orderBy: [{token}, datetimeFiveMinutes_DESC]'
-    found = rig.groups(arguments, f"{{ {selection} dimensions {{ datetimeFiveMinutes }} }}")
-    values = [row["count"] if aggregate == "count" else row[aggregate][name] for row in found]
-    assert values == sorted(values, reverse=token.endswith("DESC"))
-    times = [row["dimensions"]["datetimeFiveMinutes"] for row in found]
-    for place in range(1, len(found)):
-        if values[place] == values[place - 1] and aggregate == "count":
-            assert times[place] < times[place - 1]
-    assert len(set(values)) > 1
-
-
-def test_the_limit_cuts_what_the_order_puts_last(rig: GraphqlRig) -> None:
-    arguments = 'limit: {}, filter: {{datetime_geq: "2023-03-15T02:30:00Z"}}, orderBy: [max_totalActiveUsers_DESC, datetimeMinute_ASC]'
-    many = rig.groups(arguments.format(50), "{ max { totalActiveUsers } dimensions { datetimeMinute } }")
-    assert rig.groups(arguments.format(7), "{ max { totalActiveUsers } dimensions { datetimeMinute } }") == many[:7]
-
-
-def test_order_by_a_dimension_that_is_not_selected(rig: GraphqlRig) -> None:
-    found = rig.groups(
-        'limit: 5, filter: {datetime_geq: "2023-03-15T02:30:00Z"}, orderBy: [datetimeHour_DESC]', "{ dimensions { waitingRoomId } count }"
-    )
-    assert {row["dimensions"]["waitingRoomId"] for row in found} == ROOMS
-
-
 def test_fragments_directives_and_two_levels_of_aliases(rig: GraphqlRig) -> None:
     query = """query ($no: Boolean!) { who: viewer { z: zones(filter: {zoneTag: "example-zone"}) { tag: zoneTag ...data } } }
       fragment data on zone { g: waitingRoomAnalyticsAdaptiveGroups(limit: 1, filter: {datetime_geq: "2023-03-15T03:00:00Z"}) {
@@ -293,117 +185,6 @@ def test_introspection_gives_a_schema_that_the_published_queries_are_valid_in(ri
     for name in ("max", "avg", "min", "sum", "avgWeighted"):
         fields = schema.type_map[f"ZoneWaitingRoomAnalyticsAdaptiveGroups{name[0].upper()}{name[1:]}"].fields  # type: ignore[attr-defined]
         assert fields.keys() == {metric.name for metric in METRICS.values() if name in metric.aggregates}
-
-
-# -- errors -----------------------------------------------------------------------------------------------------------------------
-
-
-def dataset(arguments: str, selection: str = "{ count }") -> str:
-    return f'{{ viewer {{ zones(filter: {{zoneTag: "{ZONE}"}}) {{ waitingRoomAnalyticsAdaptiveGroups({arguments}) {selection} }} }} }}'
-
-
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        (dataset('limit: 1, filter: {datetime_geq: "2022-01-01T00:00:00Z"}'), "cannot request data older than 2678400s"),
-        (
-            dataset('limit: 1, filter: {datetime_geq: "2023-03-14T00:00:00Z", datetime_lt: "2023-05-14T00:00:00Z"}'),
-            "time range is too large",
-        ),
-        (dataset("limit: 10001"), "limit must be from 1 to the page size of 10000, not 10001"),
-        (dataset("limit: 0"), "limit must be from 1"),
-        (dataset('limit: 1, filter: {datetime_geq: "yesterday"}'), "must be a time such as"),
-        (dataset("limit: 1, filter: {nonsense: 1}"), "unknown field 'nonsense'"),
-        (dataset("limit: 1", "{ max }"), "must have a selection of subfields"),
-        (dataset("limit: 1", "{ count { x } }"), "must not have a selection"),
-        (dataset("filter: {}"), "of type 'uint64!' is required"),
-        (dataset("limit: 1, orderBy: [percentile_totalTimeWaitedP50_ASC]"), "cannot be ordered by a percentile"),
-        (dataset(f"limit: 1, filter: {{waitingRoomId_in: [{','.join(['1'] * 5)}]}}"), "must be a string"),
-        ('{ viewer { zones(filter: {zoneTag: "nowhere"}) { zoneTag } } }', "is not authorized"),
-        ('{ viewer { zones(filter: {zoneTag: "a", zoneTag_gt: "b"}) { zoneTag } } }', "takes one condition"),
-        ("{ nonsense }", "Cannot query field 'nonsense'"),
-        ("{ viewer { zones { zoneTag }", "Syntax Error"),
-        ("mutation { viewer { __typename } }", "only queries are answered"),
-        ("query a { viewer { __typename } } query b { viewer { __typename } }", "operationName must say"),
-        ("", "Syntax Error"),
-        ("{ viewer { ...x } } fragment x on viewer { ...x }", "contains itself"),
-        ("{ viewer " + "{ zones " * (DEPTH_MAX + 2) + "{ zoneTag" + " }" * (DEPTH_MAX + 4), "deeper than"),
-        ("{ " + "viewer { __typename } " * (SAME_NAME_MAX + 1) + "}", "of the same name"),
-        ("{ " + "__typename " * 6_000 + "}", "more than 5000 tokens"),
-        (
-            "{ viewer { __typename } }" + "".join(f" fragment f{n} on viewer {{ __typename }}" for n in range(FRAGMENTS_MAX + 1)),
-            "fragments",
-        ),
-        ("{ " + " ".join(f"a{n}: viewer {{ zones {{ zoneTag }} }}" for n in range(400)) + " }", "more than 1000 fields"),
-        ("query ($a: Int) { viewer { zones(filter: {zoneTag: $b}) { zoneTag } } }", "$b is not declared"),
-    ],
-)
-def test_what_cannot_be_answered_is_said_in_the_published_shape(rig: GraphqlRig, query: str, message: str) -> None:
-    error = rig.error(query, {})
-    assert message in error["message"]
-    assert error["extensions"]["timestamp"].endswith("Z")
-
-
-def test_an_error_names_the_path_with_the_index_as_text(rig: GraphqlRig) -> None:
-    error = rig.error(dataset('limit: 1, filter: {datetime_geq: "2022-01-01T00:00:00Z"}'))
-    assert error["path"] == ["viewer", "zones", "0", "waitingRoomAnalyticsAdaptiveGroups"]
-
-
-def test_one_dataset_that_fails_makes_the_whole_answer_fail(rig: GraphqlRig) -> None:
-    good = 'a: waitingRoomAnalyticsAdaptiveGroups(limit: 1, filter: {datetime_geq: "2023-03-15T03:00:00Z"}) { count }'
-    bad = good.replace("a:", "b:").replace("limit: 1", "limit: 99999")
-    assert "page size" in rig.error(f'{{ viewer {{ zones(filter: {{zoneTag: "{ZONE}"}}) {{ {good} {bad} }} }} }}')["message"]
-
-
-def test_more_zones_than_a_query_may_have(rig: GraphqlRig) -> None:
-    from greenroom.model.change import Put
-    from greenroom.model.zone import Zone
-
-    extra = [Put(Zone(id=f"extra-{n}", name=f"n{n}.example")) for n in range(9)]
-    rig.store.write(extra, expected=rig.store.read().revision, author="test", now_ms=1)
-    assert "at most 10 zones" in rig.error("{ viewer { zones { zoneTag } } }")["message"]
-    assert len(rig.data('{ viewer { zones(filter: {zoneTag_gt: "extra"}) { zoneTag } } }')["viewer"]["zones"]) == 10
-
-
-def test_a_token_without_the_scope_and_a_request_without_a_token(rig: GraphqlRig) -> None:
-    reader = rig.make_token("reader", "read")
-    assert rig.error("{ viewer { zones { zoneTag } } }", token=reader)["extensions"]["code"] == "authz"
-    answer = rig.post("{ viewer { zones { zoneTag } } }", token="")
-    assert (answer.status_code, answer.json()["data"]) == (401, None)
-    assert answer.json()["errors"][0]["message"]
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'{"query": 1}', b'{"query": "{a}", "variables": []}', b'{"query": "{a}", "operationName": 1}', b"\xff"]
-)
-def test_a_body_that_is_no_query_is_a_bad_request(rig: GraphqlRig, body: bytes) -> None:
-    headers = {"Authorization": f"Bearer {rig.token}"}
-    answer = rig._runner.run(rig._client.request("POST", "/graphql", content=body, headers=headers))
-    assert answer.status_code == 400
-    assert answer.json()["data"] is None
-    assert answer.json()["errors"][0]["message"]
-
-
-def test_a_token_that_asks_too_often_is_told_when_to_come_again(rig: GraphqlRig) -> None:
-    for _ in range(CALLS_MAX):
-        last = rig.post("{ __typename }")
-    assert last.status_code == 200
-    refused = rig.post("{ __typename }")
-    assert refused.status_code == 429
-    assert 0 < int(refused.headers["retry-after"]) <= CALLS_MS // 1_000
-    assert "5 minutes" in refused.json()["errors"][0]["message"]
-    assert rig.post("{ __typename }", token=rig.make_token("another", "analytics")).status_code == 200
-    rig.clock.at_ms += CALLS_MS
-    assert rig.post("{ __typename }").status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("text", "pattern", "matches"),
-    [("abc", "abc", True), ("abc", "a%", True), ("abc", "%c", True), ("abc", "%b%", True), ("abc", "%", True), ("", "%", True), ("abc", "ab", False),
-     ("aa", "aa%aa", False), ("aaa", "a%a%a%a", False), ("abcabc", "a%c%c", True), ("a.c", "a%b", False), ("x" * 50_000, "%x" * 500 + "y", False)],
-)  # fmt: skip
-def test_a_pattern_with_percent_signs(text: str, pattern: str, matches: bool) -> None:
-    assert like(text, pattern) is matches
 
 
 def test_the_rig_has_minutes_on_both_sides_of_what_is_rolled_up(rig: GraphqlRig) -> None:

@@ -9,10 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from analytics_material import parts_of
+from analytics_material import oracle, parts_of
 from api_in_process import ApiInProcess, StandingClock
 from starlette.applications import Starlette
 
+from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.rollup import Part
 from greenroom.api.app import under_prefix
 from greenroom.api.graphql.room_datasets import room_answers
@@ -29,6 +30,8 @@ from greenroom.stores.sql import SqlStore, default_url
 
 ZONE, OTHER_ZONE = "example-zone", "other-zone"
 ROOM, SECOND, ELSEWHERE = "example-waiting-room-id", "second-room", "room-elsewhere"
+ROOMS = frozenset({ROOM, SECOND})
+"""Those of the zone."""
 FIRST = int(datetime.fromisoformat("2023-03-15T02:10:00+00:00").timestamp()) // 60
 MINUTES = 200
 """From 02:10 to 05:30 of the day that the published query asks for."""
@@ -102,3 +105,14 @@ def graphql_in(folder: Path) -> Iterator[GraphqlRig]:
         yield rig
     finally:
         rig.close()
+
+
+def seconds(text: str) -> int:
+    """Unix time."""
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def truth(rig: GraphqlRig, start: str, end: str, *dimensions: str, rooms: frozenset[str] = ROOMS, wanted: Any = ()) -> list[Any]:
+    """What the parts that the store was told add up to."""
+    question = Question(seconds(start), seconds(end), rooms, dimensions, tuple(Wanted(*found) for found in wanted))
+    return oracle(rig.parts, question)

@@ -1,0 +1,109 @@
+"""Mail reaches a real mail server that is busy, refuses, wants a login or speaks TLS."""
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trustme
+from aiosmtpd.smtp import AuthResult, LoginPassword
+from notification_rig import HERE, alert, having, in_a_hurry, now_ms, policy, running
+from receivers import MailReceiver
+
+from greenroom.alerting.outbox import Due
+from greenroom.notify.delivery import Delivery, DeliveryOutcome
+from greenroom.notify.mail import MailServer
+from greenroom.outbound import Guard
+from greenroom.stores.sql import SqlStore, default_url
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    found = SqlStore(default_url(tmp_path))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_hurry(monkeypatch)
+
+
+def test_mail_is_handed_in_and_a_busy_mail_server_is_tried_again(store: SqlStore, hurry) -> None:
+    mail = MailReceiver(lambda number: "451 busy" if number == 0 else "250 OK")
+    try:
+        having(store, policy(emails=("ann@example.com", "bob@example.com")))
+        store.outbox.put([alert(7)], now_ms())
+        server = MailServer("127.0.0.1", mail.port, "none", sender="alerts@shop.example")
+        running(store, lambda: len(mail.messages) == 2 and store.outbox.waiting() == 0, mail=server)
+        found = {to[0]: message for to, message in mail.messages}
+        assert set(found) == {"ann@example.com", "bob@example.com"}
+        message = found["ann@example.com"]
+        assert message["subject"] == "[greenroom] All new visitors are turned away: room 7"
+        assert "room 7 turns all new visitors away" in message.get_body(("plain",)).get_content()
+        assert "<strong>" in message.get_body(("html",)).get_content()
+        assert message["auto-submitted"] == "auto-generated"
+        assert message["message-id"] != found["bob@example.com"]["message-id"]
+    finally:
+        mail.close()
+
+
+def test_an_address_that_the_mail_server_refuses_for_good_is_given_up_and_holds_no_one(store: SqlStore, hurry) -> None:
+    mail = MailReceiver(lambda _n: "rcpt 550 no such user")
+    try:
+        having(store, policy(emails=("gone@example.com",)))
+        store.outbox.put([alert(1)], now_ms())
+        running(store, lambda: store.outbox.waiting() == 0, mail=MailServer("127.0.0.1", mail.port, "none"))
+        (entry,), _ = store.outbox.history(0, None, 0, 5)
+        assert "550" in entry.problem
+        assert "no such user" in entry.problem
+        assert mail.tries == 1
+    finally:
+        mail.close()
+
+
+def test_mail_without_a_mail_server_waits_and_says_why(store: SqlStore, caplog) -> None:
+    async def story() -> DeliveryOutcome:
+        due = Due(1, alert(1), "p1", "Shop", "", "email:a@example.com", 0, 0)
+        return await Delivery(Guard(HERE), now_ms).attempt(due, store.read())
+
+    outcome = asyncio.run(story())
+    assert "smtp_host" in outcome.problem
+    assert not outcome.permanent
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH")  # where TLS is there from the first byte, the receiver does not see it
+@pytest.mark.parametrize("security", ["starttls", "tls"])
+def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
+    store: SqlStore, tmp_path: Path, monkeypatch, security: str, hurry
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setattr("greenroom.notify.mail.TOTAL_S", 3.0)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+
+    def check(_server: object, _session: object, _envelope: object, _mechanism: str, given: LoginPassword) -> AuthResult:
+        return AuthResult(success=(given.login, given.password) == (b"me", b"pass word"), handled=False)
+
+    secured = {"tls_context": context, "require_starttls": True} if security == "starttls" else {"ssl_context": context}
+    mail = MailReceiver(authenticator=check, auth_required=True, auth_require_tls=security == "starttls", **secured)
+    try:
+        server = MailServer("127.0.0.1", mail.port, security, "me", "pass word", "alerts@shop.example")
+        due = Due(1, alert(1), "p1", "Shop", "", "email:ann@example.com", 0, 0)
+
+        def tried(**changed) -> str:
+            deliver = Delivery(Guard(HERE), now_ms, replace(server, **changed))
+            return asyncio.run(deliver.attempt(due, store.read())).problem
+
+        assert "refused the login: 535" in tried(password="wrong")
+        assert tried() == ""
+        assert "cannot be used" in tried(security="tls" if security == "starttls" else "starttls")
+        monkeypatch.delenv("SSL_CERT_FILE")
+        assert "certificate" in tried().lower()
+        assert [to for to, _ in mail.messages] == [["ann@example.com"]]
+    finally:
+        mail.close()

@@ -232,29 +232,24 @@ class Keeper:
                 self._work_out(table, t, width, sorted(numbers))
 
     def _close(self, table: Table, name: str, width: int, now_s: int) -> None:
-        """Works out every hour (or day) that is over, one at a time."""
+        """Works out every hour (or day) that is over and has rows, one at a time."""
         to_s = (now_s - GRACE_S) // width * width
-        begin = self._facts.get(name)
-        if begin is None:
-            first = self._engine.select("SELECT min(t) FROM minutes")[0][0]
-            begin = (first if first else now_s) // width * width
-        while begin < to_s:
+        whole_to = self._facts.get(name)
+        for (begin,) in self._engine.read(_begins_between(table, whole_to or 0, to_s, width)):
             with self._change():
                 numbers = [number for (number,) in self._engine.read(_rooms_between(table, begin, begin + width))]
                 self._work_out(table, begin, width, sorted(numbers))
                 self._note(name, begin + width)
             if table is HOURS:
                 self._engine.settle(begin + width)
-            begin += width
             self._breathe()
-        if self._facts.get(name) is None:
+        if self._facts.get(name, -1) < to_s:
             with self._change():
-                self._note(name, max(begin, to_s))
+                self._note(name, to_s)
 
     def _work_out(self, table: Table, begin: int, width: int, numbers: Sequence[int]) -> None:
         """Rows of these rooms from the table below."""
-        below = "minutes" if table is HOURS else "hours"
-        piece = [Piece(below, begin, begin + width)]
+        piece = [Piece(_below(table), begin, begin + width)]
         merged = ", ".join(f"{column.merge}({column.name})" for column in KEPT.values())
         for start in range(0, len(numbers), ROOMS_AT_ONCE):
             some = numbers[start : start + ROOMS_AT_ONCE]
@@ -282,19 +277,23 @@ class Keeper:
             return
         kept = self._retention
         with self._change():
-            self._engine.delete(PARTS, f"t < {begin - LATE_S - HOUR_S}")
+            self._delete_before(PARTS, begin - LATE_S - HOUR_S)
             for table, keep_s, name in (
                 (MINUTES, kept.minutes_s, "minutes_from"),
                 (HOURS, kept.hours_s, "hours_from"),
                 (DAYS, kept.days_s, ""),
             ):
                 oldest = (now_s - keep_s) // DAY_S * DAY_S
-                if not keep_s or not self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest} LIMIT 1"):  # noqa: S608
-                    continue
-                self._engine.delete(table, f"t < {oldest}")
-                if name:
+                if keep_s and self._delete_before(table, oldest) and name:
                     self._note(name, oldest)
             self._note("forgot_at", begin)
+
+    def _delete_before(self, table: Table, oldest_s: int) -> bool:
+        """Whether there was anything: to remove nothing takes ClickHouse as long as to remove something."""
+        found = self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest_s} LIMIT 1")  # noqa: S608 - names and numbers
+        if found:
+            self._engine.delete(table, f"t < {oldest_s}")
+        return bool(found)
 
     @contextlib.contextmanager
     def _change(self) -> Iterator[None]:
@@ -332,9 +331,17 @@ class Keeper:
         return Known(facts.get("hours_to", 0), facts.get("days_to", 0), facts.get("minutes_from", 0), facts.get("hours_from", 0))
 
 
+def _begins_between(table: Table, begin: int, end: int, width: int) -> str:
+    """Of the hours (or days) that there are rows of; after a long stop most have none."""
+    return f"SELECT DISTINCT t - t % {width} AS begun FROM {_below(table)} WHERE t >= {begin} AND t < {end} ORDER BY begun"  # noqa: S608
+
+
 def _rooms_between(table: Table, begin: int, end: int) -> str:
-    below = "minutes" if table is HOURS else "hours"
-    return f"SELECT DISTINCT room FROM {below} WHERE t >= {begin} AND t < {end}"  # noqa: S608 - names and numbers
+    return f"SELECT DISTINCT room FROM {_below(table)} WHERE t >= {begin} AND t < {end}"  # noqa: S608 - names and numbers
+
+
+def _below(table: Table) -> str:
+    return "minutes" if table is HOURS else "hours"
 
 
 def _listed(numbers: Iterable[int]) -> str:

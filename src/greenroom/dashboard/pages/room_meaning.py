@@ -47,6 +47,8 @@ def example_of(page: PageRequest, room: Mapping[str, Any]) -> ExampleLine | None
 def show(page: PageRequest) -> Response:
     """All sentences about the settings in the query."""
     room, zone = _asked(page), page.zone
+    if room and room["new_users_per_minute"] > room["total_active_users"]:
+        room = None  # the form refuses it; a configuration file does not, so a room may be such
     template = "room_meaning.html" if page.is_fragment else "room_meaning_page.html"
     return page.render(template, zone=zone, said=sentences(room) if room else [], example=example_of(page, room) if room else None)
 
@@ -69,7 +71,7 @@ def _asked(page: PageRequest) -> dict[str, Any] | None:
     if any(name not in room for name in MEANS):
         return None
     wrong = room_problems({"name": "room", "host": "*", **room})
-    return None if wrong or room["new_users_per_minute"] > room["total_active_users"] else room
+    return None if wrong else room
 
 
 PAGES = (view(MEANING, show, Role.OPERATOR), view(f"{MEANING}/example", example))

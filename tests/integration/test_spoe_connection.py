@@ -87,8 +87,8 @@ def test_answers_overtake_each_other(asking: Asking) -> None:
     class Slow:
         own_cookies: frozenset[bytes] = frozenset()
 
-        def receive(self, _arrival: object, done: Any) -> None:
-            waiting.append(done)
+        def verdict(self, _arrival: object, later: Any) -> None:
+            waiting.append(later)
 
     asking.questions.decisions = Slow()  # type: ignore[assignment]
     haproxy = connected(asking)
@@ -193,8 +193,8 @@ def test_an_answer_that_is_too_large_has_no_outcome(asking: Asking) -> None:
 
 def test_what_the_visitor_says_about_itself_does_not_count(asking: Asking) -> None:
     seen: list[Any] = []
-    receive = asking.decisions.receive
-    asking.decisions.receive = lambda arrival, done: (seen.append(arrival), receive(arrival, done))[1]  # type: ignore[method-assign, assignment]
+    verdict = asking.decisions.verdict
+    asking.decisions.verdict = lambda arrival, later: (seen.append(arrival), verdict(arrival, later))[1]  # type: ignore[method-assign, assignment]
     forged = (
         (b"x-forwarded-for", b"198.51.100.7"),
         (b"x-forwarded-proto", b"https"),

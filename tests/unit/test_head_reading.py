@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import METHOD_MAX
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.remembered import ONCE_SEEN_MAX, Remembered
 from greenroom.gateway.wire import header_lines
 from greenroom.gateway.wire.forwarded_head import outgoing_head
-from greenroom.gateway.wire.header_lines import BYTES_KEPT, FRAMES_BYTES, LINE_BYTES, ONCE_SEEN_MAX
+from greenroom.gateway.wire.header_lines import BYTES_KEPT, FRAMES_BYTES, LINE_BYTES
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 
@@ -408,7 +409,7 @@ def costs(lines):
 
 
 def test_what_strangers_can_make_us_remember_is_limited(monkeypatch):
-    monkeypatch.setattr(header_lines, "_remembered", header_lines._Remembered())
+    monkeypatch.setattr(header_lines, "_remembered", Remembered(FRAMES_BYTES))
     filler = b"X-Filler: " + b"a" * 3_800 + b"\r\n"
     one = (len(filler) + 60) * BYTES_KEPT + 4 * LINE_BYTES
     for number in range(3 * FRAMES_BYTES // one):
@@ -416,11 +417,11 @@ def test_what_strangers_can_make_us_remember_is_limited(monkeypatch):
             read_head(b"GET / HTTP/1.1\r\nHost: a\r\n" + filler + b"X-Number: %d\r\nCookie: %b\r\n\r\n" % (number, cookie), PEER)
     assert costs(header_lines._remembered.young) <= FRAMES_BYTES
     assert costs(header_lines._remembered._older) <= FRAMES_BYTES < costs(header_lines._remembered._older) + one
-    assert len(header_lines._once_seen) <= ONCE_SEEN_MAX
+    assert len(header_lines._remembered._once) <= ONCE_SEEN_MAX
 
 
 def test_lines_that_keep_coming_stay_known_whatever_else_comes(monkeypatch):
-    monkeypatch.setattr(header_lines, "_remembered", header_lines._Remembered())
+    monkeypatch.setattr(header_lines, "_remembered", Remembered(FRAMES_BYTES))
     usual = b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: b\r\nCookie: c=%d\r\n\r\n"
     filler = b"X-Filler: " + b"a" * 3_800 + b"\r\n"
     frames = {id(read_head(usual % number, PEER).section.lines.frame) for number in (1, 2)}

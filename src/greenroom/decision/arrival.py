@@ -7,7 +7,7 @@ The gateway reads heads from bytes and remembers what it has read (`gateway.wire
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from greenroom.core.canonical import Refusal, Target
 from greenroom.core.path_readings import PathPolicy, read_target
 from greenroom.decision.forwarded import ForwardedPolicy, Headers, parse_address
+from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.visit import Arrival
 
 METHOD_MAX = 24
@@ -30,6 +31,7 @@ TOO_LONG = Refusal(414, "the request line is too long")
 TOO_LARGE = Refusal(431, "the head of the request is too large")
 TOO_MANY = Refusal(431, "there are too many header lines")
 
+_UNPRINTABLE = Refusal(400, "a header value contains a control character")
 NO_HOST = Refusal(400, "Host is missing or is not a host name with an optional port")
 
 NAMES_REMEMBERED, NAME_REMEMBERED_MAX = 1_024, 64
@@ -64,7 +66,7 @@ USUAL_LIMITS = ArrivalLimits()
 class Sender:
     """The other end of one connection: its address, how it is spoken to, and how far it is believed."""
 
-    __slots__ = ("address", "client", "policy", "scheme", "server", "trusted")
+    __slots__ = ("_latest", "address", "client", "policy", "scheme", "server", "trusted")
 
     def __init__(self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0)) -> None:
         """`server` is the address and port of the listener; port 0: unknown."""
@@ -74,6 +76,27 @@ class Sender:
         self.scheme = "https" if tls else "http"
         self.trusted = policy.trusts(address)
         self.server = server
+        self._latest: tuple[ForwardedPolicy | None, bool] = (None, False)
+
+    def believed(self, host: str) -> ForwardedPolicy | None:
+        """What holds for this host where it trusts this sender; None where it does not."""
+        if not self.trusted:
+            return None
+        policy = self.policy.of(host)
+        if self._latest[0] is not policy:
+            self._latest = (policy, policy.covers(self.address))
+        return policy if self._latest[1] else None
+
+
+class CheckedLines(NamedTuple):
+    """Header lines in which nothing is wrong: names in lower case with stripped values, in order.
+
+    `facts` is by name, None when a name comes twice; `signs` is what they say of the kind of request, where that is known already.
+    """
+
+    headers: Headers
+    facts: dict[bytes, bytes] | None
+    signs: HeaderSigns | None = None
 
 
 class Visitor(NamedTuple):
@@ -98,19 +121,21 @@ def arrival_from(
     `target` is the request target as the visitor sent it: a path with query, an absolute URL, or `*` of OPTIONS. `headers` are names in
     any case with their values, in order, the host among them.
     """
-    wrong = None if method in _USUAL_METHODS else refused_method(method.encode("latin-1", "replace"))
-    if wrong:
-        return wrong
-    if len(target) > limits.url_bytes:
-        return TOO_LONG
+    lines = checked_lines(headers, limits)
+    if isinstance(lines, Refusal):
+        return _refused_line(method, target, limits) or lines
+    return arrival_of(method, target, lines, sender, limits, version)
+
+
+def checked_lines(headers: Iterable[tuple[bytes, bytes]], limits: ArrivalLimits) -> CheckedLines | Refusal:
+    """Header lines in the one form that all rules read, or why they are refused. Never raises, for any bytes."""
     given = [(name, value.strip(b" \t")) for name, value in headers]
-    if len(given) > limits.header_lines:
-        return TOO_MANY
     values = b"".join([value for _, value in given])
-    if sum([len(name) for name, _ in given]) + len(values) + 4 * len(given) > limits.head_bytes:
-        return TOO_LARGE
+    wrong = too_large(len(given), sum([len(name) for name, _ in given]) + len(values) + 4 * len(given), limits)
+    if wrong is not None:
+        return wrong
     if _CONTROLS.search(values):
-        return Refusal(400, "a header value contains a control character")
+        return _UNPRINTABLE
     kept = tuple([(_name_of(name) if len(name) <= NAME_REMEMBERED_MAX else header_name(name), value) for name, value in given])
     facts = dict(kept)
     if WRONG in facts:
@@ -121,26 +146,63 @@ def arrival_from(
     twice = repeated(kept) if len(facts) != len(kept) else ""
     if twice:
         return Refusal(400, f"{twice} is sent more than once")
-    visitor = visitor_of(kept, facts.get(b"host", b""), sender)
+    return CheckedLines(kept, facts if len(facts) == len(kept) else None)
+
+
+def too_large(lines: int, size: int, limits: ArrivalLimits) -> Refusal | None:
+    """Why so many header lines, of so many bytes together with four for each line, are refused; or None."""
+    if lines > limits.header_lines:
+        return TOO_MANY
+    return TOO_LARGE if size > limits.head_bytes else None
+
+
+def checked_value(value: bytes) -> bytes | Refusal:
+    """The value of a header line without blanks around it, or why it is refused."""
+    return _UNPRINTABLE if _CONTROLS.search(value) else value.strip(b" \t")
+
+
+def arrival_of(
+    method: str,
+    target: bytes,
+    lines: CheckedLines,
+    sender: Sender,
+    limits: ArrivalLimits = USUAL_LIMITS,
+    version: str = "HTTP/1.1",
+) -> Arrival | Refusal:
+    """As `arrival_from`, for header lines that have been checked already."""
+    if method not in _USUAL_METHODS or len(target) > limits.url_bytes:
+        wrong = _refused_line(method, target, limits)
+        if wrong:
+            return wrong
+    headers, facts = lines.headers, lines.facts
+    authority = (dict(headers) if facts is None else facts).get(b"host", b"")
+    visitor = visitor_of(headers, authority, sender, facts)
     if isinstance(visitor, Refusal):
         return visitor
-    found = target_of(target, method, facts.get(b"host", b""), visitor.scheme, sender.policy.paths.of(visitor.host))
+    client, scheme, host, _ = visitor
+    found = target_of(target, method, authority, scheme, sender.policy.paths.of(host))
     if isinstance(found, Refusal):
         return found
     return Arrival(
         method,
-        visitor.scheme,
-        visitor.host,
+        scheme,
+        host,
         found.path,
         found.query,
-        kept,
-        visitor.client,
+        headers,
+        client,
         target,
         version,
         sender.server,
-        facts=facts if len(facts) == len(kept) else None,
+        facts=facts,
         readings=found.readings,
+        signs=lines.signs,
     )
+
+
+def _refused_line(method: str, target: bytes, limits: ArrivalLimits) -> Refusal | None:
+    wrong = None if method in _USUAL_METHODS else refused_method(method.encode("latin-1", "replace"))
+    return wrong or (TOO_LONG if len(target) > limits.url_bytes else None)
 
 
 def refused_method(method: bytes) -> Refusal | None:
@@ -172,16 +234,20 @@ def repeated(headers: Headers) -> str:
     return next((name.decode() for name in _ONCE if names.count(name) > 1), "")
 
 
-def visitor_of(headers: Headers, authority: bytes, sender: Sender) -> Visitor | Refusal:
-    """Who asks for what, by the connection and, from trusted proxies, by what they say; `authority` is the Host header."""
+def visitor_of(headers: Headers, authority: bytes, sender: Sender, facts: Mapping[bytes, bytes] | None = None) -> Visitor | Refusal:
+    """Who asks for what, by the connection and, from trusted proxies, by what they say; `authority` is the Host header.
+
+    `facts` are the headers by name, where no name comes twice.
+    """
     host = read_host(authority)
     if not host:
         return NO_HOST
-    if not sender.trusted or not (policy := sender.policy.of(host)).covers(sender.address):
+    policy = sender.believed(host)
+    if policy is None:
         return Visitor(sender.client, sender.scheme, host, authority)
-    said = policy.visitor(sender.client, sender.scheme, headers)
-    named = read_host(said.host)
-    if not named or not sender.policy.of(named).covers(sender.address):
+    said = policy.visitor(sender.client, sender.scheme, headers, facts)
+    named = read_host(said.host) if said.host else ""
+    if not named or sender.believed(named) is None:
         return Visitor(said.client, said.scheme, host, authority)
     return Visitor(said.client, said.scheme, named, said.host)
 

@@ -6,7 +6,7 @@ is not trusted is the visitor. What stands further left was written by the visit
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
@@ -48,7 +48,7 @@ class ForwardedPolicy:
     a visitor is in another.
     """
 
-    __slots__ = ("_zones", "default_host", "kept", "paths", "trust_host", "trusted_proxies")
+    __slots__ = ("_clients", "_zones", "default_host", "kept", "paths", "trust_host", "trusted_proxies")
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class ForwardedPolicy:
         self.default_host = default_host
         own = (zones or {}).items()
         self._zones = {name: ForwardedPolicy((*self.trusted_proxies, *more), trust_host=trust_host) for name, more in own}
+        self._clients: dict[bytes, str] = {}
 
     def trusts(self, address: str) -> bool:
         """Whether this address is a trusted proxy, be it in one zone only."""
@@ -90,19 +91,36 @@ class ForwardedPolicy:
             host = host.partition(".")[2]
         return self
 
-    def visitor(self, peer: str, scheme: str, headers: Headers) -> ForwardedVisitor:
+    def visitor(self, peer: str, scheme: str, headers: Headers, facts: Mapping[bytes, bytes] | None = None) -> ForwardedVisitor:
         """The visitor behind a TRUSTED peer. What is missing or malformed falls back to what the connection itself says.
 
         `X-Forwarded-For` counts before `Forwarded`, and the rightmost value of the others counts: it was written last, by the peer.
+        `facts` are the headers by name, where no name comes twice: looking them up is quicker.
         """
-        client = self._client(_listed(headers, b"x-forwarded-for"))
-        forwarded = [] if client else _elements(_listed(headers, b"forwarded"))
+        if facts is not None and not self.trust_host:  # as nearly always: a proxy that is known, which says both
+            known, said_scheme = self._clients.get(facts.get(_FOR, b"")), _SCHEMES.get(facts.get(_PROTO, b""))
+            if known and said_scheme:
+                return ForwardedVisitor(known, said_scheme)
+        found = _values(headers, facts, _FOR)
+        client = self._known_client(found[0]) if len(found) == 1 else self._client(_items(found))
+        forwarded = [] if client else _elements(_items(_values(headers, facts, b"forwarded")))
         if not client and forwarded:
             client = self._client([element.get(b"for", b"") for element in forwarded])
         said = forwarded[-1] if forwarded else {}
-        proto = (_last(headers, b"x-forwarded-proto") or said.get(b"proto", b"")).lower()
-        host = (_last(headers, b"x-forwarded-host") or said.get(b"host", b"")) if self.trust_host else b""
-        return ForwardedVisitor(client or peer, proto.decode("ascii") if proto in (b"http", b"https") else scheme, host)
+        proto = _last(_values(headers, facts, _PROTO)) or said.get(b"proto", b"")
+        host = (_last(_values(headers, facts, b"x-forwarded-host")) or said.get(b"host", b"")) if self.trust_host else b""
+        return ForwardedVisitor(client or peer, _SCHEMES.get(proto) or _SCHEMES.get(proto.lower(), scheme), host)
+
+    def _known_client(self, value: bytes) -> str:
+        """As `_client`, for the value of one line, as every proxy in front writes it; the short ones are remembered."""
+        client = self._clients.get(value)
+        if client is None:
+            client = self._client(_items((value,)))
+            if len(value) <= ADDRESS_MAX:
+                if len(self._clients) >= ADDRESSES_REMEMBERED:
+                    self._clients.clear()
+                self._clients[value] = client
+        return client
 
     def _client(self, entries: list[bytes]) -> str:
         """The rightmost entry that is no trusted proxy, or the leftmost of all-trusted ones; empty when it cannot be read."""
@@ -151,14 +169,25 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
     return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
 
 
-def _listed(headers: Headers, name: bytes) -> list[bytes]:
-    """All values of a comma-separated header, in order, over all its lines."""
-    return [item.strip() for key, value in headers if key == name for item in value.split(b",")]
+_FOR, _PROTO = b"x-forwarded-for", b"x-forwarded-proto"
+_SCHEMES = {b"http": "http", b"https": "https"}
 
 
-def _last(headers: Headers, name: bytes) -> bytes:
-    values = _listed(headers, name)
-    return values[-1] if values else b""
+def _values(headers: Headers, facts: Mapping[bytes, bytes] | None, name: bytes) -> Sequence[bytes]:
+    """All values of a header, in order, over all its lines."""
+    if facts is None:
+        return [value for key, value in headers if key == name]
+    value = facts.get(name)
+    return () if value is None else (value,)
+
+
+def _items(values: Sequence[bytes]) -> list[bytes]:
+    """The items of a comma-separated header."""
+    return [item.strip() for value in values for item in value.split(b",")]
+
+
+def _last(values: Sequence[bytes]) -> bytes:
+    return values[-1].rpartition(b",")[2].strip() if values else b""
 
 
 _PAIR = re.compile(rb"([A-Za-z]+)=(?:\"([^\"\\]*)\"|([!#$%&'*+.^_`|~0-9A-Za-z:\[\]-]*))")

@@ -51,23 +51,19 @@ def from_headers(method: bytes, target: bytes, host: bytes) -> ReadQuestion:
     """Reads a question that says it in headers of these names (lower case)."""
 
     def read(question: Arrival) -> Asked | Refusal:
-        found: list[bytes] = []
+        facts = question.facts
+        if facts is not None:  # as nearly always: no header comes twice
+            asked = Asked(facts.get(method, b""), facts.get(target, b""), facts.get(host, b""))
+            if asked.method and asked.target and asked.host:
+                return asked
         for name in (method, target, host):
-            values = _values(question, name)
+            values = question.values(name)
             if len(values) != 1 or not values[0]:
                 problem = "is sent more than once" if len(values) > 1 else "is missing"
                 return Refusal(400, f"{name.decode().title()} {problem}: the proxy must set it")
-            found.append(values[0])
-        return Asked(*found)
+        return Asked(*[question.values(name)[0] for name in (method, target, host)])
 
     return read
-
-
-def _values(question: Arrival, name: bytes) -> list[bytes]:
-    if question.facts is not None:
-        value = question.facts.get(name)
-        return [] if value is None else [value]
-    return [value for key, value in question.headers if key == name]
 
 
 def altered(arrival: Arrival) -> Refusal | None:
@@ -76,8 +72,8 @@ def altered(arrival: Arrival) -> Refusal | None:
     The gateway forwards the canonical path; another proxy forwards what the visitor sent. Escapes may be spelled as one likes, but dot
     segments, doubled slashes and session ids are resolved by some servers and not by others.
     """
-    path = arrival.target.partition(b"?")[0]
-    if path[:1] == b"/" and unquote_to_bytes(path) == unquote_to_bytes(arrival.path):
+    sent, matched = arrival.target.partition(b"?")[0], arrival.path.encode()
+    if sent[:1] == b"/" and (sent == matched or unquote_to_bytes(sent) == unquote_to_bytes(matched)):
         return None
     return Refusal(400, "the path is not in its canonical form")
 
@@ -90,23 +86,10 @@ def forward_answer(set_cookie: bytes, cookies: bytes, removes: bytes, pass_cooki
 
     `pass_cookie` is for a proxy that verifies passes: a Set-Cookie value in the header Greenroom-Pass.
     """
+    seen = ((b"Cookie", cookies),) if cookies else ((removes, b"cookie"),) if removes else ()
     if pass_cookie:
-        seen = (b"Cookie", cookies) if cookies else (removes, b"cookie")
-        return Answer(200, _FORWARD.plus((PASS, pass_cookie), *([seen] if seen[0] else [])), b"", set_cookie)
-    if cookies:
-        return Answer(200, _FORWARD.plus((b"Cookie", cookies)), b"", set_cookie)
-    return Answer(200, _without_cookie(removes) if removes else _FORWARD, b"", set_cookie)
-
-
-def _without_cookie(removes: bytes) -> AnswerHeaders:
-    headers = _REMOVING.get(removes)
-    if headers is None:
-        headers = _REMOVING[removes] = _FORWARD.plus((removes, b"cookie"))
-    return headers
-
-
-_REMOVING: dict[bytes, AnswerHeaders] = {}
-"""By the header's name, of which there is one for each dialect at most."""
+        return Answer(200, _FORWARD.with_own((PASS, pass_cookie), *seen), b"", set_cookie)
+    return Answer(200, _FORWARD.with_own(*seen) if seen else _FORWARD, b"", set_cookie)
 
 
 def held_answer(answer: Answer, status_for: tuple[tuple[range, int], ...]) -> Answer:
@@ -116,5 +99,5 @@ def held_answer(answer: Answer, status_for: tuple[tuple[range, int], ...]) -> An
     """
     for statuses, status in status_for:
         if answer.status in statuses:
-            return Answer(status, answer.headers.plus((STATUS, b"%d" % answer.status)), answer.body, answer.set_cookie)
+            return Answer(status, answer.headers.with_own((STATUS, b"%d" % answer.status)), answer.body, answer.set_cookie)
     return answer

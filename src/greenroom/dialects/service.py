@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import ArrivalLimits, Sender, arrival_from, read_host
+from greenroom.decision.arrival import ArrivalLimits, CheckedLines, Sender, arrival_of, read_host
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.open_session import OpenSession
@@ -36,6 +36,12 @@ _NO_BODY = AnswerHeaders((b"Cache-Control", b"no-store"))
 _PAGE_TARGETS = frozenset((PAGE_PATH.encode(), SPOE_PAGE_PATH.encode()))
 _NO_PROXY = Refusal(403, "only the addresses in trusted_proxies may ask here")
 _NO_DIALECT = Refusal(404, "there is no way of asking at this path")
+
+
+def cookies_of(asked: Arrival) -> bytes:
+    """Every cookie that the visitor sent, in one header's form."""
+    facts = asked.facts
+    return facts.get(b"cookie", b"") if facts is not None else b"; ".join(asked.values(b"cookie"))
 
 
 def refusal_answer(refusal: Refusal) -> Answer:
@@ -123,24 +129,26 @@ class ProxyQuestions:
         return None if verdict is None else worded(verdict)
 
     def _visitor_request(self, dialect: Dialect, question: Arrival, sender: Sender) -> Arrival | Refusal:
+        """The lines of the question, which the gateway has found good, without those that are the proxy's."""
         asked = dialect.read(question)
         if isinstance(asked, Refusal):
             return asked
-        headers = [(name, value) for name, value in question.headers if name not in dialect.own and name != b"host"]
-        return self.visitor_request(asked, headers, sender)
+        own = dialect.own
+        headers = (*[pair for pair in question.headers if pair[0] not in own and pair[0] != b"host"], (b"host", asked.host))
+        facts = None if question.facts is None else dict(headers)
+        return self.visitor_request(asked, CheckedLines(headers, facts, question.signs), sender)
 
-    def visitor_request(self, asked: Asked, headers: list[tuple[bytes, bytes]], sender: Sender) -> Arrival | Refusal:
-        """What the visitor sent, judged as strictly as if the visitor had sent it here; `headers` are those besides Host."""
-        if not self.policy.of(read_host(asked.host)).covers(sender.address):
+    def visitor_request(self, asked: Asked, lines: CheckedLines, sender: Sender) -> Arrival | Refusal:
+        """What the visitor sent, judged as strictly as if the visitor had sent it here."""
+        if sender.believed(read_host(asked.host)) is None:
             return Refusal(403, "this proxy is not trusted for this host")
-        headers.append((b"host", asked.host))
-        arrival = arrival_from(asked.method.decode("latin-1"), asked.target, headers, sender, self.limits)
+        arrival = arrival_of(asked.method.decode("latin-1"), asked.target, lines, sender, self.limits)
         return arrival if isinstance(arrival, Refusal) else altered(arrival) or arrival
 
     def _worded(self, dialect: Dialect, verdict: Verdict, asked: Arrival) -> Answer:
         if not isinstance(verdict, Forward):
             return self._not_forwarded(dialect, verdict, asked)
-        sent = b"; ".join([value for name, value in asked.headers if name == b"cookie"])
+        sent = cookies_of(asked)
         kept = without_cookies(sent, self.decisions.own_cookies) if sent else b""
         return forward_answer(verdict.set_cookie, kept, dialect.removes if sent else b"", verdict.pass_cookie)
 
@@ -148,5 +156,5 @@ class ProxyQuestions:
         if dialect.two_steps:
             name = self.store.keep(verdict, asked)
             cookie = verdict.set_cookie
-            return Answer(401, _NO_BODY.plus((b"Greenroom-Verdict", name)), b"", cookie)
+            return Answer(401, _NO_BODY.with_own((b"Greenroom-Verdict", name)), b"", cookie)
         return held_answer(render(verdict, asked) if isinstance(verdict, Hold) else verdict, dialect.status_for)

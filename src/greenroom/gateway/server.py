@@ -18,6 +18,7 @@ from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.gateway.visitor.contracts import OpenConnection, Receiver, RecordedExchange
 from greenroom.gateway.visitor.late_tries import LateTries
 from greenroom.gateway.visitor.open_streams import OpenStreams
+from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.answer import Answer
 
@@ -38,7 +39,7 @@ class Gateway:
 
     `receiver` decides about every request; `origins` names the origin for an Arrival's host, or None when there is none (it is asked
     per request, so it must be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none
-    of which reaches a visitor.
+    of which reaches a visitor; `varying` are header lines whose values are other ones for each visitor (empty: the usual ones).
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Gateway:
         on_request: RequestObserver | None = None,
         sweep_s: float = SWEEP_S,
         guard: OriginGuard | None = None,
+        varying: tuple[Varying, ...] = (),
     ) -> None:
         self.receiver = receiver
         self.verdict = receiver.verdict
         self.origins = origins
         self.limits = limits or Limits()
         self.forwarded_policy = forwarded_policy or ForwardedPolicy()
+        self.varying = varying
         self.on_error = on_error
         self.on_request = on_request
         """Told what became of each request, for an access log; None: there is none, and nothing is measured for it."""

@@ -22,6 +22,7 @@ from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tls import server_context
+from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.limits import Limits
 from greenroom.outbound.own_listeners import Listening
 from greenroom.runtime import assemble
@@ -121,7 +122,7 @@ class DecideFrontEnd:
         self._listener = listener
         store = VerdictStore(Entropy().take, time.monotonic)
         self.questions = ProxyQuestions(decision, assemble.asking_policy(config), store, on_error, arrival_limits(config))
-        self.gateway = Gateway(self.questions, lambda _: None, limits=_asking_limits(config), on_error=on_error)
+        self.gateway = Gateway(self.questions, lambda _: None, limits=_asking_limits(config), on_error=on_error, varying=IN_QUESTIONS)
         self.spoe = SpoeAgent(SpoeQuestions(self.questions, on_error))
 
     async def start(self) -> None:

@@ -9,12 +9,11 @@ A frame with anything wrong in it ends the connection with a reason. Its questio
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import cast
 
 from greenroom.decision.arrival import Sender
 from greenroom.dialects.spoe import frames
-from greenroom.dialects.spoe.frames import BadFrame, SpoeFrame, frame_bytes, pairs_bytes
+from greenroom.dialects.spoe.frames import BadFrame, SpoeFrame, ack_bytes, frame_bytes, pairs_bytes
 from greenroom.dialects.spoe.questions import MESSAGE, SpoeQuestions
 
 PENDING_MAX = 1_000
@@ -69,7 +68,7 @@ class SpoeConnection(asyncio.Protocol):
         self._buffer = b""
         self._frame_max = 0  # until HELLO
         self._answers: list[bytes] = []
-        self._reading = self._write_paused = self._closed = False
+        self._reading = self._paused = self._write_paused = self._closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """HAProxy, or a stranger, has connected."""
@@ -176,21 +175,20 @@ class SpoeConnection(asyncio.Protocol):
         if proxy is None:  # no longer trusted
             raise BadFrame(frames.INVALID, "only the addresses in trusted_proxies may ask here")
         self.pending += 1
-        self.agent.questions.decide(told, proxy, self._server, self._answering(frame.stream_id, frame.frame_id))
+        actions = self.agent.questions.decide(told, proxy, self._server, lambda actions: self._answer(frame, actions))
+        if actions is not None:
+            self._answer(frame, actions)
 
-    def _answering(self, stream_id: int, frame_id: int) -> Callable[[bytes], None]:
-        def answered(actions: bytes) -> None:
-            self.pending -= 1
-            if self._closed:
-                return
-            answer = frame_bytes(frames.ACK, stream_id, frame_id, actions)
-            if len(answer) - 4 > self._frame_max:  # without an outcome nothing is forwarded
-                answer = frame_bytes(frames.ACK, stream_id, frame_id, b"")
-            self._send(answer)
-            if not self._reading:
-                self._pace()
-
-        return answered
+    def _answer(self, frame: SpoeFrame, actions: bytes) -> None:
+        self.pending -= 1
+        if self._closed:
+            return
+        answer = ack_bytes(frame, actions)
+        if len(answer) - 4 > self._frame_max:  # without an outcome nothing is forwarded
+            answer = ack_bytes(frame, b"")
+        self._send(answer)
+        if not self._reading:
+            self._pace()
 
     def _proxy(self) -> Sender | None:
         return self.agent.questions.asking.sender(self._address)
@@ -214,10 +212,13 @@ class SpoeConnection(asyncio.Protocol):
     def _pace(self) -> None:
         if self._closed or self.transport.is_closing():
             return
-        if self._write_paused or self.pending >= PENDING_MAX:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
+        paused = self._write_paused or self.pending >= PENDING_MAX
+        if paused is not self._paused:
+            self._paused = paused
+            if paused:
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
 
     def _overdue(self) -> None:
         if not self._frame_max:

@@ -9,6 +9,7 @@ A number is one byte below 240; above, the first byte has its lowest four bits, 
 string is its length and its bytes. A value is one byte (type in the low half, flags in the high one) and what the type says.
 """
 
+import re
 from collections.abc import Mapping
 
 HAPROXY_HELLO, HAPROXY_DISCONNECT, NOTIFY, AGENT_HELLO, AGENT_DISCONNECT, ACK = 1, 2, 3, 101, 102, 103
@@ -42,10 +43,13 @@ class BadFrame(Exception):
         self.status = status
 
 
-class SpoeFrame:
-    """One frame; `at` is where its payload begins in `data`."""
+_TWO_NUMBERS = re.compile(rb"(?:[\x00-\xef]|[\xf0-\xff][\x80-\xff]{0,%d}[\x00-\x7f]){2}" % (_NUMBER_BYTES_MAX - 1))
 
-    __slots__ = ("at", "data", "frame_id", "kind", "stream_id")
+
+class SpoeFrame:
+    """One frame; `numbers` are its stream and frame ids as they are sent, which its answer repeats; `at` is where its payload begins."""
+
+    __slots__ = ("at", "data", "kind", "numbers")
 
     def __init__(self, data: bytes) -> None:
         """Reads the frame without its length. Raises BadFrame."""
@@ -53,9 +57,20 @@ class SpoeFrame:
             raise BadFrame(INVALID, "the frame is too short")
         if not data[4] & FIN or data[0] == 0:
             raise BadFrame(FRAGMENTED, "fragmented frames were not agreed on")
-        self.data, self.kind = data, data[0]
-        self.stream_id, at = number(data, 5)
-        self.frame_id, self.at = number(data, at)
+        numbers = _TWO_NUMBERS.match(data, 5)
+        if numbers is None:
+            raise BadFrame(INVALID, "a number ends early or is too long")
+        self.data, self.kind, self.numbers, self.at = data, data[0], numbers[0], numbers.end()
+
+    @property
+    def stream_id(self) -> int:
+        """Of HAProxy's stream."""
+        return number(self.numbers, 0)[0]
+
+    @property
+    def frame_id(self) -> int:
+        """Of the frame in its stream."""
+        return number(self.numbers, number(self.numbers, 0)[1])[0]
 
 
 def number(data: bytes, at: int) -> tuple[int, int]:
@@ -125,12 +140,25 @@ def message(frame: SpoeFrame) -> tuple[bytes, dict[bytes, SpoeValue]]:
     name, at = string(data, frame.at)
     if at >= len(data) or data[at] > ARGUMENTS_MAX:
         raise BadFrame(INVALID, "a message has no or too many arguments")
-    count, at = data[at], at + 1
+    count, at, size = data[at], at + 1, len(data)
     found: dict[bytes, SpoeValue] = {}
-    for _ in range(count):
-        at = _pair(data, at, found)
-    if at != len(data):
-        raise BadFrame(INVALID, "there is more than one message")
+    try:
+        for _ in range(count):  # written out, because every argument of every question comes by here
+            length = data[at]
+            length, at = (length, at + 1) if length < 240 else number(data, at)
+            argument, at = data[at : at + length], at + length
+            if data[at] & 0x0F == _STRING or data[at] & 0x0F == _BINARY:
+                length = data[at + 1]
+                length, at = (length, at + 2) if length < 240 else number(data, at + 1)
+                found[argument], at = data[at : at + length], at + length
+            else:
+                found[argument], at = value(data, at)
+    except IndexError:
+        raise BadFrame(INVALID, "an argument ends early") from None
+    if at != size:
+        raise BadFrame(INVALID, "there is more than one message, or the last argument ends early")
+    if len(found) != count:
+        raise BadFrame(INVALID, "a name stands twice")
     return name, found
 
 
@@ -144,23 +172,31 @@ def _pair(data: bytes, at: int, found: dict[bytes, SpoeValue]) -> int:
 
 def headers(data: bytes) -> list[tuple[bytes, bytes]]:
     """What `req.hdrs_bin` gives: names and values in turn, an empty pair at the end. Raises BadFrame."""
-    found: list[tuple[bytes, bytes]] = []
+    return [(name, text) for name, text, _ in headers_at(data)]
+
+
+def headers_at(data: bytes) -> list[tuple[bytes, bytes, int]]:
+    """The same, each with the place at which its value begins (with its length). Raises BadFrame."""
+    found: list[tuple[bytes, bytes, int]] = []
     at = 0
     while True:
-        name, at = string(data, at)
-        text, at = string(data, at)
+        name, begins = string(data, at)
+        text, at = string(data, begins)
         if not name:
             break
-        found.append((name, text))
+        found.append((name, text, begins))
     if text or at != len(data):
         raise BadFrame(INVALID, "the headers end early")
     return found
 
 
+_SHORT = tuple(bytes((count,)) for count in range(240))
+
+
 def number_bytes(count: int) -> bytes:
     """A number as it is sent."""
     if count < 240:
-        return bytes((count,))
+        return _SHORT[count]
     found = bytearray(((count & 0x0F) | 0xF0,))
     count = (count - 240) >> 4
     while count >= 128:
@@ -186,8 +222,19 @@ def value_bytes(sent: bytes | int | bool) -> bytes:
 
 def frame_bytes(kind: int, stream_id: int, frame_id: int, payload: bytes) -> bytes:
     """A whole frame with its length."""
-    head = b"%c\0\0\0\x01%b%b" % (kind, number_bytes(stream_id), number_bytes(frame_id))
-    return (len(head) + len(payload)).to_bytes(4, "big") + head + payload
+    return _framed(b"%c\0\0\0\x01" % kind, number_bytes(stream_id) + number_bytes(frame_id), payload)
+
+
+def ack_bytes(frame: SpoeFrame, actions: bytes) -> bytes:
+    """The answer to this frame."""
+    return _framed(_ACK_HEAD, frame.numbers, actions)
+
+
+_ACK_HEAD = b"%c\0\0\0\x01" % ACK
+
+
+def _framed(head: bytes, numbers: bytes, payload: bytes) -> bytes:
+    return b"".join(((len(head) + len(numbers) + len(payload)).to_bytes(4, "big"), head, numbers, payload))
 
 
 def pairs_bytes(sent: Mapping[bytes, bytes | int | bool]) -> bytes:

@@ -75,7 +75,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         self.flow = Flow(self.transport)
         self.transport.set_write_buffer_limits(high=self.limits.write_bytes)
         self.deadline = self.gateway.now() + self.limits.head_s
-        self.peer = peer_of(transport, self.gateway.forwarded_policy, self.limits)
+        self.peer = peer_of(transport, self.gateway.forwarded_policy, self.limits, self.gateway.varying)
         if not self.gateway.admit(self):
             self._write_answer(refusal(503, "there are too many connections"), None, False)
             self.close()

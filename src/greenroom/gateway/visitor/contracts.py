@@ -13,6 +13,7 @@ from greenroom.gateway.visitor.flow import Flow
 from greenroom.gateway.visitor.late_tries import HeldExchange, LateTries, Trying
 from greenroom.gateway.visitor.open_streams import WatchedExchange, WatchedSession
 from greenroom.gateway.visitor.request_body import RequestBody
+from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer, RequestHead
 from greenroom.model.answer import Answer
@@ -123,6 +124,10 @@ class ConnectionServices(ExchangeServices, Protocol):
     @property
     def forwarded_policy(self) -> ForwardedPolicy:
         """Which proxies are trusted to say who the client is."""
+
+    @property
+    def varying(self) -> tuple[Varying, ...]:
+        """Header lines whose values are other ones for each visitor; empty: the usual ones (see `Peer`)."""
 
     @property
     def keeps(self) -> bool:

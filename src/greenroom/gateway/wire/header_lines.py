@@ -1,9 +1,10 @@
 """Reads the lines behind a request line strictly: names and values, and what they say about host, body and connection.
 
 Theory. Browsers of one kind send the same lines again and again, but for one value: that of Cookie (and that of X-Forwarded-For, where a
-trusted proxy is in front). No rule in here looks at these values. So they are cut out, what is left is read once and remembered
-for all connections, and the values are put back. A value that was cut out is still held to the one rule for every byte of a head: no
-control characters. Lines in which such a name comes twice are read whole, and so are lines that come for the first time.
+trusted proxy is in front; proxies that ask add the visitor's URI, or which verdict they want shown). No rule in here looks at these values.
+So they are cut out, what is left is read once and remembered for all connections, and the values are put back. A value that was cut out is
+still held to the one rule for every byte of a head: no control characters. Lines in which such a name comes twice are read whole, and so
+are lines that come for the first time.
 
 Nothing here depends on the connection: who the visitor is, is found out in `request_head`.
 """
@@ -16,6 +17,7 @@ from greenroom.core.admissible import signs_of
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import DROPPED, IS_NAME, NO_HOST, TOO_MANY, WRONG, header_name, read_host, repeated
 from greenroom.decision.forwarded import Headers
+from greenroom.decision.remembered import Remembered
 from greenroom.gateway.wire.hop import HEADER, LOOPS, loops
 from greenroom.gateway.wire.limits import HEADER_LINES_MAX
 from greenroom.model.arrival_kind import HeaderSigns
@@ -32,14 +34,18 @@ FRAMES_BYTES = 15_000_000
 LINE_BYTES, BYTES_KEPT = 250, 3
 """What a remembered line takes beside its text, which is kept so many times: as it came, as name and value, and for the origin."""
 
-ONCE_SEEN_MAX = 8_192
-"""Kinds of header lines of which it is only remembered that they came once; lines that never come again are not worth keeping."""
-
-COOKIE = (b"cookie", b"\r\nCookie:", b"\r\ncookie:")
-FORWARDED_FOR = (b"x-forwarded-for", b"\r\nX-Forwarded-For:", b"\r\nx-forwarded-for:")
-
 Varying = tuple[bytes, bytes, bytes]
 """The name of a line whose value is another one for each visitor, and how such a line begins."""
+
+
+def _varying(usual: bytes) -> Varying:
+    lower = usual.lower()
+    return lower, b"\r\n%b:" % usual, b"\r\n%b:" % lower
+
+
+COOKIE, FORWARDED_FOR = _varying(b"Cookie"), _varying(b"X-Forwarded-For")
+IN_QUESTIONS = (COOKIE, FORWARDED_FOR, *(_varying(name) for name in (b"X-Original-URI", b"X-Forwarded-Uri", b"Greenroom-Verdict")))
+"""Those of proxies that ask about a visitor's request (`dialects`)."""
 
 Facts = dict[bytes, bytes]
 
@@ -80,6 +86,7 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
 
     lines: HeaderLines
     places: dict[bytes, int]
+    cost: int
 
 
 _CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
@@ -123,7 +130,10 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
     known = _remembered.young.get(shape)
     if known is None and (known := _remembered.again(shape) or _learn(shape)) is None:
         return _read_whole(raw)
-    headers, facts = known.lines.headers, known.lines.facts
+    lines = known.lines
+    if not values:
+        return lines
+    headers, facts = list(lines.headers), lines.facts.copy() if lines.facts is not None else None
     for name, value in values:
         at = known.places.get(name)
         if at is None:  # it comes twice: which of its lines the value is from matters
@@ -131,59 +141,26 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
         if len(value) != len(value.translate(None, _CONTROLS)):
             return _UNPRINTABLE
         stripped = value.strip()
-        headers = (*headers[:at], (name, stripped), *headers[at + 1 :])
+        headers[at] = (name, stripped)
         if facts is not None:
-            facts = facts.copy()
             facts[name] = stripped
-    return HeaderLines(known.lines.frame, headers, facts)
+    return HeaderLines(lines.frame, tuple(headers), facts)
 
 
-class _Remembered:
-    """Kinds of header lines in two generations. When the younger one is full the older one goes, and with it what was not used since."""
-
-    __slots__ = ("_older", "_taken", "young")
-
-    def __init__(self) -> None:
-        self.young: dict[bytes, _Known] = {}
-        self._older: dict[bytes, _Known] = {}
-        self._taken = 0
-
-    def again(self, shape: bytes) -> _Known | None:
-        """What is known of lines that are not among the younger ones; now they are."""
-        known = self._older.get(shape)
-        if known is not None:
-            self.keep(shape, known)
-        return known
-
-    def keep(self, shape: bytes, known: _Known) -> None:
-        """Remembers these."""
-        cost = len(shape) * BYTES_KEPT + known.lines.frame.count * LINE_BYTES
-        self._taken += cost
-        if self._taken > FRAMES_BYTES:
-            self._older, self.young, self._taken = self.young, {}, cost
-        self.young[shape] = known
-
-
-_remembered = _Remembered()
-_once_seen: set[int] = set()
+_remembered: Remembered[bytes, _Known] = Remembered(FRAMES_BYTES)
 
 
 def _learn(shape: bytes) -> _Known | None:
     """Remembers lines from which values were cut out, when they are good and come for the second time."""
-    if len(shape) > FRAME_REMEMBERED_MAX:
-        return None
-    mark = hash(shape)
-    if mark not in _once_seen:
-        if len(_once_seen) >= ONCE_SEEN_MAX:
-            _once_seen.clear()
-        _once_seen.add(mark)
+    if len(shape) > FRAME_REMEMBERED_MAX or not _remembered.came_before(shape):
         return None
     lines = _read_whole(shape)
     if isinstance(lines, Refusal):
         return None
     names = [name for name, _ in lines.headers]
     lines.frame.signs = signs_of(lines.facts or dict(lines.headers))
-    known = _Known(lines, {name: names.index(name) for name, _, _ in (COOKIE, FORWARDED_FOR) if names.count(name) == 1})
+    places = {name: names.index(name) for name, _, _ in IN_QUESTIONS if names.count(name) == 1}
+    known = _Known(lines, places, len(shape) * BYTES_KEPT + lines.frame.count * LINE_BYTES)
     _remembered.keep(shape, known)
     return known
 

@@ -16,7 +16,7 @@ import msgspec
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import NO_HOST, TOO_LARGE, TOO_LONG, TOO_MANY, Sender, read_host, target_of, visitor_of
 from greenroom.decision.forwarded import ForwardedPolicy, forwarding_lines
-from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, NOT_CHUNKED, HeaderLines, read_header_lines
+from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, NOT_CHUNKED, HeaderLines, Varying, read_header_lines
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_line import LINE_REMEMBERED_MAX, RequestLine, read_line, remembered_line
 from greenroom.model.visit import Arrival
@@ -56,12 +56,21 @@ class Peer(Sender):
     __slots__ = ("block", "forwarding", "head", "limits", "section", "varying")
 
     def __init__(
-        self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0), limits: Limits = _LIMITS
+        self,
+        address: str,
+        tls: bool,
+        policy: ForwardedPolicy,
+        server: tuple[str, int] = ("", 0),
+        limits: Limits = _LIMITS,
+        varying: tuple[Varying, ...] = (),
     ) -> None:
-        """`server` is the address and port of the listener; `limits` hold for every head."""
+        """`server` is the address and port of the listener; `limits` hold for every head.
+
+        `varying` are header lines whose values are other ones for each visitor (`header_lines`); empty: the usual ones.
+        """
         super().__init__(address, tls, policy, server)
         self.limits = limits
-        self.varying = (COOKIE, FORWARDED_FOR) if self.trusted else (COOKIE,)
+        self.varying = varying or ((COOKIE, FORWARDED_FOR) if self.trusted else (COOKIE,))
         self.forwarding = forwarding_lines(self.client, self.scheme)
         self.section: Section | None = None
         self.block = b""
@@ -167,7 +176,7 @@ def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
     authority = frame.authority or peer.default_authority
     if not peer.trusted:
         return Section(raw, lines, peer.client, peer.scheme, frame.host or read_host(authority), authority)
-    visitor = visitor_of(lines.headers, authority, peer)
+    visitor = visitor_of(lines.headers, authority, peer, lines.facts)
     return visitor if isinstance(visitor, Refusal) else Section(raw, lines, *visitor)
 
 

@@ -1,0 +1,78 @@
+"""Header lines of front ends that do not read their bytes: checked once for each kind of browser, and remembered for all visitors.
+
+Browsers of one kind send the same lines again and again, but for the value of Cookie, and that of X-Forwarded-For where a trusted proxy is
+in front. Nothing looks at these values while lines are checked, but for control characters and size. So a kind is known by a key that a
+front end makes of its lines without them. The gateway does the same with the bytes of a head (`gateway.wire.header_lines`).
+"""
+
+from collections.abc import Hashable, Sequence
+
+import msgspec
+
+from greenroom.core.admissible import signs_of
+from greenroom.core.canonical import Refusal
+from greenroom.decision.arrival import ArrivalLimits, CheckedLines, checked_value, too_large
+from greenroom.decision.forwarded import Headers
+from greenroom.decision.remembered import Remembered
+from greenroom.model.arrival_kind import HeaderSigns
+
+KINDS_BYTES = 8_000_000
+"""What each of two generations of known kinds may take, about: 1,000 of a browser's."""
+
+KIND_MAX = 4_096
+"""The longest lines that are remembered. A browser's have 600 to 2,000 bytes."""
+
+LINE_BYTES, BYTES_KEPT = 250, 3
+"""What a remembered line takes beside its text, which is kept so many times."""
+
+CutValues = tuple[tuple[bytes, bytes], ...]
+"""Names (lower case) with the values that were cut out of lines."""
+
+
+class _Kind(msgspec.Struct, frozen=True, gc=False):
+    headers: Headers
+    facts: dict[bytes, bytes] | None
+    signs: HeaderSigns
+    places: tuple[int, ...]  # of the values in `headers`
+    count: int
+    size: int  # without the values
+    cost: int
+
+
+class KnownLines:
+    """The kinds of lines that one front end is sent. A key must tell which values were cut out of which lines."""
+
+    __slots__ = ("_kinds",)
+
+    def __init__(self) -> None:
+        self._kinds: Remembered[Hashable, _Kind] = Remembered(KINDS_BYTES)
+
+    def filled(self, key: Hashable, values: CutValues, limits: ArrivalLimits) -> CheckedLines | Refusal | None:
+        """The lines of this kind with these values; None when the kind is not known."""
+        kind = self._kinds.young.get(key) or self._kinds.again(key)
+        if kind is None:
+            return None
+        headers, facts, size = list(kind.headers), kind.facts, kind.size
+        if facts is not None:
+            facts = facts.copy()
+        for (name, value), at in zip(values, kind.places, strict=True):
+            checked = checked_value(value)
+            if isinstance(checked, Refusal):
+                return checked
+            size += len(checked)
+            headers[at] = (name, checked)
+            if facts is not None:
+                facts[name] = checked
+        return too_large(kind.count, size, limits) or CheckedLines(tuple(headers), facts, kind.signs)
+
+    def learn(self, key: Hashable, values: CutValues, lines: CheckedLines, sent: Sequence[tuple[bytes, bytes]]) -> None:
+        """Remembers checked lines of a kind that comes for the second time. `sent` are the lines before they were checked."""
+        cut = sum([len(value.strip(b" \t")) for _, value in values])
+        size = sum([len(name) + len(value.strip(b" \t")) + 4 for name, value in sent]) - cut
+        names = [name for name, _ in lines.headers]
+        if size > KIND_MAX or not all(names.count(name) == 1 for name, _ in values) or not self._kinds.came_before(key):
+            return
+        places = tuple(names.index(name) for name, _ in values)
+        signs = signs_of(lines.facts or dict(lines.headers))
+        cost = size * BYTES_KEPT + len(names) * LINE_BYTES
+        self._kinds.keep(key, _Kind(lines.headers, lines.facts, signs, places, len(sent), size, cost))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from admission_world import small_room
-from visitors import Browser, Site
+from visitors import NAVIGATES, Browser, Site
 
 from greenroom.analytics.metrics import METRICS
 from greenroom.analytics.question import Question, Wanted
@@ -15,10 +15,13 @@ from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import SLOT_MS
 from greenroom.collector.decisions import OUTCOME_OF, recording
 from greenroom.collector.sampler import RoomLook, sample
+from greenroom.core.rules import NO_LISTS
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Decided, Observer
 from greenroom.decision.verdict import Forward
+from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.model.rule import Rule
+from greenroom.runtime.room_compiler import SEARCH_ENGINES, bypass
 from greenroom.stores.analytics.duck import DuckEngine
 from greenroom.stores.analytics.keeper import Keeper
 
@@ -109,12 +112,33 @@ def test_time_waited_is_recorded_when_the_application_is_reached_and_only_then(r
 
 
 def test_whom_a_rule_lets_by_is_in_no_metric(recorded: Callable[..., Recorded]) -> None:
-    """Verified crawlers are let by in the same way."""
     rule = Rule(id="1" * 32, expression='http.request.uri.path eq "/feed"')
     found = recorded(lambda arrival, _: rule if arrival.path == "/feed" else None)
     assert visit(people(found.site, 9), "/feed") == [True] * 9
     found.pass_time(MINUTE_S)
     assert nothing(found.total())
+
+
+def test_a_verified_crawler_is_in_no_metric_and_one_that_only_says_so_is_a_visitor(recorded: Callable[..., Recorded]) -> None:
+    """The setting search_engine_crawler_bypass, the built-in crawlers, and names of addresses as a resolver has confirmed them."""
+    names = {"192.0.2.1": "crawl-192-0-2-1.googlebot.com"}
+    known = LocalLookups(Places(), Crawlers((), lambda client: names.get(client, "")))
+    found = recorded(bypass(SEARCH_ENGINES, NO_LISTS, known, pytest.fail), total_active_users=1, new_users_per_minute=1)
+    agent = (*NAVIGATES, (b"user-agent", b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"))
+    crawler, liar, visitor = people(found.site, 3)
+
+    def crawls(browser: Browser) -> bool:
+        return isinstance(browser.visit(headers=agent), Forward)
+
+    found.pass_time(30, lambda: [crawls(crawler) for _ in range(9)])
+    assert crawls(crawler)
+    assert (crawls(liar), crawls(visitor)) == (True, False), "the room was still free, and then it was not"
+    assert crawls(crawler), "past the line"
+    found.pass_time(MINUTE_S)
+    total = found.total()
+    counted = ("newUsersPerMinute", "requestsHeld", "requestsPassed", "usersWaited")
+    assert {name: total["sum", name] for name in counted} == dict(zip(counted, (1, 1, 0, 0), strict=True))
+    assert total["max", "totalActiveUsers"] == 1
 
 
 def test_a_path_outside_the_room_and_a_suspended_room_are_in_no_metric(recorded: Callable[..., Recorded]) -> None:

@@ -1,4 +1,4 @@
-"""hatchling's custom build hook: the wheel holds the dashboard's libraries and the example pages.
+"""hatchling's custom build hook: the wheel holds the dashboard's libraries, the example pages and the documentation.
 
 An editable installation builds the libraries by scripts/setup.sh.
 """
@@ -27,3 +27,5 @@ class DashboardHook(BuildHookInterface):  # type: ignore[type-arg]
 
             build_if_needed()
             build_data["force_include"]["examples/templates"] = "greenroom/dashboard/starters"
+            for file in sorted(Path(self.root).glob("docs/*/*.md")):
+                build_data["force_include"][str(file)] = f"greenroom/dashboard/documents/{file.parent.name}/{file.name}"

@@ -1,5 +1,6 @@
 """Chromium follows every link from `/`, signed in as each role: no 404, no 500, nothing in the console, and no page moves under the reader."""
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -21,7 +22,7 @@ GREENROOM = Path(sys.executable).with_name("greenroom")
 PASSWORD = "correct horse battery"
 PAGES_MAX = 150
 QUERIES_MAX = 3
-"""Links to one path that differ in their query, such as earlier and later spans of the analytics, which never end."""
+"""Links to one path that differ in their query, such as earlier and later spans of the analytics, which never end, and pages of the documentation."""
 
 LEFT_OUT = ("/csv", ".csv", ".toml", ".json", "/export", "/sign-out")
 """What a browser keeps as a file, and what ends the session of the crawl."""
@@ -98,7 +99,7 @@ def test_every_link_leads_somewhere(browser: Browser, rig: LiveRig, role: str) -
         at = waiting.pop(0)
         page.goto(at)
         for link in (urldefrag(found).url for found in page.evaluate(LINKS)):
-            path = urlsplit(link).path
+            path = re.sub("^/help/.*", "/help/", urlsplit(link).path)
             if link.startswith(rig.base) and link not in seen and not path.endswith(LEFT_OUT) and queries[path] < QUERIES_MAX:
                 queries[path] += 1
                 seen.add(link)

@@ -14,7 +14,13 @@ ROOT = Path(__file__).resolve().parents[2]
 UV = shutil.which("uv") or str(ROOT / ".tools" / "uv" / "bin" / "uv")
 
 
-IMPORTED_AS = {"argon2-cffi": "argon2", "google-re2": "re2", "prometheus-client": "prometheus_client", "tomli-w": "tomli_w"}
+IMPORTED_AS = {
+    "argon2-cffi": "argon2",
+    "google-re2": "re2",
+    "markdown-it-py": "markdown_it",
+    "prometheus-client": "prometheus_client",
+    "tomli-w": "tomli_w",
+}
 
 
 def uv(*arguments: str) -> None:

@@ -35,6 +35,8 @@ VALUES = {
     "session_id": "none",
     "note_id": "n1",
     "page_id": "sp1",
+    "section": "howto",
+    "document": "dashboard",
 }
 """What stands for the values of paths: things that are there (config_material.one_of_each)."""
 

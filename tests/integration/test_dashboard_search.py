@@ -34,7 +34,8 @@ def results(visitor: Visitor, text: str) -> dict[str, str]:
         ("$office", "/lists/l1", "List"),
         ("session", "/rooms", "Setting of a room"),
         ("new_users_per_minute", "/rooms", "opened"),
-        ("audit", "/audit", "opened"),
+        ("audit", "/audit", "Page"),
+        ("audit", "/help/howto/manage-configuration#audit-log", "Documentation"),
         ("z1", "/zones/z1/edit", "Zone"),
     ],
 )

@@ -37,6 +37,7 @@ NAVIGATION = (
     NavigationItem("Installation", "Accounts", "/accounts", "accounts", Role.ADMIN, whole=True),
     NavigationItem("Installation", "Export and import", "/transfer", "transfer", Role.ADMIN, whole=True),
     NavigationItem("Installation", "GraphQL explorer", "/explorer", "analytics"),
+    NavigationItem("Installation", "Documentation", "/help", "help"),
     NavigationItem("Installation", "About", "/about", "about"),
 )
 """In order. A page that is not in it is reached from another page."""

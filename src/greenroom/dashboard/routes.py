@@ -5,6 +5,7 @@ from greenroom.dashboard.pages import (
     accounts,
     analytics,
     audit,
+    documentation,
     dry_run,
     events,
     explain,
@@ -63,6 +64,7 @@ ROUTES = (
     *accounts.PAGES,
     *two_step.PAGES,
     *explorer.PAGES,
+    *documentation.PAGES,
     *about.PAGES,
 )
 """Literal segments before values of the path."""

@@ -1,12 +1,14 @@
-"""The search box: rooms and what belongs to them, zones, lists, settings, and pages of the dashboard."""
+"""The search box: rooms and what belongs to them, zones, lists, settings, pages of the dashboard, and the documentation."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from greenroom.control.rooms import ROOM
+from greenroom.dashboard.documents import documents
 from greenroom.dashboard.forms import schema_field
 from greenroom.dashboard.navigation import visible
 from greenroom.dashboard.pages.rooms import LABELS
@@ -27,14 +29,17 @@ class SearchResult(NamedTuple):
     name: str
     path: str
     more: str = ""
+    anchor: str = ""
+    """Of a heading on that page, with `#`."""
 
 
 def search(page: PageRequest) -> Response:
     """What fits; the only result is opened at once."""
     text = page.query("q").strip().lower()
     found = [one for look in LOOKS for one in islice(look(page, text), FOUND_MAX)] if text else []
+    found = found or list(islice(_mentions(text), FOUND_MAX if text else 0))
     if len(found) == 1:
-        return page.redirect(found[0].path)
+        return RedirectResponse(page.url(found[0].path) + found[0].anchor, 303)
     return page.render("search.html", asked=page.query("q"), found=found)
 
 
@@ -93,7 +98,34 @@ def _pages(page: PageRequest, text: str) -> Iterator[SearchResult]:
                 yield SearchResult("Page", item.label, item.path)
 
 
-LOOKS: tuple[Callable[[PageRequest, str], Iterator[SearchResult]], ...] = (_rooms, _events, _rules, _zones, _lists, _settings, _pages)
+def _documents(_page: PageRequest, text: str) -> Iterator[SearchResult]:
+    """Pages of the documentation by their titles and headings, where a word begins like this."""
+    wanted = re.compile(rf"(?<!\w){re.escape(text)}")
+    for one in documents().values():
+        if wanted.search(one.title.lower()):
+            yield SearchResult("Documentation", one.title, one.path)
+        for heading in one.headings:
+            if wanted.search(heading.text.lower()):
+                yield SearchResult("Documentation", heading.text, one.path, f"in {one.title}", f"#{heading.anchor}")
+
+
+def _mentions(text: str) -> Iterator[SearchResult]:
+    """Pages of the documentation in which it stands somewhere."""
+    for one in documents().values():
+        if text in one.text.lower():
+            yield SearchResult("Documentation", one.title, one.path, "mentions it")
+
+
+LOOKS: tuple[Callable[[PageRequest, str], Iterator[SearchResult]], ...] = (
+    _rooms,
+    _events,
+    _rules,
+    _zones,
+    _lists,
+    _settings,
+    _pages,
+    _documents,
+)
 """In the order in which results are shown; each filters what the person may see."""
 
 

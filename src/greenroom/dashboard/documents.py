@@ -1,0 +1,125 @@
+"""The documentation, as it belongs to this version: found by its headings and shown without a connection to anywhere.
+
+The wheel holds the Markdown files of `docs/`; in a checkout they are read from there. Raw HTML in them is shown as text.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+SECTIONS = {"tutorial": "Learn", "howto": "Do", "explanation": "Understand", "reference": "Look up", "decisions": "Decisions"}
+"""Folder -> heading of the list, in order."""
+
+HELP = "/help"
+
+TABLE = '<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table">'
+
+_COMMENT = re.compile(r"<!--.*?-->\n*", re.S)
+_FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+_HEADING = re.compile(r"^(#+) (.+)$", re.M)
+_MARKS = re.compile(r"[`*]|\[(?=[^\]]*\]\()|\]\([^)]*\)")
+
+
+class HelpHeading(NamedTuple):
+    """One heading below the title, without marks, and the name by which it is linked."""
+
+    text: str
+    anchor: str
+
+
+class HelpPage(NamedTuple):
+    """One page. `name` is its path below `docs/` without the suffix."""
+
+    name: str
+    title: str
+    headings: tuple[HelpHeading, ...]
+    text: str
+
+    @property
+    def path(self) -> str:
+        """Where the dashboard shows it."""
+        return f"{HELP}/{self.name}"
+
+
+@cache
+def documents() -> Mapping[str, HelpPage]:
+    """Every page by its name, in order; none when they were left out of the installation."""
+    packed = Path(str(files("greenroom.dashboard"))) / "documents"
+    folder = packed if packed.is_dir() else Path(__file__).resolve().parents[3] / "docs"
+    found = [
+        _read(f"{section}/{file.stem}", file.read_text("utf-8")) for section in SECTIONS for file in sorted((folder / section).glob("*.md"))
+    ]
+    return {one.name: one for one in found}
+
+
+def _read(name: str, text: str) -> HelpPage:
+    text = _COMMENT.sub("", text)
+    headings = _HEADING.findall(_FENCE.sub("", text))
+    title = next((plain(found) for marks, found in headings if marks == "#"), name)
+    below = [found for marks, found in headings if marks != "#"]
+    return HelpPage(name, title, tuple(HelpHeading(plain(found), anchor_of(found)) for found in below), text)
+
+
+def plain(heading: str) -> str:
+    """A heading without the marks of Markdown."""
+    return _MARKS.sub("", heading).strip()
+
+
+def anchor_of(heading: str) -> str:
+    """The name by which a heading is linked, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@lru_cache(maxsize=128)
+def shown(name: str, base: str) -> Markup:
+    """A page as HTML, without its title; `base` is what stands before the paths of the dashboard. Raises KeyError."""
+    from markdown_it import MarkdownIt  # 80 ms, when the first page is shown
+
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    markdown.add_render_rule("table_open", lambda *_: TABLE)
+    markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    tokens = list(_without_title(markdown.parse(documents()[name].text)))
+    taken: set[str] = set()
+    for number, token in enumerate(tokens):
+        if token.type == "heading_open":
+            anchor = anchor_of(tokens[number + 1].content)
+            token.attrSet("id", anchor if anchor not in taken else f"{anchor}-{number}")
+            taken.add(anchor)
+        for child in token.children or ():
+            _settle(child, name, base)
+    return Markup(markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704  our own text, with its HTML escaped
+
+
+def _without_title(tokens: list[Any]) -> Iterator[Any]:
+    inside = False
+    for token in tokens:
+        if token.type == "heading_open" and token.tag == "h1":
+            inside = True
+        if not inside:
+            yield token
+        if token.type == "heading_close":
+            inside = False
+
+
+def _settle(token: Any, name: str, base: str) -> None:
+    """Links lead to pages of the dashboard, or out; what is not here (files of the source, pictures) is text."""
+    if token.type == "image":
+        token.type, token.tag, token.children, token.content = "text", "", None, ""
+    if token.type != "link_open":
+        return
+    target = str(token.attrs.get("href", ""))
+    if re.match(r"https?://", target):
+        token.attrs = {"href": target, "rel": "noreferrer"}
+        return
+    file, _, anchor = target.partition("#")
+    there = posixpath.normpath(posixpath.join(posixpath.dirname(name), file)).removesuffix(".md") if file else name
+    if there in documents():
+        token.attrs = {"href": f"{base}{documents()[there].path}" + (f"#{anchor}" if anchor else "")}
+    else:
+        token.attrs = {"href": f"{base}{HELP}"} if there == "README" else {}

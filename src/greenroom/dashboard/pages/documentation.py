@@ -1,0 +1,25 @@
+"""The documentation of this version."""
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from greenroom.dashboard.documents import HELP, SECTIONS, documents, shown
+from greenroom.dashboard.request import PageRequest
+from greenroom.dashboard.routing import view
+
+
+def index(page: PageRequest) -> Response:
+    """All pages by kind."""
+    by_kind = [(title, [one for one in documents().values() if one.name.startswith(f"{section}/")]) for section, title in SECTIONS.items()]
+    return page.render("help.html", kinds=by_kind, document=None)
+
+
+def show(page: PageRequest) -> Response:
+    """One page."""
+    document = documents().get(f"{page.path('section')}/{page.path('document')}")
+    if document is None:
+        raise HTTPException(404)
+    return page.render("help.html", document=document, body=shown(document.name, page.prefix))
+
+
+PAGES = (view(HELP, index, filtered=True), view(f"{HELP}/{{section}}/{{document}}", show, filtered=True))

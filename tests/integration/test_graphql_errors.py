@@ -1,16 +1,19 @@
 """GraphQL that cannot be answered: every refusal has the published shape and says why, and no query costs more than its limits."""
 
+import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from graphql_rig import ZONE, GraphqlRig, graphql_in
 
-from greenroom.api.graphql.endpoint import CALLS_MAX, CALLS_MS
+from greenroom.api.graphql.endpoint import CALLS_MAX, CALLS_MS, WAITING_MAX
 from greenroom.api.graphql.lenient import DEPTH_MAX, FRAGMENTS_MAX, SAME_NAME_MAX
 
 
@@ -33,7 +36,14 @@ def dataset(arguments: str, selection: str = "{ count }") -> str:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        (dataset('limit: 1, filter: {datetime_geq: "2022-01-01T00:00:00Z"}'), "cannot request data older than 2678400s"),
+        *[
+            (dataset(f'limit: 1, filter: {{datetime_geq: "{begin}"}}'), "cannot request data older than 2678400s")
+            for begin in ("2022-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z")
+        ],
+        (
+            dataset('limit: 1, filter: {datetime_geq: "1970-01-01T00:00:00Z"}').replace("waitingRoomAnalytics", "healthCheckEvents"),
+            "cannot request data older than 2678400s",
+        ),
         (
             dataset('limit: 1, filter: {datetime_geq: "2023-03-14T00:00:00Z", datetime_lt: "2023-05-14T00:00:00Z"}'),
             "time range is too large",
@@ -99,6 +109,21 @@ def test_a_token_without_the_scope_and_a_request_without_a_token(rig: GraphqlRig
     answer = rig.post("{ viewer { zones { zoneTag } } }", token="")
     assert (answer.status_code, answer.json()["data"]) == (401, None)
     assert answer.json()["errors"][0]["message"]
+
+
+def test_more_queries_at_once_than_may_wait_are_told_to_come_again_and_the_others_are_answered(rig: GraphqlRig) -> None:
+    headers, body = {"Authorization": f"Bearer {rig.token}"}, b'{"query": "{ viewer { zones { zoneTag } } }"}'
+
+    async def everyone() -> list[httpx.Response]:
+        asked = (rig._client.request("POST", "/graphql", content=body, headers=headers) for _ in range(WAITING_MAX * 2))
+        return await asyncio.gather(*asked)
+
+    answers = rig._runner.run(everyone())
+    found = Counter(answer.status_code for answer in answers)
+    assert set(found) == {200, 429}
+    assert found[200] >= WAITING_MAX
+    assert {answer.headers["retry-after"] for answer in answers if answer.status_code == 429} == {"1"}
+    assert rig.post("{ __typename }").status_code == 200, "afterwards as before"
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ def _dimensions_of(found: Filter | None) -> Iterator[str]:
 
 # -- the span ---------------------------------------------------------------------------------------------------------------------
 
-FOREVER_S = 1 << 32
-"""In 2106; no row is later."""
+NO_BEGIN_S, FOREVER_S = -(1 << 40), 1 << 32
+"""Before any time that can be written, and in 2106: no row is earlier or later."""
 
 
 class Span(NamedTuple):
@@ -190,11 +190,12 @@ class Span(NamedTuple):
 
 
 def span_of(found: Filter | None) -> Span:
-    """The span outside of which no row can match, from the conditions that must hold at the top of a filter.
+    """The span outside of which no row can match, from the conditions that must hold at the top of a filter; NO_BEGIN_S and FOREVER_S
+    where they say nothing.
 
     A minute counts for the moment at which it begins.
     """
-    start_s, end_s, rest = 0, FOREVER_S, list[Filter]()
+    start_s, end_s, rest = NO_BEGIN_S, FOREVER_S, list[Filter]()
     for part in found.parts if isinstance(found, AllOf) else (found,) if found is not None else ():
         bounds = _bounds(part) if isinstance(part, DimensionFilter) else None
         if bounds is None:
@@ -213,12 +214,12 @@ def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
     first_from = -(-value // width) * width  # the first bucket that begins at the moment or later
     first_after = (value // width + 1) * width  # the first bucket that begins after it
     if condition.op == "eq":
-        return (value, value + width) if value % width == 0 else (0, 0)
+        return (value, value + width) if value % width == 0 else (FOREVER_S, FOREVER_S)
     return {
         "geq": (first_from, FOREVER_S),
         "gt": (first_after, FOREVER_S),
-        "lt": (0, first_from),
-        "leq": (0, first_after),
+        "lt": (NO_BEGIN_S, first_from),
+        "leq": (NO_BEGIN_S, first_after),
     }[condition.op]
 
 

@@ -33,6 +33,9 @@ ANSWER_S = 1.8
 AT_ONCE = 2
 """Queries worked on at the same time; others wait for their turn."""
 
+WAITING_MAX = 100
+"""Queries that wait for their turn, each with up to BODY_MAX bytes; more are told to come again."""
+
 CALLS_MAX, CALLS_MS = 300, 300_000
 """Queries of one token within five minutes, as published."""
 
@@ -69,6 +72,7 @@ class GraphqlEndpoint:
         self._schema = make_schema(datasets)
         self._budget = CallBudget(clock)
         self._turn = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
 
     async def __call__(self, request: Request) -> Response:
         """One request."""
@@ -80,12 +84,21 @@ class GraphqlEndpoint:
         if wait_s:
             message = f"rate limit budget exhausted: {CALLS_MAX} queries in 5 minutes; try again after {wait_s} seconds"
             return _failed(message, CODES[Code.SLOW_DOWN].status, headers={"Retry-After": str(wait_s)})
+        if self._waiting >= WAITING_MAX:
+            message = f"{WAITING_MAX} queries are waiting for an answer; try again in a second"
+            return _failed(message, CODES[Code.SLOW_DOWN].status, headers={"Retry-After": "1"})
+        self._waiting += 1
         try:
             query, variables, name = _parsed(await _body(request))
+            await self._turn.acquire()
         except ValueError as error:
             return _failed(str(error), 400)
-        async with self._turn:
+        finally:
+            self._waiting -= 1
+        try:
             return await asyncio.to_thread(self._answer, caller, query, variables, name)
+        finally:
+            self._turn.release()
 
     def ask(self, caller: Caller, body: bytes) -> Response:
         """A request of a person who is signed in, as JSON. Blocks: call it in a thread."""

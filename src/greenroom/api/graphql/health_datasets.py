@@ -113,15 +113,19 @@ def _parts(where: Where) -> list[Comparison]:
     return [found for part in where.parts for found in _parts(part)] if isinstance(where, Every) else []
 
 
+NO_BEGIN_MS = -(1 << 50)
+"""Before any time that can be written."""
+
+
 def _span(where: Where, now_ms: int, limits: DatasetLimits) -> _Span:
     """What the filter says about `datetime` for every row; without a begin the last day. Raises Refused when it is too old or long."""
-    begin, end = 0, now_ms + 1
+    begin, end = NO_BEGIN_MS, now_ms + 1
     for part in _parts(where):
         if part.field == "datetime" and not isinstance(part.value, list):
             at = int(float(part.value) * 1000)
             begin = max(begin, at + (part.op == "_gt") * 1000) if part.op in ("", "_gt", "_geq") else begin
             end = min(end, at + (part.op != "_lt") * 1000) if part.op in ("", "_lt", "_leq") else end
-    if begin == 0:
+    if begin == NO_BEGIN_MS:
         begin = max(0, end - DAY_S * 1000)
     if begin < now_ms - (limits.not_older_than_s + 60) * 1000:
         raise QuestionRefused(f"cannot request data older than {limits.not_older_than_s}s")

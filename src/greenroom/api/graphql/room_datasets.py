@@ -7,6 +7,7 @@ from typing import Any
 from greenroom.analytics.metrics import DIMENSIONS, METRICS, ROOM
 from greenroom.analytics.question import (
     FOREVER_S,
+    NO_BEGIN_S,
     AllOf,
     AnyOf,
     DimensionFilter,
@@ -110,7 +111,7 @@ def _bounds(found: Filter, limits: DatasetLimits, now_s: int) -> tuple[int, int]
     """The time range. Without a begin it is as long as it may be; raises Refused when it is too old or too long."""
     start_s, end_s, _ = span_of(found)
     end_s = now_s + 60 if end_s == FOREVER_S else end_s
-    if start_s == 0:
+    if start_s == NO_BEGIN_S:
         start_s = max(end_s - limits.max_duration_s, now_s - limits.not_older_than_s)
     elif start_s < now_s - limits.not_older_than_s - 60:
         raise QuestionRefused(f"cannot request data older than {limits.not_older_than_s}s")

@@ -67,7 +67,7 @@ def save(page: PageRequest) -> Response:
 
 
 def change_one(page: PageRequest) -> Response:
-    """Moves a rule up or down, switches it on or off, or removes it."""
+    """Moves a rule up or down or to a place, switches it on or off, or removes it."""
     found = _rules(page)
     place = found.index(_rule(page))
     rule, step = found[place], page.field("step")
@@ -75,6 +75,7 @@ def change_one(page: PageRequest) -> Response:
     plans = {
         "up": lambda: rules.edit(zone_id, room_id, rule.id, {"position": {"index": max(1, place)}}),
         "down": lambda: rules.edit(zone_id, room_id, rule.id, {"position": {"index": place + 2}}),
+        "to": lambda: rules.edit(zone_id, room_id, rule.id, {"position": {"index": _place(page, len(found))}}),
         "switch": lambda: rules.edit(zone_id, room_id, rule.id, {"enabled": not rule.enabled}),
         "remove": lambda: rules.delete(zone_id, room_id, rule.id),
     }
@@ -117,6 +118,12 @@ async def try_out(page: PageRequest) -> Response:
         problem = "This process serves no visitors, so it cannot tell."
     asked["url"] = asked["url"] or f"https://{room.host.removeprefix('*')}{room.path}"
     return page.render("rules_try.html", entry=page.room, asked=asked, found=found, problem=problem, methods=METHODS)
+
+
+def _place(page: PageRequest, last: int) -> int:
+    """Where a rule was dragged to, from 1 to `last`."""
+    text = page.field("place")
+    return min(max(1, int(text)), last) if text.isascii() and text.isdigit() and len(text) < 5 else last
 
 
 def _path(page: PageRequest) -> str:

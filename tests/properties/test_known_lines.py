@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from greenroom.core.admissible import signs_of
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import ArrivalLimits, CheckedLines, checked_lines
+from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.known_lines import KnownLines
 from greenroom.dialects.spoe.frames import string_bytes
 from greenroom.dialects.spoe.questions import SpoeQuestions
+from greenroom.runtime.embedded import AppRequests
 
 Pairs = list[tuple[bytes, bytes]]
 HOST = (b"host", b"shop.example")
@@ -54,6 +56,15 @@ def test_what_haproxy_sends_is_read_the_same_when_it_is_known(sent: list[Pairs],
             for pairs in sent:
                 asked = [*pairs[:at], HOST, *pairs[at:]]
                 assert same(questions._lines(packed(asked), address, tls), as_read(asked, tls, address))
+
+
+@given(st.lists(HEADERS, min_size=1, max_size=3), st.booleans())
+def test_what_an_applications_server_gives_is_read_the_same_when_it_is_known(sent: list[Pairs], in_lists: bool) -> None:
+    requests = AppRequests(None, ForwardedPolicy(), print)  # type: ignore[arg-type]
+    for _ in range(3):
+        for pairs in sent:
+            given_pairs: Any = [list(pair) for pair in pairs] if in_lists else pairs
+            assert same(requests._lines(given_pairs), checked_lines(pairs, ArrivalLimits()))
 
 
 @given(HEADERS, st.binary(max_size=40))

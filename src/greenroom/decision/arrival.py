@@ -32,6 +32,9 @@ TOO_LARGE = Refusal(431, "the head of the request is too large")
 TOO_MANY = Refusal(431, "there are too many header lines")
 
 _UNPRINTABLE = Refusal(400, "a header value contains a control character")
+HOSTS_OF_SENDER = 64
+"""Host headers that are remembered for each proxy with what holds there."""
+
 NO_HOST = Refusal(400, "Host is missing or is not a host name with an optional port")
 
 NAMES_REMEMBERED, NAME_REMEMBERED_MAX = 1_024, 64
@@ -63,10 +66,18 @@ class ArrivalLimits(NamedTuple):
 USUAL_LIMITS = ArrivalLimits()
 
 
+class NamedHost(NamedTuple):
+    """What a Host header names, and what holds there. `policy` is None where the sender is not believed about the visitor."""
+
+    host: str
+    policy: ForwardedPolicy | None
+    paths: PathPolicy
+
+
 class Sender:
     """The other end of one connection: its address, how it is spoken to, and how far it is believed."""
 
-    __slots__ = ("_latest", "address", "client", "policy", "scheme", "server", "trusted")
+    __slots__ = ("_named", "address", "client", "policy", "scheme", "server", "trusted")
 
     def __init__(self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0)) -> None:
         """`server` is the address and port of the listener; port 0: unknown."""
@@ -76,16 +87,20 @@ class Sender:
         self.scheme = "https" if tls else "http"
         self.trusted = policy.trusts(address)
         self.server = server
-        self._latest: tuple[ForwardedPolicy | None, bool] = (None, False)
+        self._named: dict[bytes, NamedHost] = {}
 
-    def believed(self, host: str) -> ForwardedPolicy | None:
-        """What holds for this host where it trusts this sender; None where it does not."""
-        if not self.trusted:
-            return None
-        policy = self.policy.of(host)
-        if self._latest[0] is not policy:
-            self._latest = (policy, policy.covers(self.address))
-        return policy if self._latest[1] else None
+    def named(self, authority: bytes) -> NamedHost:
+        """What this Host header names when this sender sends it; no host for one that is no host name."""
+        known = self._named.get(authority)
+        if known is None:
+            host = read_host(authority)
+            policy = self.policy.of(host)
+            known = NamedHost(host, policy if self.trusted and policy.covers(self.address) else None, self.policy.paths.of(host))
+            if self.trusted and len(authority) <= HOST_MAX:  # a proxy's connection brings many visitors
+                if len(self._named) >= HOSTS_OF_SENDER:
+                    self._named.clear()
+                self._named[authority] = known
+        return known
 
 
 class CheckedLines(NamedTuple):
@@ -179,8 +194,8 @@ def arrival_of(
     visitor = visitor_of(headers, authority, sender, facts)
     if isinstance(visitor, Refusal):
         return visitor
-    client, scheme, host, _ = visitor
-    found = target_of(target, method, authority, scheme, sender.policy.paths.of(host))
+    client, scheme, host, said = visitor
+    found = target_of(target, method, authority, scheme, sender.named(said).paths)
     if isinstance(found, Refusal):
         return found
     return Arrival(
@@ -239,17 +254,16 @@ def visitor_of(headers: Headers, authority: bytes, sender: Sender, facts: Mappin
 
     `facts` are the headers by name, where no name comes twice.
     """
-    host = read_host(authority)
+    host, policy, _ = sender.named(authority)
     if not host:
         return NO_HOST
-    policy = sender.believed(host)
     if policy is None:
         return Visitor(sender.client, sender.scheme, host, authority)
     said = policy.visitor(sender.client, sender.scheme, headers, facts)
-    named = read_host(said.host) if said.host else ""
-    if not named or sender.believed(named) is None:
+    told = sender.named(said.host) if said.host else None
+    if told is None or not told.host or told.policy is None:
         return Visitor(said.client, said.scheme, host, authority)
-    return Visitor(said.client, said.scheme, named, said.host)
+    return Visitor(said.client, said.scheme, told.host, said.host)
 
 
 def read_host(authority: bytes) -> str:

@@ -20,6 +20,9 @@ VALUE_MAX = 512
 TAILS_MAX = 4096
 """Ready-made endings kept for the running second; there are as many as different ages, at most 1800 in honest use."""
 
+HEADERS_REMEMBERED, HEADER_REMEMBERED_MAX = 2_048, 1_024
+"""Cookie headers of which it is remembered what an origin sees of them, and their longest: 4 MB at most."""
+
 _SPACES_MAX = 8
 _SAME_SITE = {"none": b"None", "lax": b"Lax", "strict": b"Strict"}
 _DAYS = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
@@ -133,6 +136,13 @@ def _date(day: int) -> bytes:
 
 def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
     """A Cookie header without the cookies of these names, what is left byte for byte; empty when nothing is left."""
+    return _remembered(value, own) if len(value) <= HEADER_REMEMBERED_MAX else _without(value, own)
+
+
+def _without(value: bytes, own: Set[bytes]) -> bytes:
     parts = value.split(b";")
     kept = [part for part in parts if part.partition(b"=")[0].strip() not in own]
     return value if len(kept) == len(parts) else b";".join(kept).strip()
+
+
+_remembered = lru_cache(maxsize=HEADERS_REMEMBERED)(_without)

@@ -76,3 +76,19 @@ class KnownLines:
         signs = signs_of(lines.facts or dict(lines.headers))
         cost = size * BYTES_KEPT + len(names) * LINE_BYTES
         self._kinds.keep(key, _Kind(lines.headers, lines.facts, signs, places, len(sent), size, cost))
+
+
+_CUT = {name: (name, None) for name in (b"cookie", b"x-forwarded-for")}
+
+
+def kind_of_pairs(headers: Sequence[tuple[bytes, bytes]]) -> tuple[Hashable, CutValues]:
+    """The key of lines that come as pairs, and what was cut out of them."""
+    kind: list[Hashable] = []
+    values: list[tuple[bytes, bytes]] = []
+    for pair in headers:
+        if pair[0] in _CUT:
+            values.append(pair)
+            kind.append(_CUT[pair[0]])
+        else:
+            kind.append(pair)
+    return tuple(kind), tuple(values)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import ArrivalLimits, CheckedLines, Sender, arrival_of, read_host
+from greenroom.decision.arrival import ArrivalLimits, CheckedLines, Sender, arrival_of
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.open_session import OpenSession
@@ -140,7 +140,7 @@ class ProxyQuestions:
 
     def visitor_request(self, asked: Asked, lines: CheckedLines, sender: Sender) -> Arrival | Refusal:
         """What the visitor sent, judged as strictly as if the visitor had sent it here."""
-        if sender.believed(read_host(asked.host)) is None:
+        if sender.named(asked.host).policy is None:
             return Refusal(403, "this proxy is not trusted for this host")
         arrival = arrival_of(asked.method.decode("latin-1"), asked.target, lines, sender, self.limits)
         return arrival if isinstance(arrival, Refusal) else altered(arrival) or arrival

@@ -11,8 +11,14 @@ SPOE_PAGE_PATH = "/spoe/page"
 """Where HAProxy fetches the page of a verdict that it was given over SPOE; there is no question over HTTP."""
 
 
+_BY_TARGET = {dialect.path.encode(): dialect for dialect in DIALECTS}
+
+
 def dialect_of(target: bytes) -> Dialect | None:
     """The dialect of a question with this raw target."""
+    known = _BY_TARGET.get(target)
+    if known is not None:
+        return known
     path = target.partition(b"?")[0].decode("latin-1")
     for dialect in DIALECTS:
         if path == dialect.path or (dialect.whole_path and path.startswith(dialect.path + "/")):

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from greenroom.config.settings import Config
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import USUAL_LIMITS, ArrivalLimits, Sender, arrival_from
+from greenroom.decision.arrival import USUAL_LIMITS, ArrivalLimits, CheckedLines, Sender, arrival_from, arrival_of, checked_lines
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.known_lines import KnownLines, kind_of_pairs
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
@@ -73,6 +74,7 @@ class AppRequests:
         self._limits = limits
         self._on_error = on_error
         self._senders: OrderedDict[tuple[str, bool], Sender] = OrderedDict()
+        self._known = KnownLines()
         self.closed = False
 
     async def start(self) -> None:
@@ -169,8 +171,24 @@ class AppRequests:
         return kept, command
 
     def _arrival(self, request: AppRequest) -> Arrival | Refusal:
-        found = arrival_from(request.method, request.target, request.headers, self._sender(request), self._limits, request.version)
+        sender, lines = self._sender(request), self._lines(request.headers)
+        if isinstance(lines, CheckedLines):
+            found = arrival_of(request.method, request.target, lines, sender, self._limits, request.version)
+        else:
+            found = arrival_from(request.method, request.target, request.headers, sender, self._limits, request.version)
         return found if isinstance(found, Refusal) else altered(found) or found
+
+    def _lines(self, headers: Sequence[tuple[bytes, bytes]]) -> CheckedLines | Refusal:
+        try:
+            kind, values = kind_of_pairs(headers)
+            known = self._known.filled(kind, values, self._limits)
+        except TypeError:  # a server that gives lists instead of tuples
+            return checked_lines(headers, self._limits)
+        if known is None:
+            known = checked_lines(headers, self._limits)
+            if isinstance(known, CheckedLines):
+                self._known.learn(kind, values, known, headers)
+        return known
 
     def _sender(self, request: AppRequest) -> Sender:
         key = (request.address, request.tls)

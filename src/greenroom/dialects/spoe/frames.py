@@ -244,4 +244,9 @@ def pairs_bytes(sent: Mapping[bytes, bytes | int | bool]) -> bytes:
 
 def set_variable(name: bytes, text: bytes) -> bytes:
     """An action: the variable of the transaction has this text from now on."""
-    return b"\x01\x03%c%b\x08%b" % (_TRANSACTION, string_bytes(name), string_bytes(text))
+    return setting(name) + string_bytes(text)
+
+
+def setting(name: bytes) -> bytes:
+    """How such an action begins; the text as a string follows."""
+    return b"\x01\x03%c%b\x08" % (_TRANSACTION, string_bytes(name))

@@ -15,7 +15,7 @@ from greenroom.decision.render import OUTAGE
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.dialects.dialect import Asked
 from greenroom.dialects.service import ProxyQuestions, cookies_of, refusal_answer
-from greenroom.dialects.spoe.frames import BadFrame, SpoeValue, headers_at, set_variable, string
+from greenroom.dialects.spoe.frames import BadFrame, SpoeValue, headers_at, number_bytes, set_variable, setting, string, string_bytes
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 
@@ -23,6 +23,7 @@ MESSAGE = b"decide"
 
 OUTCOME, TICKET, PASS, COOKIES, PAGE, SERVER = b"outcome", b"ticket", b"pass", b"cookies", b"page", b"server"
 FORWARD, HELD, ANSWERED = (set_variable(OUTCOME, text) for text in (b"forward", b"held", b"answered"))
+_SET_TICKET, _SET_PASS, _SET_COOKIES, _SET_PAGE, _SET_SERVER = (setting(name) for name in (TICKET, PASS, COOKIES, PAGE, SERVER))
 
 FORWARDED_FOR = b"x-forwarded-for"
 _PROXYS_OWN = frozenset((FORWARDED_FOR, b"x-forwarded-proto", b"forwarded", b"host"))
@@ -66,7 +67,8 @@ class SpoeQuestions:
             return self._not_forwarded(OUTAGE, _UNKNOWN, server)
 
     def _visitor_request(self, told: dict[bytes, SpoeValue], proxy: Sender) -> Arrival | Refusal:
-        method, target, packed, address, tls = (told.get(name) for name in (b"method", b"target", b"headers", b"address", b"tls"))
+        method, target, packed, address = told.get(b"method"), told.get(b"target"), told.get(b"headers"), told.get(b"address")
+        tls = told.get(b"tls")
         if not isinstance(method, bytes) or not isinstance(packed, bytes) or not isinstance(address, str) or not isinstance(tls, bool):
             return Refusal(400, "an argument of the message is missing")
         if not isinstance(target, bytes) or not target:
@@ -105,15 +107,15 @@ class SpoeQuestions:
         return lines
 
     def _forward(self, verdict: Forward, asked: Arrival) -> bytes:
-        actions = FORWARD
         sent = cookies_of(asked)
         kept = without_cookies(sent, self.asking.decisions.own_cookies) if sent else b""
-        for name, text in ((COOKIES, kept), (TICKET, verdict.set_cookie), (PASS, verdict.pass_cookie)):
+        parts = [FORWARD]
+        for begins, text in ((_SET_COOKIES, kept), (_SET_TICKET, verdict.set_cookie), (_SET_PASS, verdict.pass_cookie)):
             if text:
-                actions += set_variable(name, text)
-        return actions
+                parts += (begins, number_bytes(len(text)), text)
+        return b"".join(parts)
 
     def _not_forwarded(self, verdict: Hold | Answer, asked: Arrival, server: bytes) -> bytes:
         name = self.asking.store.keep(verdict, asked)
         outcome = HELD if isinstance(verdict, Hold) else ANSWERED
-        return outcome + set_variable(PAGE, name) + set_variable(SERVER, server)
+        return b"".join((outcome, _SET_PAGE, string_bytes(name), _SET_SERVER, string_bytes(server)))

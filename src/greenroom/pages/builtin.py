@@ -76,6 +76,9 @@ FORM_GOES_BEFORE = b"<p id=label"
 SHARED = frozenset(view for view, layout in LAYOUTS.items() if not layout.hero and not layout.rows)
 """Views without a number."""
 
+UNPROVEN = frozenset(("placing", "paused", "prequeue", "shuffle"))
+"""Views of visitors who may not have shown a ticket yet. Their page finds out whether their browser keeps cookies, and says if not."""
+
 ROWS = ("position", "ahead", "wait", "chance", "waiting", "change", "first")
 WORDS = ("title", "heading", "lead", "label", "next")
 DRAW = ("receipt", "seal", "drawn")
@@ -267,7 +270,8 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
 
 def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str) -> dict[str, str]:
     """What is the same for every visitor who sees this view; nothing in it is looked at for holes."""
-    script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in words.script.items())
+    said = {name: text for name, text in words.script.items() if name != "blocked" or view in UNPROVEN}
+    script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in said.items())
     if brand.title:
         script += f' data-site="{brand.title_in(False)}"'
     if table:

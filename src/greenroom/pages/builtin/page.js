@@ -1,7 +1,7 @@
 // Keeps the waiting page current without reloading it. The server words everything; this only puts the words in place.
 (() => {
   const at = id => document.getElementById(id), room = at("room"), data = room.dataset, bar = at("bar"), tell = at("tell"), now = () => Date.now();
-  let timer, bell, next, due = 1 / 0, failed = 0, busy, over, said, saidAt, seen = {}, view = data.view, came = now(), placing = 0, shown, mark = "";
+  let timer, bell, next, due = 1 / 0, failed = 0, busy, over, said, saidAt, seen = {}, view = data.view, kind = room.className, looks = 0, came = now(), shown, mark = "";
 
   const set = (id, text) => {
     const element = at(id);
@@ -54,12 +54,22 @@
   // The page again. A page after a form takes the event and does what is right there (form.js).
   const load = () => dispatchEvent(new Event("turn", { cancelable: 1 })) && location.reload();
 
+  // Who has no place at every look brings no ticket back: cookies are blocked, even where the browser does not say so.
+  const check = () => {
+    room.className = kind;
+    if (data.blocked && (looks > 2 || !navigator.cookieEnabled)) {
+      set("notice", data.blocked);
+      say(data.blocked, 1);
+      room.className = "left";
+    }
+  };
+
   // News have only the words that changed, or all of them when another view is to be shown.
   const show = news => {
-    const text = news.words, changed = text.view && room.className !== text.layout, words = id => at(id).textContent;
+    const text = news.words, changed = text.view && kind !== text.layout, words = id => at(id).textContent;
     if (text.view) {
       view = text.view;
-      room.className = text.layout;
+      kind = text.layout;
     }
     if (text.title) document.title = text.title;
     for (const id in text) if (at(id)) set(id, text[id]);
@@ -70,11 +80,8 @@
     const wait = words("wait") && at("wait").previousElementSibling.textContent + ": " + words("wait");
     say([words("heading"), words("label"), words("hero"), wait, words("change")].filter(Boolean).join(". "), changed);
     plan(news.nextTrySeconds);
-    // Without cookies no ticket comes back, and there is never a place: the page's own words about that, where they are seen.
-    if (view === "placing" && (++placing > 2 || !navigator.cookieEnabled)) {
-      set("notice", words("next"));
-      room.className = "left";
-    }
+    looks = news.joinedMs || view === "trouble" ? 0 : looks + 1;
+    check();
     // A page from before the pre-queue has no room for the receipt.
     if (text.receipt && !at("draw")) load();
   };
@@ -150,6 +157,7 @@
 
   setInterval(ago, 1e3);
   ago();
+  check();
   advance(+data.joined, bar.position < 0 ? -1 : bar.value);
   // The Refresh header is for visitors without a script: stopping the finished load takes it back, and nothing reloads.
   addEventListener("load", () => setTimeout(() => { stop(); plan(+data.next); }));

@@ -1,24 +1,28 @@
 """CPU time of our own code for each kind of request, without a kernel: what is left to make faster.
 
-    python bench/hot_path.py [--rounds 9] [--requests 4000] [--profile ROW]
+    python bench/hot_path.py [--rounds 9] [--requests 4000] [--profile ROW] [--steps]
 
 The whole gateway with its observers runs in this process, between transports that only keep what is written. Kernel, event loop and cold
 caches add 9 to 10 us a request (`bench/updates.py` measures real processes). A round asks every kind of request in turn, so a slow moment
-of the machine touches all of them; the least and the median of the rounds are printed. `--profile` prints where one kind spends its time.
+of the machine touches all of them; the least and the median of the rounds are printed. `--profile` prints where one kind spends its time;
+`--steps` prints how many steps of the interpreter and calls of our functions each kind takes, which no busy machine changes.
 """
 
 import argparse
-import asyncio
 import cProfile
 import os
 import pstats
 import random
 import statistics
+import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
+import uvloop
 from browser_heads import HOST, LINE, browsers, cookie_line, navigating
 
 from greenroom.analytics.recorder import Recorder
@@ -49,6 +53,9 @@ DUE_MS, TICK_MS = 2_600, 400
 
 REQUEST_US = 30
 """How far the rooms' clock goes on with each request: a busy gateway's pace, however busy this machine is."""
+
+STEPPED = 200
+"""Requests whose steps are counted."""
 
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: 1024\r\nConnection: keep-alive\r\n\r\n" + b"x" * 1024
@@ -146,11 +153,29 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--requests", type=int, default=4_000)
     parser.add_argument("--profile", metavar="ROW")
+    parser.add_argument("--steps", action="store_true")
     options = parser.parse_args()
-    asyncio.run(measure(options.rounds, options.requests, options.profile))
+    uvloop.run(measure(options.rounds, options.requests, options.profile, options.steps))
 
 
-async def measure(rounds: int, requests: int, profiled: str | None) -> None:
+def steps_of(ask: Callable[[bytes], bytes], sent: list[bytes], clock: Stepping) -> tuple[float, float]:
+    """Steps of the interpreter and calls of functions in Python for one of these requests, on the mean."""
+    counted = Counter[str]()
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        counted[event] += 1
+        return trace
+
+    for head in sent:
+        clock.us += REQUEST_US
+        sys.settrace(trace)
+        ask(head)
+        sys.settrace(None)
+    return counted["opcode"] / len(sent), counted["call"] / len(sent)
+
+
+async def measure(rounds: int, requests: int, profiled: str | None, steps: bool) -> None:
     """All kinds of request, round by round."""
     with tempfile.TemporaryDirectory() as name:
         folder, clock = Path(name), Stepping()
@@ -177,12 +202,16 @@ async def measure(rounds: int, requests: int, profiled: str | None) -> None:
             "let in": (ask_inside, lambda: admitted),
             "let in, one visitor": (ask_inside, lambda: admitted[:1]),
             "newcomer's page": (ask_full, lambda: heads(page, [b""] * requests)),
+            "newcomer's page, one browser": (ask_full, lambda: heads(page[:1], [b""])),
             "page in line": (ask_full, lambda: in_line(page)),
+            "page in line, one waiter": (ask_full, lambda: in_line(page)[:1]),
             "update": (ask_full, lambda: in_line(browsers())),
             "update, one waiter": (ask_full, lambda: in_line(browsers())[:1]),
         }
         took: dict[str, list[float]] = {row: [] for row in rows}
         profile = cProfile.Profile()
+        if steps:
+            rounds = 1
         for number in range(rounds + 1):
             for row, (ask, asked) in rows.items():
                 sent = asked()
@@ -197,9 +226,16 @@ async def measure(rounds: int, requests: int, profiled: str | None) -> None:
                 profile.disable()
                 if number:
                     took[row].append(spent / requests / 1_000)
-        print(f"{'us of CPU a request':28} {'least':>7} {'median':>7}")
+        if steps:
+            print(f"{'a request':30} {'steps':>7} {'calls':>7}")
+            for row, (ask, asked) in rows.items():
+                sent = asked()
+                per_request = steps_of(ask, (sent * STEPPED)[:STEPPED], clock)
+                print(f"{row:30} {per_request[0]:7.0f} {per_request[1]:7.1f}")
+            return
+        print(f"{'us of CPU a request':30} {'least':>7} {'median':>7}")
         for row, figures in took.items():
-            print(f"{row:28} {min(figures):7.2f} {statistics.median(figures):7.2f}")
+            print(f"{row:30} {min(figures):7.2f} {statistics.median(figures):7.2f}")
         if profiled:
             pstats.Stats(profile).sort_stats("tottime").print_stats(45)
         inside.close()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.decision.cookies import CANDIDATES_MAX, VALUE_MAX, ticket_values
+from greenroom.decision.cookies import CANDIDATES_MAX, VALUE_MAX, ticket_values, without_cookies
 
 NAME = b"__cfwaitingroom"
 
@@ -101,3 +101,14 @@ def test_a_hostile_header_costs_no_more_than_its_length(unit: bytes) -> None:
         return best
 
     assert cost(1 << 18) < 128 * max(cost(1 << 14), 20e-6)
+
+
+@given(st.lists(st.sampled_from([b"t", b"h-t", b"=", b";", b"; ", b" ", b"\t", b"a", b"; t=1", b";t"]), max_size=9).map(b"".join))
+@example(b"t=1; a=2")
+@example(b";a;t;;h-t=x ;")
+def test_what_is_left_without_our_cookies_is_left_byte_for_byte(header: bytes) -> None:
+    own = frozenset((b"t", b"h-t"))
+    parts = header.split(b";")
+    kept = [part for part in parts if part.partition(b"=")[0].strip() not in own]
+    assert without_cookies(header, own) == (header if len(kept) == len(parts) else b";".join(kept).strip())
+    assert without_cookies(header, frozenset()) == header

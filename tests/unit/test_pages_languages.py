@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from greenroom.model.room import LANGUAGES
+from greenroom.pages.builtin import numbers_in
 from greenroom.pages.language import DAY, FALLBACK, GROUPINGS, HOUR, PLURALS, available, language
 
 FOLDER = resources.files("greenroom.pages") / "languages"
@@ -141,6 +142,13 @@ def test_times_are_said_as_people_say_them(tag: str, said: list[str]) -> None:
 )
 def test_a_plural_rule_is_the_one_of_unicode(rule: str, forms: dict[int, str]) -> None:
     assert {number: PLURALS[rule](number) for number in forms} == forms
+
+
+@pytest.mark.parametrize("tag", available())
+def test_a_number_on_the_page_is_the_number_of_the_language(tag: str) -> None:
+    say = numbers_in(language(tag))
+    for number in (0, 7, 999, 1_000, 9_999, 10_000, 10_001, 12_045, 99_999, 100_000, 999_999, 1_000_000, 1_234_567, 10**9):
+        assert say(number).decode() == language(tag).number(number)
 
 
 def test_numbers_are_divided_and_written_as_the_language_does() -> None:

@@ -94,26 +94,37 @@ def _attributes(room: Room, https: bool, crosses: bool) -> bytes:
 
 
 def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list[bytes]:
-    """Values of the cookies of this name over all Cookie headers (names in lower case), in the order sent.
+    """`values_in` over all Cookie headers (names in lower case) together, in the order sent."""
+    found = [value for header, line in headers if header == b"cookie" for value in _values(line, name + b"=")]
+    return found if len(found) <= CANDIDATES_MAX else _both_ends(found)
+
+
+def values_in(header: bytes, name: bytes) -> list[bytes]:
+    """Values of the cookies of this name in one Cookie header, in the order sent.
 
     At most CANDIDATES_MAX, from both ends, none longer than VALUE_MAX; other cookies are skipped. Work is linear in their length.
     """
+    found = _values(header, name + b"=")
+    return found if len(found) <= CANDIDATES_MAX else _both_ends(found)
+
+
+def _values(header: bytes, wanted: bytes) -> list[bytes]:
     found: list[bytes] = []
-    wanted = name + b"="
-    for header, value in headers:
-        if header != b"cookie":
-            continue
-        at = value.find(wanted)
-        while at >= 0:
-            start = at + len(wanted)
-            if at == 0 or value.startswith(b"; ", at - 2) or _begins_pair(value, at):
-                end = value.find(b";", start)
-                item = (value[start:] if end < 0 else value[start:end]).strip(b" \t")
-                if len(item) <= VALUE_MAX:
-                    found.append(item)
-            at = value.find(wanted, start)
+    at = header.find(wanted)
+    while at >= 0:
+        start = at + len(wanted)
+        if at == 0 or header.startswith(b"; ", at - 2) or _begins_pair(header, at):
+            end = header.find(b";", start)
+            item = (header[start:] if end < 0 else header[start:end]).strip(b" \t")
+            if len(item) <= VALUE_MAX:
+                found.append(item)
+        at = header.find(wanted, start)
+    return found
+
+
+def _both_ends(found: list[bytes]) -> list[bytes]:
     half = CANDIDATES_MAX // 2
-    return found if len(found) <= CANDIDATES_MAX else found[:half] + found[-half:]
+    return found[:half] + found[-half:]
 
 
 def _begins_pair(value: bytes, at: int) -> bool:

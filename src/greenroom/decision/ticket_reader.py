@@ -7,8 +7,8 @@ in line gets a new ticket with each answer, so what held no accepted ticket is r
 
 from typing import Protocol
 
-from greenroom.decision.cookies import ticket_values
-from greenroom.decision.forwarded import Headers
+from greenroom.core.admissible import UPDATE_HEADER
+from greenroom.decision.cookies import ticket_values, values_in
 from greenroom.decision.tickets import Sealer
 from greenroom.model.visit import Arrival, Ticket
 
@@ -52,10 +52,12 @@ class TicketReader:
         """Every real ticket for this room among the cookies."""
         facts = arrival.facts
         if facts is None:  # some header came twice
-            return self._read(arrival.headers, room.cookie_name, room.id, now_ms)[0]
+            return self._opened(ticket_values(arrival.headers, room.cookie_name), room.id, now_ms)
         header = facts.get(b"cookie")
         if header is None:
             return ()
+        if UPDATE_HEADER in facts:  # a page's update brings the ticket of the answer before, so nothing would be found again
+            return self._opened(values_in(header, room.cookie_name), room.id, now_ms)
         opening = self._sealer.ring.opening
         if self._known_with is not opening:
             self._known, self._waiting, self._known_with = {}, {}, opening
@@ -65,17 +67,21 @@ class TicketReader:
 
     def _learn(self, key: tuple[bytes, bytes, bytes], now_ms: int) -> FoundTickets:
         header, cookie_name, room_id = key  # of what is remembered by, and nothing else
-        found, whole = self._read(((b"cookie", header),), cookie_name, room_id, now_ms)
-        if whole and found and len(header) <= HEADER_REMEMBERED_MAX:
-            accepted = [ticket for ticket, _ in found if ticket.accepted_ms]
+        values = values_in(header, cookie_name)
+        found = self._opened(values, room_id, now_ms)
+        if found and len(found) == len(values) and len(header) <= HEADER_REMEMBERED_MAX:
+            accepted = any(ticket.accepted_ms for ticket, _ in found)
             known, most = (self._known, HEADERS_REMEMBERED) if accepted else (self._waiting, WAITING_REMEMBERED)
             if len(known) >= most:
                 known.clear()
             known[key] = found
         return found
 
-    def _read(self, headers: Headers, cookie_name: bytes, room_id: bytes, now_ms: int) -> tuple[FoundTickets, bool]:
-        """The tickets, and whether every candidate was one."""
-        values, opened = ticket_values(headers, cookie_name), self._sealer.open
-        found = tuple([(ticket, value) for value in values if (ticket := opened(value, room_id, now_ms)) is not None])
-        return found, len(found) == len(values)
+    def _opened(self, values: list[bytes], room_id: bytes, now_ms: int) -> FoundTickets:
+        """The candidates that are tickets."""
+        found: FoundTickets = ()
+        for value in values:
+            ticket = self._sealer.open(value, room_id, now_ms)
+            if ticket is not None:
+                found = (*found, (ticket, value))
+        return found

@@ -82,15 +82,11 @@ class Sealer:
             content = cipher.decrypt(raw[_NONCE_AT:_BOX_AT], raw[_BOX_AT:], room_id)
         except (BadBase64, InvalidTag):
             return None
-        version, *fields = _CONTENT.unpack(content)
-        ticket = Ticket(*fields)
-        return ticket if version == VERSION and _possible(ticket, now_ms + FUTURE_MAX_MS) else None
-
-
-def _possible(ticket: Ticket, latest_ms: int) -> bool:
-    """Whether a ticket can have been given by `latest_ms`."""
-    accepted_ms, arrival_ms = ticket.accepted_ms, ticket.key >> TIE_BITS
-    if ticket.checked_ms > latest_ms or accepted_ms > latest_ms or arrival_ms > latest_ms or ticket.refresh_ms > REFRESH_MAX_MS:
-        return False
-    # Two machines may stamp arrival and admission, so "before" allows for the same difference of clocks as "future".
-    return not accepted_ms or accepted_ms + FUTURE_MAX_MS >= arrival_ms
+        version, ticket_id, key, accepted_ms, checked_ms, refresh_ms, home = _CONTENT.unpack(content)
+        arrival_ms, latest_ms = key >> TIE_BITS, now_ms + FUTURE_MAX_MS
+        if version != VERSION or arrival_ms > latest_ms or checked_ms > latest_ms or refresh_ms > REFRESH_MAX_MS:
+            return None
+        # Two machines may stamp arrival and admission, so "before" allows for the same difference of clocks as "future".
+        if accepted_ms and not arrival_ms - FUTURE_MAX_MS <= accepted_ms <= latest_ms:
+            return None
+        return Ticket(ticket_id, key, accepted_ms, checked_ms, refresh_ms, home)

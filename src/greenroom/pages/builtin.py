@@ -36,6 +36,9 @@ MOMENTS_MAX = 16
 SAID_MAX = 4_096
 """Times and numbers kept ready in words, per language: more than the minutes of two days."""
 
+THOUSAND, THOUSAND_FROM = 1_000, 10_000
+"""From the second on every language divides a number before its last three digits."""
+
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
     "%3Cpath d='M3 16V7a5 5 0 0 1 10 0v9' fill='%232a8'/%3E%3C/svg%3E"
@@ -173,7 +176,8 @@ class _Filled:
 
     def fill(self, facts: PageVariables) -> bytes:
         texts = [read(facts) for read in self._reads]
-        texts += [b"" if texts[at] else _HIDDEN for at in self._hiding]
+        if self._hiding:
+            texts += [b"" if texts[at] else _HIDDEN for at in self._hiding]
         pieces = self._pieces.copy()
         pieces[1::2] = self._pick(texts)
         return b"".join(pieces)
@@ -191,7 +195,7 @@ def _slots(words: Language) -> dict[str, ReadVariable]:
     unknown = words.unknown.encode()
     says = (words.at_most, words.at_least, words.span, words.time)
     wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
-    number = _numbers(words)
+    number = numbers_in(words)
     first = words.labels["first"].encode()
     changes = {name: text.encode() for name, text in words.changes.items()}
 
@@ -223,10 +227,12 @@ def _slots(words: Language) -> dict[str, ReadVariable]:
     }
 
 
-def _numbers(words: Language) -> Callable[[int], bytes]:
-    """Numbers in words. Only small ones are kept ready: in a long line the others would push each other out."""
-    small = lru_cache(SAID_MAX)(_in_bytes(words.number))
-    return lambda number: small(number) if number < SAID_MAX else words.number(number).encode()
+def numbers_in(words: Language) -> Callable[[int], bytes]:
+    """Numbers in words. Small ones are kept ready; of larger ones the thousands and the last three digits, which no language joins."""
+    small = lru_cache(THOUSAND_FROM)(_in_bytes(words.number))
+    thousands = lru_cache(SAID_MAX)(lambda count: words.number(count * THOUSAND)[:-3].encode())
+    ends = [words.number(THOUSAND_FROM + end)[-3:].encode() for end in range(THOUSAND)]
+    return lambda number: small(number) if number < THOUSAND_FROM else thousands(number // THOUSAND) + ends[number % THOUSAND]
 
 
 def _in_bytes(say: Callable[..., str]) -> Callable[..., bytes]:

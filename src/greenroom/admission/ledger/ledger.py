@@ -121,13 +121,14 @@ class Ledger(HeldVisitors):
         rank = line.rank(key)
         lease = self.lease
         if self._open and not self.halted:
-            self._queueing.call(line, lease.permits, self.lookahead.permits, random_bits)
-            horizon_ms = lease.horizon_at(now_ms, int(self.lookahead.gap_ms))
-            permits, lookahead = lease.spendable(now_ms), self.lookahead.permits
-            if self._queueing.turn(slot, rank, key, permits, lookahead, horizon_ms, line.first_ms):
-                source = lease.source(now_ms, self._queueing.overdraws)
-                if source:
-                    return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
+            queueing, lookahead = self._queueing, self.lookahead.permits
+            queueing.call(line, lease.permits, lookahead, random_bits)
+            if lease.permits > 0 or lease.freed > 0 or queueing.overdraws:  # else there is nothing to let a visitor in with
+                permits, horizon_ms = lease.spendable(now_ms), lease.horizon_at(now_ms, int(self.lookahead.gap_ms))
+                if queueing.turn(slot, rank, key, permits, lookahead, horizon_ms, line.first_ms):
+                    source = lease.source(now_ms, queueing.overdraws)
+                    if source:
+                        return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
         if before is None:
             self.log.append(pack(PLACE, ticket_id, key))
         return self._hold(slot, rank, now_ms, random_bits, before is None)

@@ -11,13 +11,11 @@ from typing import Protocol, cast
 
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.wire.answer_head import AnswerHead, end_of_lf_head, read_answer_head
+from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, end_of_lf_head, read_answer_head
 from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import RequestHead
 from greenroom.gateway.wire.websocket import verified
-
-NO_BODY = frozenset((204, 304))
 
 
 class OriginExchange(Protocol):
@@ -171,10 +169,10 @@ class OriginConnection(asyncio.Protocol):
 
     def _read_head(self, exchange: OriginExchange, data: bytes) -> None:
         if self._buffer:
-            data = self._buffer + data
+            data, self._buffer = self._buffer + data, b""
+        limit = self.pool.limits.origin_head_bytes
         while True:
             end = data.find(b"\r\n\r\n") + 4
-            limit = self.pool.limits.origin_head_bytes
             if end < 4 and not (end := end_of_lf_head(data)):
                 self._buffer = data
                 if len(data) > limit or not data.startswith(b"HTTP/1."[: len(data)]):
@@ -196,10 +194,13 @@ class OriginConnection(asyncio.Protocol):
                 return
             exchange.interim(head)
             if not data:
-                self._buffer = b""
                 return
-        self._buffer = b""
-        self._begin_answer(exchange, head, data)
+        self._keep, self._idle_s, length = head.keep_alive, head.idle_s, head.content_length
+        if head.plain and exchange.head.plain and length == len(data):  # as nearly always
+            self._release(True)
+            exchange.answer_begins(head, data, True)
+        else:
+            self._begin_answer(exchange, head, data)
 
     def _begin_answer(self, exchange: OriginExchange, head: AnswerHead, rest: bytes) -> None:
         if head.status == 101:
@@ -208,8 +209,7 @@ class OriginConnection(asyncio.Protocol):
             else:
                 self._invalid(exchange)
             return
-        self._keep, self._idle_s = head.keep_alive, head.idle_s
-        length: int | None = head.content_length
+        length = head.content_length
         if exchange.head.method == b"HEAD" or head.status in NO_BODY:
             length = 0
             if head.status in NO_BODY and (head.chunked or (head.status == 204 and head.content_length)):
@@ -242,7 +242,6 @@ class OriginConnection(asyncio.Protocol):
         """The answer is complete: back to the pool before the visitor is told, so that the next request can have it."""
         exchange, self.exchange = self.exchange, None
         self._body = None
-        self._buffer = b""
         self._interim = 0
         self.served += 1
         if self._paused:

@@ -33,6 +33,7 @@ from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
 from greenroom.model.answer import Answer
 
 HEAD = b"HEAD "
+CR = 13
 
 TURN_REQUESTS = 32
 """Pipelined requests answered before other connections get their turn."""
@@ -84,7 +85,10 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         """Bytes from the visitor."""
         try:
             exchange, body = self.exchange, self.body
-            if body is not None and body.flowing:
+            free = exchange is None and body is None and not (self._buffer or self.write_paused or self._ending)
+            if free and 0 < data.find(END_OF_HEAD) == len(data) - len(END_OF_HEAD) and data[0] != CR:
+                self._take_request(data)  # one head came and nothing else, as nearly always
+            elif body is not None and body.flowing:
                 if self._buffer:  # it waits for its turn
                     self._buffer += data
                 else:
@@ -190,7 +194,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     def _read_request(self) -> bool:
         """Takes one request from the buffer and has it decided; False when it is not complete or was refused."""
         data = self._buffer
-        if data[0] == 13 and data[:2] == b"\r\n":  # one empty line before a request is tolerated: old clients end bodies with it
+        if data[0] == CR and data[:2] == b"\r\n":  # one empty line before a request is tolerated: old clients end bodies with it
             data = self._buffer = data[2:]
             if not data:
                 return False
@@ -198,10 +202,11 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         if end < 0:
             return self._wait_for_head(data)
         end += len(END_OF_HEAD)
-        if end == len(data):  # as nearly always: one head came and nothing else
-            block, self._buffer = data, b""
-        else:
-            block, self._buffer = data[:end], data[end:]
+        self._buffer = data[end:]
+        return self._take_request(data[:end])
+
+    def _take_request(self, block: bytes) -> bool:
+        """Has one request with this head decided; False when it was refused."""
         head = read_head(block, self.peer)
         if not isinstance(head, RequestHead):
             return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))

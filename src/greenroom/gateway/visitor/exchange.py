@@ -11,7 +11,7 @@ from greenroom.core.admissible import is_part
 from greenroom.core.kept_form import FORM_BYTES_MAX, may_keep_form
 from greenroom.decision.render import origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
-from greenroom.gateway.origin.connection import NO_BODY, OriginConnection
+from greenroom.gateway.origin.connection import OriginConnection
 from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.visitor.collected_body import CollectedBody
 from greenroom.gateway.visitor.contracts import VisitorSide
@@ -19,7 +19,7 @@ from greenroom.gateway.visitor.flow import ORIGIN
 from greenroom.gateway.visitor.late_tries import Trying
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.visitor.tunnelling import Tunnelling
-from greenroom.gateway.wire.answer_head import AnswerHead, publicly_cacheable, visitor_lines
+from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, publicly_cacheable, visitor_lines
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.websocket import valid_key
@@ -56,17 +56,17 @@ class Exchange(Tunnelling, eq=False):
             return
         self.verdict = verdict
         try:
-            if type(verdict) is Hold:
+            if type(verdict) is Forward:
+                visitor.counts.forwarded += 1
+                self.forward = verdict
+                self._send(visitor)
+            elif type(verdict) is Hold:
                 visitor.counts.answered += 1
                 arrival = self.head.arrival
                 if arrival.method == "POST":
                     self._hold_form(visitor, verdict)
                 else:
                     visitor.answer(render(verdict, arrival))
-            elif type(verdict) is Forward:
-                visitor.counts.forwarded += 1
-                self.forward = verdict
-                self._send(visitor)
             elif type(verdict) is Answer:
                 visitor.counts.answered += 1
                 visitor.answer(verdict)
@@ -101,14 +101,12 @@ class Exchange(Tunnelling, eq=False):
         self._pool = pool = visitor.gateway.pool_for(head.arrival.host)
         if pool is None:
             visitor.refuse(421, "this host is not configured")
-            return
-        if head.upgrade and not pool.may_tunnel(self):
+        elif head.upgrade and not pool.may_tunnel(self):
             self.origin_failed(503)
-            return
-        if (body := visitor.body) is not None and body.read_first():
+        elif (body := visitor.body) is not None and body.read_first():
             self._collect(visitor, body, visitor.limits.body_first_bytes)
-            return
-        self._take_connection(visitor, pool)
+        else:
+            self._take_connection(visitor, pool)
 
     def _take_connection(self, visitor: VisitorSide, pool: Pool) -> None:
         if (connection := pool.take_idle(self)) is not None:
@@ -146,14 +144,14 @@ class Exchange(Tunnelling, eq=False):
         try:
             data = outgoing_head(self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies)
             limits, body = visitor.limits, visitor.body
-            if self._collected is not None:
+            if body is None and self._collected is None:
+                visitor.expect(limits.origin_read_s)
+            elif self._collected is not None:
                 data += self._collected.take()
                 self._collected = None
                 self.origin_has_room()
                 visitor.expect(limits.origin_read_s if body is None else limits.body_idle_s)
-            elif body is None:
-                visitor.expect(limits.origin_read_s)
-            else:
+            elif body is not None:
                 data += visitor.start_body(self, body)
                 visitor.expect(limits.origin_read_s if body.done else limits.body_idle_s)
             connection.begin(self, data)
@@ -225,16 +223,35 @@ class Exchange(Tunnelling, eq=False):
         if visitor is None or forward is None:
             return
         visitor.counts.origin_answers[head.digit] += 1
-        gateway = visitor.gateway
-        cookie, passed = forward.set_cookie, forward.pass_cookie
+        cookie, passed, request = forward.set_cookie, forward.pass_cookie, self.head
+        if head.caching or head.command:
+            cookie, passed = self._cookies(visitor, forward, head)
+        keep = visitor.lasts(request) and (visitor.body is None or not done or visitor.can_go_on(request))
+        lines = visitor_lines(head, cookie, visitor.gateway.receiver.own_cookies)
+        if done and keep and head.plain and request.plain and not passed:  # as nearly always
+            framing = head.length_line
+        else:
+            framing, payload, keep = self._framing(head, payload, done, passed, keep)
+        self._keep = keep
+        self.answered, self.status = True, head.status
+        self.sent += len(payload)
+        visitor.write(b"".join((lines, framing, b"\r\n", payload)))
+        if done:
+            visitor.finished(keep)
+        else:
+            self.progressed()
+
+    def _cookies(self, visitor: VisitorSide, forward: Forward, head: AnswerHead) -> tuple[bytes, bytes]:
+        """The ticket and the pass that go out with this answer: none when shared caches may keep it, a farewell when the origin says so."""
+        if head.command and forward.obeys_origin and (obeyed := visitor.gateway.receiver.obey(forward, head.command)):
+            return obeyed, b""
         if forward.renews_early and head.caching and not head.cookies and publicly_cacheable(head.caching) and is_part(self.head.arrival):
-            cookie = passed = b""
-        if head.command and forward.obeys_origin:
-            obeyed = gateway.receiver.obey(forward, head.command)
-            cookie, passed = (obeyed, b"") if obeyed else (cookie, passed)
-        request = self.head
-        keep = visitor.lasts(request) and (not done or visitor.body is None or visitor.can_go_on(request))
-        length = head.content_length
+            return b"", b""
+        return forward.set_cookie, forward.pass_cookie
+
+    def _framing(self, head: AnswerHead, payload: bytes, done: bool, passed: bytes, keep: bool) -> tuple[bytes, bytes, bool]:
+        """How the visitor is told where the body ends, the payload framed so, and whether the connection goes on."""
+        request, length = self.head, head.content_length
         framing = b"Set-Cookie: %b\r\n" % passed if passed else b""
         if head.status in NO_BODY or request.method == b"HEAD":
             if head.status != 204:
@@ -253,15 +270,7 @@ class Exchange(Tunnelling, eq=False):
             framing += b"Connection: close\r\n"
         elif not request.minor:
             framing += b"Connection: keep-alive\r\n"
-        self._keep = keep
-        self.answered, self.status = True, head.status
-        lines = visitor_lines(head, cookie, gateway.receiver.own_cookies)
-        self.sent += len(payload)
-        visitor.write(b"".join((lines, framing, b"\r\n", payload)))
-        if done:
-            visitor.finished(keep)
-        else:
-            self.progressed()
+        return framing, payload, keep
 
     def answer_continues(self, payload: bytes, done: bool) -> None:
         """More of the answer's body."""

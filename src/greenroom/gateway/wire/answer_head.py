@@ -21,6 +21,9 @@ CACHE_HEADERS = frozenset(
 
 COMMAND = b"cf-waiting-room-command"
 
+NO_BODY = frozenset((204, 304))
+"""Statuses of answers that never have one."""
+
 _DROPPED = frozenset((b"proxy-connection", b"te", b"trailer"))
 _READ = frozenset(
     (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"sec-websocket-accept", b"set-cookie")
@@ -53,6 +56,7 @@ class AnswerHead(msgspec.Struct):
     """What an origin's answer says. `lines` are the status line and the headers that travel on, CRLF after each.
 
     `digit` is the first one of the status, 5 at most; `length_line` is the line that says `content_length` to the visitor.
+    `plain`: the answer to anything but a HEAD has a body of this length.
     """
 
     status: int
@@ -69,6 +73,7 @@ class AnswerHead(msgspec.Struct):
     accept: bytes = b""
     digit: int = 0
     length_line: bytes = b""
+    plain: bool = False
 
 
 _Item = tuple[bytes, bytes]
@@ -165,6 +170,7 @@ def _read(block: bytes) -> AnswerHead | None:
     head.digit = min(code // 100, 5)
     if head.content_length is not None:
         head.length_line = b"Content-Length: %d\r\n" % head.content_length
+        head.plain = code >= 200 and code not in NO_BODY
     return head if codings is None or _read_codings(head, codings, modern) else None
 
 

@@ -34,6 +34,9 @@ FRAMES_BYTES = 15_000_000
 LINE_BYTES, BYTES_KEPT = 250, 3
 """What a remembered line takes beside its text, which is kept so many times: as it came, as name and value, and for the origin."""
 
+PAIRS_SHARED = 8_192
+"""Names with their values that remembered lines share."""
+
 Varying = tuple[bytes, bytes, bytes]
 """The name of a line whose value is another one for each visitor, and how such a line begins."""
 
@@ -148,6 +151,7 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
 
 
 _remembered: Remembered[bytes, _Known] = Remembered(FRAMES_BYTES)
+_pairs: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
 
 
 def _learn(shape: bytes) -> _Known | None:
@@ -160,9 +164,17 @@ def _learn(shape: bytes) -> _Known | None:
     names = [name for name, _ in lines.headers]
     lines.frame.signs = signs_of(lines.facts or dict(lines.headers))
     places = {name: names.index(name) for name, _, _ in IN_QUESTIONS if names.count(name) == 1}
-    known = _Known(lines, places, len(shape) * BYTES_KEPT + lines.frame.count * LINE_BYTES)
+    known = _Known(_shared(lines), places, len(shape) * BYTES_KEPT + lines.frame.count * LINE_BYTES)
     _remembered.keep(shape, known)
     return known
+
+
+def _shared(lines: HeaderLines) -> HeaderLines:
+    """The same lines, made of what other kinds have in common with them: less memory, and nearly all of it is at hand in the processor."""
+    if len(_pairs) >= PAIRS_SHARED:
+        _pairs.clear()
+    headers = tuple([_pairs.setdefault(pair, pair) for pair in lines.headers])
+    return HeaderLines(lines.frame, headers, dict(headers) if lines.facts is not None else None)
 
 
 def _read_whole(raw: bytes) -> HeaderLines | Refusal:

@@ -106,7 +106,7 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     """One request's head, understood.
 
     `target` is what the origin is sent: exactly the path and query that were matched, or `*`. A request has a body exactly when
-    `chunked` or `content_length` is positive.
+    `chunked` or `content_length` is positive. `plain`: it is in HTTP/1.1 and no HEAD, so its answer is framed in the usual way.
     """
 
     arrival: Arrival
@@ -119,6 +119,7 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     expect_continue: bool
     upgrade: bytes
     section: Section
+    plain: bool
 
     @property
     def authority(self) -> bytes:
@@ -221,4 +222,5 @@ def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead 
         frame.expects and minor == 1,
         b"websocket" if frame.websocket and method == b"GET" and minor == 1 else b"",
         section,
+        minor == 1 and method != b"HEAD",
     )

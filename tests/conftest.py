@@ -26,6 +26,8 @@ import pytest
 GREENROOM = Path(sys.executable).with_name("greenroom")
 PATIENCE_S = 20.0
 """For what should take a moment, on a busy machine."""
+START_S = 60.0
+"""For the start of a process, which reads some hundred files."""
 
 
 def eventually(happened: Callable[[], Any], what: str | Callable[[], str], within_s: float = PATIENCE_S) -> Any:
@@ -190,7 +192,7 @@ class Running:
                 return self.ask("/readyz").status == 200
             return False
 
-        eventually(ready, "greenroom is ready")
+        eventually(ready, "greenroom is ready", START_S)
         return self
 
     def wait_until_printed(self, text: str, times: int = 1) -> Self:

@@ -29,7 +29,7 @@ def at(shared_greenroom) -> Iterator[DashboardBrowser]:
         page.get_by_label("Name", exact=True).fill("tickets")
         page.get_by_role("button", name="Review").click()
         page.get_by_role("button", name="Create the room").click()
-        page.wait_for_url("**/rooms/*notice=created")
+        page.wait_for_url("**/rooms/*notice=created*")
         window.ids = dict(zip(("zone_id", "room_id"), re.findall(r"[0-9a-f]{32}", page.url), strict=True))  # type: ignore[attr-defined]
         yield window
 

@@ -69,7 +69,7 @@ def test_an_event_is_planned_reviewed_and_a_clash_is_shown_before_saving(rig, br
         expect(page.get_by_role("row", name="Active visitors at once 10 50")).to_be_visible()
         expect(page.get_by_role("row", name="Session length 5 5 Inherited")).to_be_visible()
         page.get_by_role("button", name="Create the event").click()
-        page.wait_for_url("**/events?notice=created")
+        page.wait_for_url("**/events?notice=created*")
         made = rig.api.ask("GET", f"/zones/{rig.zone_id}/waiting_rooms/{rig.room_id}/events").result[0]
         assert (made["event_start_time"], made["total_active_users"]) == ("2040-11-30T17:00:00Z", 50)  # 18:00 in Berlin
 

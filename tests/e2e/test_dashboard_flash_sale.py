@@ -45,9 +45,9 @@ def plan_and_rehearse(page: Page, rig: LiveRig) -> None:
     page.get_by_role("button", name="Review").click()
     expect(page.get_by_text("drawn by lot")).to_be_visible(timeout=PATIENCE_MS)
     page.get_by_role("button", name="Create the event").click()
-    expect(page.get_by_role("row").filter(has_text="friday")).to_contain_text("Pre-queue", timeout=PATIENCE_MS)
+    expect(page.get_by_role("row", name="friday Pre-queue")).to_be_visible(timeout=PATIENCE_MS)
     page.goto(f"{rig.path}/events")
-    event = page.get_by_role("link", name="friday", exact=True).get_attribute("href") or ""
+    event = page.get_by_role("row", name="friday Pre-queue").get_by_role("link", name="friday", exact=True).get_attribute("href") or ""
     page.get_by_role("link", name="Dry run of friday").click()
     page.get_by_text("From a table instead").click()
     arrivals = b"second,visitors\n0,30\n2400,30\n"
@@ -121,7 +121,7 @@ def test_a_flash_sale_from_the_plan_to_the_figures(shared_greenroom, browser: Br
         rig.running = started(shared_greenroom, "http://127.0.0.1:9")
         rig.api.address = rig.running.control
         with operator(browser, rig, viewport={"width": 1280, "height": 900}) as page:
-            row = page.get_by_role("row").filter(has_text="friday")
+            row = page.get_by_role("row", name="friday").filter(has=page.get_by_role("link", name="Analytics of friday"))
             result = row.get_by_role("link", name="Result")
             shared_greenroom.eventually(lambda: page.goto(f"{rig.path}/events") and result.count(), "the result of the draw is shown")
             sound_in_both_themes(page)

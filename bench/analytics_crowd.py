@@ -70,7 +70,8 @@ def nearest_rank(values: list[float], percent: int) -> float:
 def say(what: str, seen: float, told: float, aim: float) -> bool:
     off = abs(told - seen) / seen if seen else float(told != 0)
     good = off <= aim
-    print(f"{what:22} crowd {seen:10.2f}   analytics {told:10.2f}   differ by {100 * off:.2f} %{'' if good else '   MISSED'}")
+    goal = f"aim {100 * aim:.0f} %{'' if good else '   MISSED'}"
+    print(f"{what:22} crowd {seen:10.2f}   analytics {told:10.2f}   differ by {100 * off:.2f} %, {goal}")
     return good
 
 

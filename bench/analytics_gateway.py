@@ -57,8 +57,8 @@ def main() -> None:
             ratios = [one / other for one, other in zip(found["recording"], found["off"], strict=True)]
             off = (statistics.median(ratios) - 1) * better
             low, _, high = statistics.quantiles(ratios, n=4)
-            mark = "" if off >= -AIM else "   MISSED"
-            print(f"{what:15} with / without: median {statistics.median(ratios):.3f}, half of them from {low:.3f} to {high:.3f}{mark}")
+            aim = f"aim {1 - better * AIM:.2f} or {'more' if better > 0 else 'less'}{'' if off >= -AIM else '   MISSED'}"
+            print(f"{what:15} with / without: median {statistics.median(ratios):.3f}, half of them from {low:.3f} to {high:.3f}, {aim}")
 
 
 if __name__ == "__main__":

@@ -141,6 +141,22 @@ def test_a_verified_crawler_is_in_no_metric_and_one_that_only_says_so_is_a_visit
     assert total["max", "totalActiveUsers"] == 1
 
 
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_provisional_session_is_active_and_no_new_user(recorded: Callable[..., Recorded], comes_back: bool) -> None:
+    """An image for a page of elsewhere is let in for seconds, on a unit and a permit; its ticket may come back and stay."""
+    found = recorded(total_active_users=8, new_users_per_minute=8)
+    image = Browser(found.site, client="192.0.2.1")
+    assert isinstance(image.visit("/a.png", headers=((b"sec-fetch-dest", b"image"),)), Forward)
+    found.pass_time(5)
+    if comes_back:
+        assert visit([image]) == [True]
+    found.pass_time(2 * MINUTE_S)
+    total = found.total()
+    assert total["max", "totalActiveUsers"] == 1
+    assert (total["sum", "newUsersPerMinute"], total["sum", "requestsHeld"], total["sum", "sessionsEnded"]) == (0, 0, 0)
+    assert total["sum", "requestsPassed"] == comes_back
+
+
 def test_a_path_outside_the_room_and_a_suspended_room_are_in_no_metric(recorded: Callable[..., Recorded]) -> None:
     found = recorded(path="/shop")
     assert visit(people(found.site, 9), "/elsewhere") == [True] * 9

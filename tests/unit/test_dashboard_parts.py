@@ -16,6 +16,7 @@ from greenroom.control.state import Figures, RoomState
 from greenroom.core.schedule import Effective, Phase
 from greenroom.dashboard.assets import Assets
 from greenroom.dashboard.forms import Faults, document_of, field_of, field_view, flat
+from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.dashboard.rendering import Viewer, duration, grouped, local_time, share
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_words import example_words, has_example, meaning
@@ -93,6 +94,12 @@ def test_faults_are_shown_beside_their_fields_and_the_rest_above() -> None:
     assert faults.take("host") == ("is wrong",)
     assert faults.general == ["additional_routes: is covered"]
     assert [field_of(text) for text in ("", "/greenroom/limit_floor", "/a/0/b")] == ["", "limit_floor", "a"]
+
+
+def test_faults_name_other_fields_as_the_form_does() -> None:
+    fault = ApiFault(Code.INVALID, "new_users_per_minute: must be at most total_active_users, 321", "/new_users_per_minute")
+    assert Faults([fault], LABELS).take("new_users_per_minute") == ("must be at most “Active visitors at once”, 321",)
+    assert Faults([fault]).take("new_users_per_minute") == ("must be at most total_active_users, 321",)
 
 
 def test_a_form_gives_back_what_it_showed() -> None:

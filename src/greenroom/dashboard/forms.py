@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from greenroom.control.api_schema import EXTENSION, ApiField, ApiSchema
@@ -12,6 +13,7 @@ from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.model.configuration import Configuration
 from greenroom.model.fields import written
 
+_SNAKE = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 
@@ -34,13 +36,19 @@ class FieldView:
 
 
 class Faults:
-    """Faults of a refused change by field; what belongs to no shown field is `general`."""
+    """Faults of a refused change by field; what belongs to no shown field is `general`.
 
-    def __init__(self, faults: Iterable[ApiFault] = ()) -> None:
+    `labels`: names of fields as people read them, in place of those that the API says.
+    """
+
+    def __init__(self, faults: Iterable[ApiFault] = (), labels: Mapping[str, str] = MappingProxyType({})) -> None:
         self.of: dict[str, list[str]] = {}
         for fault in faults:
             name = field_of(fault.pointer)
-            self.of.setdefault(name, []).append(fault.message.removeprefix(f"{name}: "))
+            message = fault.message.removeprefix(f"{name}: ")
+            self.of.setdefault(name, []).append(
+                _SNAKE.sub(lambda found: f"“{labels[found[0]]}”" if found[0] in labels else found[0], message)
+            )
 
     def take(self, name: str) -> tuple[str, ...]:
         """Those of a field; they are not general any more."""

@@ -57,7 +57,7 @@ def do(page: PageRequest) -> Response:
             return _asked(page, one, Faults(), effect_of(live, LimitPlan(*(int(page.field(name)) for name in LIMITS))))
         page.change(careful)
     except Refused as refused:
-        return _asked(page, one, Faults(refused.faults), status=refused.status)
+        return _asked(page, one, Faults(refused.faults, UNDO_LABELS), status=refused.status)
     return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}/live", notice="done")
 
 

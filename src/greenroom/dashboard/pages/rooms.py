@@ -174,7 +174,7 @@ def create(page: PageRequest) -> Response:
             return page.redirect(f"/zones/{page.zone.id}/rooms/{made['id']}", notice="created")
         after = flat(page.services.config.trial(_answering(plan)))
     except Refused as refused:
-        return _form(page, flat(document), Faults(refused.faults), status=refused.status)
+        return _form(page, flat(document), Faults(refused.faults, LABELS), status=refused.status)
     return _review(page, None, after)
 
 
@@ -194,7 +194,7 @@ def save(page: PageRequest) -> Response:
             return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}", notice="saved")
         after = flat(page.services.config.trial(_answering(plan)))
     except Refused as refused:
-        return _form(page, {**before, **flat(_document(page))}, Faults(refused.faults), entry=entry, status=refused.status)
+        return _form(page, {**before, **flat(_document(page))}, Faults(refused.faults, LABELS), entry=entry, status=refused.status)
     return _review(page, before, after, entry)
 
 

@@ -24,6 +24,13 @@ def is_in(visitor: Visitor) -> bool:
     return visitor.get("/rooms").status_code == 200
 
 
+def found_together(rig: DashboardRig, visitor: Visitor) -> list[bool]:
+    """Whether the session is found as those of open streams are, all at once; and one that there never was."""
+    asked = [visitor.cookies["greenroom_session"], "x" * 43]
+    found = rig.app.sign_in.find_all(rig.store.read(), asked)
+    return [secret in found for secret in asked]
+
+
 def test_without_a_session_every_page_leads_to_the_sign_in_and_back(rig: DashboardRig) -> None:
     answer = Visitor(rig).get("/rooms?q=shop")
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?next=%2Frooms%3Fq%3Dshop")
@@ -117,6 +124,7 @@ def test_what_ends_a_session(rig: DashboardRig, what: str) -> None:
     visitor = Visitor(rig)
     visitor.sign_in("ada")
     assert is_in(visitor)
+    assert found_together(rig, visitor) == [True, False]
     if what == "signed out":
         kept = dict(visitor.cookies)
         visitor.post("/sign-out")
@@ -133,6 +141,7 @@ def test_what_ends_a_session(rig: DashboardRig, what: str) -> None:
         rig.config.change("test", accounts.edit("ada", password="another long password"))
     else:
         rig.store.sessions.remove(SESSION, id=rig.store.sessions.rows(SESSION)[0].id)
+    assert found_together(rig, visitor) == [False, False]
     assert not is_in(visitor)
 
 

@@ -10,7 +10,7 @@ minutes. The poller ends itself when it has had no watchers for a while.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -290,10 +290,11 @@ class LiveFeed:
             for watcher in ended:
                 watcher.over = True
 
-    def _ended(self, known: Configuration, watchers: Iterable[LiveWatcher]) -> list[LiveWatcher]:
-        found = []
-        for watcher in watchers:
-            session = self._sign_in.find(known, watcher.secret)
-            if session is None or not session.person.sees(watcher.zone_id):
-                found.append(watcher)
-        return found
+    def _ended(self, known: Configuration, watchers: Collection[LiveWatcher]) -> list[LiveWatcher]:
+        living = self._sign_in.find_all(known, {watcher.secret for watcher in watchers})
+
+        def may_watch(watcher: LiveWatcher) -> bool:
+            session = living.get(watcher.secret)
+            return session is not None and session.person.sees(watcher.zone_id)
+
+        return [watcher for watcher in watchers if not may_watch(watcher)]

@@ -24,6 +24,8 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+import uvloop
+
 GREENROOM = Path(sys.executable).with_name("greenroom")
 TICKS = os.sysconf("SC_CLK_TCK")
 SETTLE_S = 3.0
@@ -69,15 +71,29 @@ def cookie_of(base: str, token: str) -> str:
     return re.match(r"[^;]+", answer.headers["Set-Cookie"])[0]  # type: ignore[index]
 
 
+class Watching(asyncio.Protocol):
+    """Reads one stream and counts its messages, as cheaply as a program can: `wrk` and the origin need the processor."""
+
+    def __init__(self, request: bytes, heard: list[int]) -> None:
+        self.request, self.heard = request, heard
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Asks."""
+        transport.write(self.request)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        """Some of the answer."""
+        self.heard[0] += data.count(b"data: {")
+
+
 async def watch(port: int, path: str, cookie: str, heard: list[int]) -> None:
     """Reads one stream until it is cancelled."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nAccept: text/event-stream\r\n\r\n".encode())
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nAccept: text/event-stream\r\n\r\n".encode()
+    transport, _ = await asyncio.get_running_loop().create_connection(lambda: Watching(request, heard), "127.0.0.1", port)
     try:
-        while line := await reader.readline():
-            heard[0] += line.startswith(b"data: {")
+        await asyncio.Event().wait()
     finally:
-        writer.close()
+        transport.close()
 
 
 async def measure(pid: int, port: int, path: str, cookie: str, watchers: int, seconds: float) -> tuple[float, float]:
@@ -166,13 +182,13 @@ def main() -> None:
         assert room, "the room is in the table"
         stream = f"{room[0]}/live/stream"
         for watchers in (0, asked.watchers):
-            used, rate = asyncio.run(measure(pid, port, stream, cookie, watchers, asked.seconds))
+            used, rate = uvloop.run(measure(pid, port, stream, cookie, watchers, asked.seconds))
             print(f"{watchers} watchers: {used:.1f} % of a core, {rate:.0f} messages a second")
         admitted = build_opener().open(f"http://127.0.0.1:{visitors}/").headers["Set-Cookie"].partition(";")[0]
         pairs = []
         for _ in range(asked.rounds):
             alone = throughput(pid, visitors, asked.seconds / 4, admitted)
-            watched = asyncio.run(watched_throughput(pid, visitors, asked.seconds / 4, admitted, (port, stream, cookie), asked.watchers))
+            watched = uvloop.run(watched_throughput(pid, visitors, asked.seconds / 4, admitted, (port, stream, cookie), asked.watchers))
             pairs.append((alone, watched))
             print(
                 f"gateway: {alone.rate:,.0f} requests a second and {alone.cpu_us:.1f} us of the processor for each, "

@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import time
 
 import pytest
 
@@ -227,6 +228,28 @@ def test_a_request_body_arrives_as_it_was_sent(rig, run, size, chunked) -> None:
         assert sent.header("transfer-encoding") == ("chunked" if chunked else None)
         assert sent.header("content-length") == (None if chunked else str(size))
         assert rig.counts.bytes_in >= size
+
+    run(story())
+
+
+def test_how_long_origins_take_is_counted_to_the_head_of_the_answer(rig, run) -> None:
+    async def slow(_, writer) -> None:
+        await asyncio.sleep(0.2)  # the origin thinks
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+        await asyncio.sleep(0.5)  # the body is late, which is not counted
+        writer.write(b"ok")
+
+    async def story() -> None:
+        rig.app = slow
+        async with rig.running():
+            began = time.monotonic()
+            assert (await rig.get()).status == 200
+            whole_s = time.monotonic() - began
+            assert 0.2 <= rig.counts.origin_wait_seconds < whole_s - 0.25
+            before = rig.counts.origin_wait_seconds
+            rig.app = rig.says(b"HTTP/1.1 204 No Content\r\n\r\n")
+            assert (await rig.get()).status == 204
+            assert rig.counts.origin_wait_seconds > before
 
     run(story())
 

@@ -10,7 +10,7 @@ import pytest
 from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.control.state import Figures
 from greenroom.core.schedule import Effective
-from greenroom.dashboard.live_feed import KEPT, KEPT_EVERY_MS, LiveFrame, RoomTrail, live_frame
+from greenroom.dashboard.live_feed import KEPT, KEPT_EVERY_MS, LiveFrame, OriginLastMinute, OriginTrail, RoomTrail, live_frame
 from greenroom.dashboard.pages.live import table_rows
 from greenroom.dashboard.room_live import RoomLive
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
@@ -104,6 +104,25 @@ def test_the_table_has_one_row_for_five_minutes_newest_first() -> None:
     minutes = [MINUTE._replace(start_s=600 + 60 * index, active=index, abandoned=1, arrivals=10) for index in range(10)]
     rows = table_rows(minutes)
     assert [(row.start_s, row.active, row.abandoned, row.arrivals) for row in rows] == [(900, 9, 5, 50), (600, 4, 5, 50)]
+
+
+def test_what_the_origin_did_is_that_of_the_last_minute() -> None:
+    trail, first = OriginTrail(), {"origin_2xx": 100, "origin_5xx": 3, "origin_connect_failures": 1, "origin_wait_seconds": 50.0}
+    trail.add(NOW_MS, first.items())
+    assert trail.last_minute() == OriginLastMinute(None, None), "nothing is known after a moment"
+    for second in range(1, 121):
+        now = {
+            "origin_2xx": 100 + 8 * second,
+            "origin_5xx": 3 + 2 * second,
+            "origin_connect_failures": 1,
+            "origin_wait_seconds": 50.0 + 0.2 * second,
+        }
+        trail.add(NOW_MS + 1_000 * second, now.items())
+    assert trail.last_minute().errors == 120
+    assert trail.last_minute().mean_s == pytest.approx(0.02)
+    for second in range(121, 190):
+        trail.add(NOW_MS + 1_000 * second, now.items())
+    assert trail.last_minute() == OriginLastMinute(0, None), "without an answer there is no mean"
 
 
 def test_a_room_with_other_limits_is_another_frame() -> None:

@@ -178,7 +178,7 @@ class ProcessState(msgspec.Struct, frozen=True):
     data: str
     config: ConfigState
     rooms: tuple[RoomState, ...]
-    gateway: Iterable[tuple[str, int]]
+    gateway: Iterable[tuple[str, float]]
     store: StoreState = StoreState()
     sync: SyncState | None = None
     health: HealthState = HealthState()

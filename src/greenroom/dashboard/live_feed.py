@@ -10,13 +10,13 @@ minutes. The poller ends itself when it has had no watchers for a while.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 import structlog
 
-from greenroom.control.state import ProcessState, RoomState
+from greenroom.control.state import RoomState
 from greenroom.dashboard.live_words import limit_words
 from greenroom.dashboard.room_live import RoomLive, room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
@@ -70,6 +70,7 @@ class LiveFrame(msgspec.Struct, frozen=True):
     waited_p95_s: float | None = None
     origin: str = ""
     origin_errors: int | None = None
+    origin_mean_s: float | None = None
     event: str = ""
     event_phase: str = ""
     event_until_ms: int | None = None
@@ -77,6 +78,42 @@ class LiveFrame(msgspec.Struct, frozen=True):
 
 ERRORS = ("origin_5xx", "origin_connect_failures")
 """Counts of the gateway that together are the origin's errors."""
+
+ANSWERS = tuple(f"origin_{digit}xx" for digit in range(1, 6))
+"""Counts of the gateway that together are the origin's answers."""
+
+
+class OriginLastMinute(NamedTuple):
+    """What the gateway of this process saw of its origins within the last minute, in all rooms; None: not known yet, or nothing to tell."""
+
+    errors: int | None = None
+    mean_s: float | None = None
+    """From the first byte of a request to the head of the answer."""
+
+
+class OriginTrail:
+    """The gateway's counts of its origins over the last minute."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, float, float, float]] = deque()
+
+    def add(self, now_ms: int, gateway: Iterable[tuple[str, float]]) -> None:
+        """The counts at a moment later than the one before."""
+        counts = dict(gateway)
+        errors, answers = (sum(counts.get(name, 0) for name in names) for names in (ERRORS, ANSWERS))
+        self._seen.append((now_ms, errors, answers, counts.get("origin_wait_seconds", 0.0)))
+        while self._seen[0][0] < now_ms - RECENT_MS:
+            self._seen.popleft()
+
+    def last_minute(self) -> OriginLastMinute:
+        """Nothing before half a minute was seen."""
+        if not self._seen or self._seen[-1][0] - self._seen[0][0] < RECENT_MS // 2:
+            return OriginLastMinute()
+        errors, answers, waited_s = (now - before for now, before in zip(self._seen[-1][1:], self._seen[0][1:], strict=True))
+        return OriginLastMinute(int(errors), waited_s / answers if answers else None)
+
+
+UNSEEN = OriginLastMinute()
 
 
 class RoomTrail:
@@ -115,7 +152,7 @@ class RoomTrail:
         return [*older, *self.samples]
 
 
-def live_frame(live: RoomLive, state: RoomState | None, now_ms: int, trail: RoomTrail, errors: int | None = None) -> LiveFrame:
+def live_frame(live: RoomLive, state: RoomState | None, now_ms: int, trail: RoomTrail, origin: OriginLastMinute = UNSEEN) -> LiveFrame:
     """One room at this moment."""
     figures, room, event = live.figures, live.now.room, live.now.event
     said, last = limit_words(live), trail.minutes[-1] if trail.minutes else None
@@ -141,7 +178,8 @@ def live_frame(live: RoomLive, state: RoomState | None, now_ms: int, trail: Room
         waited_p50_s=waited.waited_p50_s if waited else None,
         waited_p95_s=waited.waited_p95_s if waited else None,
         origin=state.origin if state else "",
-        origin_errors=errors,
+        origin_errors=origin.errors,
+        origin_mean_s=origin.mean_s,
         event=event.name if event else "",
         event_phase=live.now.phase.name.lower() if event else "",
         event_until_ms=live.now.phase_ends_ms,
@@ -173,7 +211,7 @@ class LiveFeed:
         self._trails: dict[str, RoomTrail] = {}
         self._messages: dict[str, bytes] = {}
         self._histories: dict[str, bytes] = {}
-        self._errors: deque[tuple[int, int]] = deque()
+        self.origin = OriginTrail()
         self._ticked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -198,12 +236,6 @@ class LiveFeed:
     def trail_of(self, room_id: str) -> RoomTrail:
         """As `trail`, and nothing is remembered because of it: may be called in a thread."""
         return self._trails.get(room_id) or RoomTrail()
-
-    def errors(self) -> int | None:
-        """Errors of the origins within the last minute, in all rooms of this process; None before half a minute was seen."""
-        if not self._errors or self._errors[-1][0] - self._errors[0][0] < RECENT_MS // 2:
-            return None
-        return self._errors[-1][1] - self._errors[0][1]
 
     async def watch(self, watcher: LiveWatcher) -> AsyncIterator[bytes]:
         """The stream of one browser, until it goes away, its session ends or greenroom stops."""
@@ -246,7 +278,7 @@ class LiveFeed:
 
     async def _tick(self, known: Configuration) -> None:
         state, rooms = self._live.look()
-        self._count_errors(state)
+        self.origin.add(state.now_ms, state.gateway)
         watched = {watcher.room_id for watcher in self._watchers}
         self._messages, self._histories = {}, {}
         for room_id in watched:
@@ -262,15 +294,9 @@ class LiveFeed:
 
     def _message(self, known: Configuration, entry: Entry[Room], rooms: Mapping[str, RoomState], now_ms: int) -> bytes:
         trail, state = self.trail(entry.id), rooms.get(entry.id)
-        frame = live_frame(room_live(known, entry, state, now_ms), state, now_ms, trail, self.errors())
+        frame = live_frame(room_live(known, entry, state, now_ms), state, now_ms, trail, self.origin.last_minute())
         trail.add(frame)
         return b"data: " + msgspec.json.encode(frame) + b"\n\n"
-
-    def _count_errors(self, state: ProcessState) -> None:
-        counts: Mapping[str, Any] = dict(state.gateway)
-        self._errors.append((state.now_ms, sum(counts.get(name, 0) for name in ERRORS)))
-        while self._errors[0][0] < state.now_ms - RECENT_MS:
-            self._errors.popleft()
 
     async def _read_minutes(self, room_id: str, trail: RoomTrail) -> None:
         now_ms = self._services.config.clock.now_ms()

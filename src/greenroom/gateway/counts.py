@@ -39,6 +39,7 @@ class Counts:
     origin_answers: list[int] = field(
         default_factory=lambda: [0] * 6, metadata={HELP: "responses of origins by the first digit of the status"}
     )
+    origin_wait_seconds: float = _count("seconds from the first byte of a request to an origin until the head of its answer, summed up")
     tunnels: int = _count("WebSocket tunnels opened")
     tunnels_refused: int = _count("WebSockets refused because of a limit of tunnels")
     tunnels_open: int = _count("open WebSocket tunnels", gauge=True)
@@ -46,7 +47,7 @@ class Counts:
     bytes_in: int = _count("bytes of request heads, bodies and tunnels sent to origins")
     bytes_out: int = _count("bytes of responses and tunnels sent to visitors")
 
-    def described(self) -> Iterator[tuple[str, str, bool, int]]:
+    def described(self) -> Iterator[tuple[str, str, bool, float]]:
         """Name, help, whether it is a gauge, and the value of every count; `origin_1xx` to `origin_5xx` for the answers."""
         for item in fields(self):
             text = item.metadata[HELP]

@@ -24,7 +24,7 @@ class PictureTaker:
     def take(self, state: ProcessState, config: Config, stored: Configuration) -> Picture:
         """The picture of this moment."""
         counts = dict(state.gateway)
-        requests, failed = self._minute.add(state.now_ms, counts.get("forwarded", 0), counts.get("failed", 0))
+        requests, failed = self._minute.add(state.now_ms, int(counts.get("forwarded", 0)), int(counts.get("failed", 0)))
         sync = state.sync
         speaks = sync is None or sync.syncing
         policies = list(stored.alert_policies.records())

@@ -26,6 +26,7 @@ const FORMATS = {
   waited_p95: (it) => (it.waited_p95_s === null ? "no one waited" : duration(it.waited_p95_s)),
   origin: (it) => it.origin || "no checks",
   origin_errors: (it) => measured(it.origin_errors),
+  origin_mean: (it) => (it.origin_mean_s === null ? "measuring" : `${(it.origin_mean_s * 1000).toFixed(1)} ms`),
   title: (it) => it.title,
   text: (it) => it.text,
   event: (it) => (it.event ? `Event ${it.event}${it.event_until_ms ? `, until ${clock(zone).format(it.event_until_ms)}` : ""}` : ""),

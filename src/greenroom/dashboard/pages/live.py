@@ -26,7 +26,7 @@ def show(page: PageRequest) -> Response:
     trail = page.feed.trail_of(entry.id)
     if not trail.minutes:
         trail.minutes = last_hour(page.services.analytics, entry.id, now_ms)
-    frame = live_frame(live, state, now_ms, trail, page.feed.errors())
+    frame = live_frame(live, state, now_ms, trail, page.feed.origin.last_minute())
     return page.render(
         "live.html",
         entry=entry,

@@ -7,6 +7,7 @@ connection: the next visitor must never get bytes that were meant for another on
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import Protocol, cast
 
 from greenroom.decision.verdict import Forward
@@ -95,7 +96,9 @@ class ConnectionOwner(Protocol):
 class OriginConnection(asyncio.Protocol):
     """Belongs to a pool; while `exchange` is set it serves that one request."""
 
-    __slots__ = ("_body", "_buffer", "_idle_s", "_interim", "_keep", "_paused", "exchange", "idle_until", "pool", "served", "transport")
+    __slots__ = (
+        "_began_s", "_body", "_buffer", "_idle_s", "_interim", "_keep", "_paused", "exchange", "idle_until", "pool", "served", "transport",
+    )  # fmt: skip
 
     transport: asyncio.Transport
 
@@ -109,6 +112,7 @@ class OriginConnection(asyncio.Protocol):
         self._keep = False
         self._idle_s = 0
         self._interim = 0
+        self._began_s = 0.0
         self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -119,6 +123,7 @@ class OriginConnection(asyncio.Protocol):
     def begin(self, exchange: OriginExchange, data: bytes) -> None:
         """Sends the first bytes of a request; its answer goes to `exchange`."""
         self.exchange = exchange
+        self._began_s = monotonic()
         self.pool.counts.bytes_in += len(data)
         self.transport.write(data)
 
@@ -195,6 +200,7 @@ class OriginConnection(asyncio.Protocol):
             exchange.interim(head)
             if not data:
                 return
+        self.pool.counts.origin_wait_seconds += monotonic() - self._began_s
         self._keep, self._idle_s, length = head.keep_alive, head.idle_s, head.content_length
         if head.plain and exchange.head.plain and length == len(data):  # as nearly always
             self._release(True)

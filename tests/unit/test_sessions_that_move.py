@@ -42,6 +42,27 @@ class Two:
                 self.sync(ledger)
             assert problems(self.coordinator, [self.paris, self.oslo]) == []
 
+    def third(self) -> Ledger:
+        """Rome, where the visitor of Paris has come to by way of Oslo; Oslo has asked Paris for the session, and Paris has heard of it."""
+        self.coordinator.enlist(["paris", "oslo", "rome"], self.now_ms)
+        rome = Ledger(self.room, "rome", 1, self.now_ms)
+        self.sync(rome)
+        assert self.reach(self.oslo).standing is Standing.ACTIVE
+        assert self.reach(rome).standing is Standing.ACTIVE
+        self.sync(self.oslo)
+        self.sync(self.paris)
+        return rome
+
+    def goes_on_in(self, rome: Ledger, syncs: int) -> None:
+        """The visitor is served there all the time, and the session follows."""
+        for _ in range(syncs):
+            self.now_ms += 500
+            for ledger in (rome, self.oslo, self.paris):
+                self.sync(ledger)
+            assert self.reach(rome).standing is Standing.ACTIVE
+            assert problems(self.coordinator, [self.paris, self.oslo, rome]) == []
+        assert ONE in rome.sessions.inside
+
     def reach(self, ledger: Ledger, home: str = "paris", one: bytes = ONE) -> Outcome:
         if one in ledger.sessions.inside:
             return ledger.view(one, self.now_ms)
@@ -177,52 +198,27 @@ def test_two_thousand_movers_at_once_are_claimed_in_turns() -> None:
 def test_who_goes_on_while_the_unit_is_on_its_way_is_not_told_that_no_one_has_the_session() -> None:
     """Paris gives the session to Oslo, where the visitor was for a moment, and then says truly that it has none for Rome."""
     two = Two()
-    two.coordinator.enlist(["paris", "oslo", "rome"], two.now_ms)
-    rome = Ledger(two.room, "rome", 1, two.now_ms)
-    two.sync(rome)
-    assert two.reach(two.oslo).standing is Standing.ACTIVE
-    assert two.reach(rome).standing is Standing.ACTIVE
-    two.sync(two.oslo)  # Oslo asks first
-    two.sync(two.paris)
+    rome = two.third()
     assert ONE not in two.paris.sessions.inside
     two.sync(rome)  # Paris is asked once more, because its gift has not been heard of yet
     two.sync(two.paris)
     two.sync(two.paris)
-    for _ in range(6):
-        two.now_ms += 500
-        for ledger in (rome, two.oslo, two.paris):
-            two.sync(ledger)
-        assert two.reach(rome).standing is Standing.ACTIVE
-        assert problems(two.coordinator, [two.paris, two.oslo, rome]) == []
-    assert ONE in rome.sessions.inside
+    two.goes_on_in(rome, 6)
 
 
 def test_a_new_coordinator_knows_where_a_unit_was_booked_that_is_on_its_way() -> None:
     """The old one booked the session to Oslo and was lost; the visitor is in Rome by then, and Paris truly has no session any more."""
     two = Two()
-    names = ["paris", "oslo", "rome"]
-    two.coordinator.enlist(names, two.now_ms)
-    rome = Ledger(two.room, "rome", 1, two.now_ms)
-    two.sync(rome)
-    assert two.reach(two.oslo).standing is Standing.ACTIVE
-    assert two.reach(rome).standing is Standing.ACTIVE
-    two.sync(two.oslo)  # Oslo asks first
-    two.sync(two.paris)
+    rome = two.third()
     two.sync(two.paris)  # its gift is booked
     old = two.coordinator
     assert old.transfers.on_the_way("oslo"), "the story is about a session on its way"
-    rows = {name: center_row(old.data_centers[name], old.transfers.on_the_way(name)) for name in names}
-    two.coordinator = recalled(two.room, names, room_row(old), rows, 0, two.now_ms, complete=True)
+    rows = {name: center_row(old.data_centers[name], old.transfers.on_the_way(name)) for name in old.data_centers}
+    two.coordinator = recalled(two.room, list(rows), room_row(old), rows, 0, two.now_ms, complete=True)
     for _ in range(3):  # Rome asks Paris through the new one before Oslo is heard of
         two.sync(rome)
         two.sync(two.paris)
-    for _ in range(8):
-        two.now_ms += 500
-        for ledger in (rome, two.oslo, two.paris):
-            two.sync(ledger)
-        assert two.reach(rome).standing is Standing.ACTIVE
-        assert problems(two.coordinator, [two.paris, two.oslo, rome]) == []
-    assert ONE in rome.sessions.inside
+    two.goes_on_in(rome, 8)
 
 
 def test_a_session_that_comes_takes_back_that_it_was_not_there() -> None:

@@ -2,7 +2,7 @@
 
     python bench/analytics_gateway.py [--rounds 20] [--seconds 1]
 
-Both run on CPU 0, wrk and nginx as the origin on CPU 1; all requests have a valid ticket. Rounds are short and alternate, so that a slow
+Both run on CPU 0, client and origin on CPU 1 (`awake.py`); all requests have a valid ticket. Rounds are short and alternate, so that a slow
 moment of the machine hits both; what is compared is each round with the one next to it. The processor time of the process is the figure
 that other programs disturb least.
 """
@@ -16,7 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gateway import BODY, GREENROOM_CONF, ORIGIN_CONF, cpu_seconds, running, visit, wrk
+from awake import Client, request
+from gateway import GREENROOM_CONF, cpu_seconds, running, visit
 
 ORIGIN, PORTS = 9150, {"recording": 9151, "off": 9152}
 AIM = 0.02
@@ -30,10 +31,7 @@ def main() -> None:
     greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path = Path(folder)
-        path.chmod(0o755)
-        (path / "page.html").write_text(BODY)
-        (path / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
-        stack.enter_context(running(["nginx", "-c", str(path / "origin.conf")], ORIGIN, 1))
+        client = stack.enter_context(Client(ORIGIN))
         servers = {}
         for name, port in PORTS.items():
             text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=path / name, limit=100_000)
@@ -45,10 +43,10 @@ def main() -> None:
         for number in range(asked.rounds + 1):
             for name in sorted(PORTS, reverse=number % 2 == 1):
                 before = cpu_seconds(servers[name].pid)
-                rate, _ = wrk(PORTS[name], asked.seconds, "/", tickets[name])
+                load = client.load(PORTS[name], asked.seconds, request("/", tickets[name]))
                 if number:  # the first round warms up
-                    rates[name].append(rate)
-                    spent[name].append((cpu_seconds(servers[name].pid) - before) / (rate * asked.seconds) * 1e6)
+                    rates[name].append(load.answered / load.seconds)
+                    spent[name].append((cpu_seconds(servers[name].pid) - before) / load.answered * 1e6)
         print(f"{asked.rounds} rounds of {asked.seconds} s; load {os.getloadavg()[0]:.1f}")
         for name in PORTS:
             rate, cpu_us = statistics.median(rates[name]), statistics.median(spent[name])

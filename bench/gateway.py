@@ -3,10 +3,11 @@
     python bench/gateway.py [--rounds 5] [--seconds 5]
     python bench/gateway.py --against COMMIT [--rounds 20] [--seconds 1]
 
-nginx serves the origin, and a second nginx proxies it plainly with keep-alive on both sides: the physical limit. It proxies two
-pages: one of 1 KB, and one as long as the waiting page, because what a proxy costs grows with what it carries. Each server
-under test runs alone on CPU 0 (one worker), wrk and the origin share CPU 1, 64 connections. Rounds alternate between the
-contestants, so that a slow minute of the machine hits all of them; medians and ratios are printed.
+nginx as a plain proxy with keep-alive on both sides is the physical limit. It proxies two pages: one of 1 KB, and one as long as the
+waiting page, because what a proxy costs grows with what it carries. Each server under test runs alone on CPU 0 (one worker); the client
+with 64 connections and the origin have CPU 1 and never sleep (`awake.py`): no server pays for waking them. Rounds alternate between the
+contestants, so that a slow minute of the machine hits all of them; medians and ratios are printed. The requests a second are those of
+a whole core, from the CPU time of one: the rate itself would be the client's where the server is the faster of the two.
 
 With `--against` the greenroom of an earlier commit is measured beside this one, in short rounds that alternate: the figure is the median of
 the ratios of neighbouring rounds, which a busy machine disturbs least.
@@ -16,7 +17,6 @@ import argparse
 import contextlib
 import http.client
 import os
-import re
 import shutil
 import signal
 import socket
@@ -29,20 +29,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from awake import Client, request
 from earlier import Figures, greenroom_at, in_pairs
 
 ORIGIN, NGINX, OPEN, CLOSED, EARLIER = 9100, 9101, 9102, 9103, 10
-BODY = "x" * 1024
 SMALL, LONG = "nginx, plain proxy, 1 KB", "nginx, plain proxy, long page"
-DELAY_LUA = "function delay() return math.random(5, 15) end\n"
+PART_LOAD_MS = 5, 15
+"""Pause of a connection after each answer, from and to."""
 
-ORIGIN_CONF = """
-worker_processes 1; daemon off; error_log /dev/null; pid {dir}/origin.pid;
-events {{ worker_connections 1024; }}
-http {{ access_log off; keepalive_requests 1000000000;
-  server {{ listen 127.0.0.1:{port} backlog=1024; location / {{ default_type text/html; return 200 "{body}"; }}
-    location = /page {{ default_type text/html; alias {dir}/page.html; open_file_cache max=8; }} }} }}
-"""
 PROXY_CONF = """
 worker_processes 1; daemon off; error_log /dev/null; pid {dir}/proxy.pid;
 events {{ worker_connections 1024; }}
@@ -100,19 +94,6 @@ def worker_of(process: subprocess.Popen[bytes]) -> int:
     return int(children[-1]) if children else process.pid
 
 
-def wrk(port: int, seconds: int, path: str = "/", header: str = "", script: str = "") -> tuple[float, float]:
-    """Requests per second and p99 in milliseconds."""
-    command = ["taskset", "-c", "1", "wrk", "-t1", "-c64", f"-d{seconds}s", "--latency", f"http://127.0.0.1:{port}{path}"]
-    command += ["-H", header] if header else []
-    command += ["-s", script] if script else []
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    amount, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", printed).groups()  # type: ignore[union-attr]
-    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", printed).group(1))  # type: ignore[union-attr]
-    if "Non-2xx" in printed or "Socket errors" in printed:
-        print(f"  port {port}: {printed.splitlines()[-3:]}")
-    return rate, float(amount) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[unit]
-
-
 def visit(port: int) -> tuple[str, int]:
     """One visit; the Cookie header to come back with, and how long the page is."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
@@ -127,16 +108,16 @@ class Contestant(NamedTuple):
     port: int
     page: str
     header: str
-    script: str
     pid: int
     joins: bool = False
+    delay_ms: tuple[int, int] | None = None
 
-    def measure(self, seconds: int) -> Figures:
+    def measure(self, client: Client, seconds: int) -> Figures:
         """One round."""
         header = visit(self.port)[0] if self.joins else self.header
         before = cpu_seconds(self.pid)
-        rate, p99 = wrk(self.port, seconds, self.page, header, self.script)
-        return Figures((cpu_seconds(self.pid) - before) / (rate * seconds) * 1e6 if rate else 0.0, rate, p99)
+        load = client.load(self.port, seconds, request(self.page, header), self.delay_ms)
+        return Figures((cpu_seconds(self.pid) - before) / load.answered * 1e6, load.answered / load.seconds, load.p99_ms)
 
 
 def greenrooms(stack: contextlib.ExitStack, path: Path, command: list[str], beside: int = 0) -> tuple[dict[str, Contestant], int]:
@@ -149,14 +130,13 @@ def greenrooms(stack: contextlib.ExitStack, path: Path, command: list[str], besi
     inside, full = servers
     (ticket, _), _ = visit(inside), visit(full)
     _, length = visit(full)
-    slow = str(path / "delay.lua")
     return {
-        "greenroom, valid ticket, 1 KB": Contestant(inside, "/", ticket, "", servers[inside]),
-        "greenroom, valid ticket, long page": Contestant(inside, "/page", ticket, "", servers[inside]),
-        "waiting page, newcomer": Contestant(full, "/", "", "", servers[full]),
-        "waiting page, newcomer who takes gzip": Contestant(full, "/", "Accept-Encoding: gzip", "", servers[full]),
-        "waiting page, a visitor in line": Contestant(full, "/", "", "", servers[full], joins=True),
-        "greenroom, 1 KB, part load": Contestant(inside, "/", ticket, slow, servers[inside]),
+        "greenroom, valid ticket, 1 KB": Contestant(inside, "/", ticket, servers[inside]),
+        "greenroom, valid ticket, long page": Contestant(inside, "/page", ticket, servers[inside]),
+        "waiting page, newcomer": Contestant(full, "/", "", servers[full]),
+        "waiting page, newcomer who takes gzip": Contestant(full, "/", "Accept-Encoding: gzip", servers[full]),
+        "waiting page, a visitor in line": Contestant(full, "/", "", servers[full], joins=True),
+        "greenroom, 1 KB, part load": Contestant(inside, "/", ticket, servers[inside], delay_ms=PART_LOAD_MS),
     }, length
 
 
@@ -170,48 +150,46 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path = Path(folder)
         path.chmod(0o755)  # nginx serves the long page as another user
-        (path / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
         (path / "proxy.conf").write_text(PROXY_CONF.format(dir=folder, port=NGINX, origin=ORIGIN))
-        (path / "delay.lua").write_text(DELAY_LUA)
-        stack.enter_context(running(["nginx", "-c", str(path / "origin.conf")], ORIGIN, 1))
+        client = stack.enter_context(Client(ORIGIN))
         now, length = greenrooms(stack, path, [greenroom])
-        (path / "page.html").write_text("x" * length)
+        client.long_page(length)
         if asked.against:
             earlier, _ = greenrooms(stack, path, stack.enter_context(greenroom_at(asked.against)), EARLIER)
-            compare(earlier, now, asked.rounds or 20, asked.seconds or 1)
+            compare(client, earlier, now, asked.rounds or 20, asked.seconds or 1)
             print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         else:
             nginx = worker_of(stack.enter_context(running(["nginx", "-c", str(path / "proxy.conf")], NGINX, 0)))
             plain = {
-                SMALL: Contestant(NGINX, "/", "", "", nginx),
-                LONG: Contestant(NGINX, "/page", "", "", nginx),
-                "nginx, 1 KB, part load": Contestant(NGINX, "/", "", str(path / "delay.lua"), nginx),
+                SMALL: Contestant(NGINX, "/", "", nginx),
+                LONG: Contestant(NGINX, "/page", "", nginx),
+                "nginx, 1 KB, part load": Contestant(NGINX, "/", "", nginx, delay_ms=PART_LOAD_MS),
             }
             print(f"the long page and the waiting page have {length} bytes")
-            beside_nginx(plain | now, asked.rounds or 5, asked.seconds or 5)
+            beside_nginx(client, plain | now, asked.rounds or 5, asked.seconds or 5)
 
 
-def compare(earlier: dict[str, Contestant], now: dict[str, Contestant], rounds: int, seconds: int) -> None:
+def compare(client: Client, earlier: dict[str, Contestant], now: dict[str, Contestant], rounds: int, seconds: int) -> None:
     """Earlier and now, row by row."""
 
     def both(row: str) -> tuple[Callable[[], Figures], Callable[[], Figures]]:
-        return lambda: earlier[row].measure(seconds), lambda: now[row].measure(seconds)
+        return lambda: earlier[row].measure(client, seconds), lambda: now[row].measure(client, seconds)
 
     in_pairs({row: both(row) for row in now}, rounds)
 
 
-def beside_nginx(contestants: dict[str, Contestant], rounds: int, seconds: int) -> None:
+def beside_nginx(client: Client, contestants: dict[str, Contestant], rounds: int, seconds: int) -> None:
     """All contestants in turn."""
     found: dict[str, list[Figures]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, contestant in contestants.items():
-            found[name].append(contestant.measure(seconds))
-    small, long = (statistics.median([figures.rate for figures in found[name]]) for name in (SMALL, LONG))
-    print(f"{'':38} {'req/s':>8} {'/ nginx 1 KB':>13} {'/ nginx long':>13} {'p99 ms':>7} {'CPU us/req':>10}")
+            found[name].append(contestant.measure(client, seconds))
+    small, long = (statistics.median([figures.cpu_us for figures in found[name]]) for name in (SMALL, LONG))
+    print(f"{'':38} {'CPU us/req':>10} {'x nginx 1 KB':>13} {'x nginx long':>13} {'req/s of a core':>15} {'p99 ms':>7}")
     for name, measured in found.items():
-        cpu_us, rate, p99 = (statistics.median(figures) for figures in zip(*measured, strict=True))
-        ratios = " " * 27 if "part load" in name else f"{rate / small:13.2f} {rate / long:13.2f}"
-        print(f"{name:38} {rate:8.0f} {ratios} {p99:7.2f} {cpu_us:10.1f}")
+        cpu_us, _, p99 = (statistics.median(figures) for figures in zip(*measured, strict=True))
+        ratios = " " * 27 if "part load" in name else f"{cpu_us / small:13.2f} {cpu_us / long:13.2f}"
+        print(f"{name:38} {cpu_us:10.1f} {ratios} {1e6 / cpu_us:15.0f} {p99:7.2f}")
     slow = (found["greenroom, 1 KB, part load"], found["nginx, 1 KB, part load"])
     added = [ours.p99_ms - theirs.p99_ms for ours, theirs in zip(*slow, strict=True)]
     print(f"p99 added over nginx at part load: median {statistics.median(added):.2f} ms")

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from browser_heads import LINE, browsers
-from gateway import BODY, ORIGIN, ORIGIN_CONF
+from gateway import ORIGIN
 
 PORT, CONTROL, REDIS = 9160, 9260, 9161
 ACTIVE, MINUTE = 500, 500
@@ -45,6 +45,13 @@ CONNECTIONS = 700
 ROUND_S, CHUNK_S, GOOD_S = 5, 60, 240
 WINDOW_S = 60
 
+BODY = "x" * 1024
+ORIGIN_CONF = """
+worker_processes 1; daemon off; error_log /dev/null; pid {dir}/origin.pid;
+events {{ worker_connections 1024; }}
+http {{ access_log off; keepalive_requests 1000000000;
+  server {{ listen 127.0.0.1:{port} backlog=1024; location / {{ default_type text/html; return 200 "{body}"; }} }} }}
+"""
 CONF = """
 {redis}origin = "http://127.0.0.1:{origin}"
 listen = "127.0.0.1:{port}"

@@ -3,7 +3,7 @@
     python bench/proxies.py [--rounds 3] [--seconds 1] [--only nginx haproxy caddy uvicorn]
 
 Each proxy runs with its configuration of examples/, and once more as a plain proxy that tells the application the same. Proxy and
-greenroom share CPU 0 (one worker each), wrk and the origin (nginx, a page of 1 KB) share CPU 1, 64 connections with keep-alive. A
+greenroom share CPU 0 (one worker each); the client, with 64 connections, and the origin of a page of 1 KB have CPU 1 and never sleep. A
 visitor who is inside asks for the page; passes are made here with the secret of the example and last through the run. Rounds alternate
 between the contestants; medians are printed.
 
@@ -30,7 +30,8 @@ import time
 from hashlib import md5
 from pathlib import Path
 
-from gateway import ORIGIN_CONF, cpu_seconds, running, worker_of, wrk
+from awake import Client, request
+from gateway import cpu_seconds, running, worker_of
 from proxy_floors import YES_CONF, nginx_asks
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -238,7 +239,7 @@ class Bench:
 
 
 def main() -> None:
-    """Starts everything, lets wrk go round, prints."""
+    """Starts everything, lets the client go round, prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=1)
@@ -249,15 +250,14 @@ def main() -> None:
         folder.chmod(0o755)
         os.chdir(folder)
         os.environ["GREENROOM_PASS_SECRET"] = SECRET
-        (folder / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body="x" * 1024))
         (folder / "bench_app.py").write_text(APP)
         room = '[[rooms]]\nname = "shop"\nhost = "*"\n' + ROOM.format(limit=100_000)
         (folder / "greenroom.toml").write_text(f'data = "{folder}/asgi"\nanalytics = "off"\n{QUIET}{room}')
-        stack.enter_context(running(["nginx", "-c", str(folder / "origin.conf")], ORIGIN, 1))
+        client = stack.enter_context(Client(ORIGIN))
         bench = Bench(folder, stack)
         for kind in options.only:
             STARTS[kind](bench)
-        measure(bench, options.rounds, options.seconds)
+        measure(client, bench, options.rounds, options.seconds)
 
 
 def start_nginx(bench: Bench) -> None:
@@ -302,17 +302,17 @@ def start_uvicorn(bench: Bench) -> None:
 STARTS = {"nginx": start_nginx, "haproxy": start_haproxy, "caddy": start_caddy, "envoy": start_envoy, "uvicorn": start_uvicorn}
 
 
-def measure(bench: Bench, rounds: int, seconds: int) -> None:
-    """Lets wrk go round, prints."""
+def measure(client: Client, bench: Bench, rounds: int, seconds: int) -> None:
+    """Lets the client go round, prints."""
     rates: dict[str, list[float]] = {what: [] for what in bench.contestants}
     cpu: dict[str, list[tuple[float, float]]] = {what: [] for what in bench.contestants}
     for _ in range(rounds):
         for what, (port, header, _) in bench.contestants.items():
             before = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
-            rates[what].append(wrk(port, seconds, header=header)[0])
+            load = client.load(port, seconds, request("/", header))
             after = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
-            requests = max(1.0, rates[what][-1] * seconds)
-            cpu[what].append(((after[0] - before[0]) / requests * 1e6, (after[1] - before[1]) / requests * 1e6))
+            rates[what].append(load.answered / load.seconds)
+            cpu[what].append(((after[0] - before[0]) / load.answered * 1e6, (after[1] - before[1]) / load.answered * 1e6))
     print(f"{'':42} {'req/s':>8} {'shared':>6} {'proxy us':>9} {'asked us':>9} {'own core':>8}  compared with")
     used = {what: [statistics.median(column) for column in zip(*rows, strict=True)] for what, rows in cpu.items()}
     for what, (_, _, other) in bench.contestants.items():

@@ -25,6 +25,7 @@ from random import Random
 import gateway as beside
 import redis
 import uvloop
+from awake import BETWEEN_HEADS, END, Client, page, request
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.model.room import Room
@@ -193,20 +194,11 @@ async def ledger(server: redis.Redis, waiting: int) -> None:
 
 GATEWAY_CONF = beside.GREENROOM_CONF.replace("origin =", "{redis}origin =", 1)
 
-TICKETS_LUA = """
-local t, n = {{{tickets}}}, 0
-request = function()
-  n = n % #t + 1
-  return wrk.format("GET", "/", {{Cookie = t[n]}})
-end
-"""
-
 
 def gateways(folder: Path, rounds: int, seconds: int) -> None:
     greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
-    (folder / "origin.conf").write_text(beside.ORIGIN_CONF.format(dir=folder, port=beside.ORIGIN, body=beside.BODY))
     with contextlib.ExitStack() as stack:
-        stack.enter_context(beside.running(["nginx", "-c", str(folder / "origin.conf")], beside.ORIGIN, 1))
+        client = stack.enter_context(Client(beside.ORIGIN))
         servers, tickets = {}, {}
         for port, line in ((MEMORY, ""), (SHARED, f'redis = "redis://127.0.0.1:{PORT}"\n')):
             path = folder / f"{port}.toml"
@@ -218,15 +210,14 @@ def gateways(folder: Path, rounds: int, seconds: int) -> None:
         costs: dict[int, list[float]] = {MEMORY: [], SHARED: []}
         for _ in range(rounds):
             for port, found in rates.items():
-                script = folder / "tickets.lua"
-                listed = ", ".join(f'"{ticket.removeprefix("Cookie: ")}"' for ticket in tickets[port])
-                script.write_text(TICKETS_LUA.format(tickets=listed))
+                heads = folder / "heads"
+                heads.write_bytes(BETWEEN_HEADS.join(request("/", ticket).encode() for ticket in tickets[port]))
                 before = beside.cpu_seconds(servers[port].pid)
-                rate, p99 = beside.wrk(port, seconds, "/", script=str(script))
-                found.append(rate)
-                costs[port].append((beside.cpu_seconds(servers[port].pid) - before) / (rate * seconds) * 1e6)
+                load = client.load(port, seconds, heads)
+                found.append(load.answered / load.seconds)
+                costs[port].append((beside.cpu_seconds(servers[port].pid) - before) / load.answered * 1e6)
                 name = "redis " if port == SHARED else "memory"
-                print(f"  {name} {rate:8.0f} requests/s, p99 {p99:.1f} ms, {costs[port][-1]:.0f} us CPU each")
+                print(f"  {name} {found[-1]:8.0f} requests/s, p99 {load.p99_ms:.1f} ms, {costs[port][-1]:.0f} us CPU each")
         memory, shared = (statistics.median(rates[port]) for port in (MEMORY, SHARED))
         ours, theirs = (statistics.median(costs[port]) for port in (MEMORY, SHARED))
         print(f"{'gateway, accepted visitors: redis / memory':44} {shared / memory:8.2f}   bar 0.8")
@@ -236,7 +227,7 @@ def gateways(folder: Path, rounds: int, seconds: int) -> None:
 def accepted(port: int) -> str:
     """The cookie of somebody who is inside."""
     for _ in range(50):
-        cookie = beside.visit(port)
+        cookie, _ = beside.visit(port)
         if is_inside(port, cookie):
             return cookie
         time.sleep(0.3)  # the lease comes with the first sync
@@ -249,7 +240,7 @@ def is_inside(port: int, cookie: str) -> bool:
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/", headers={"Cookie": cookie.removeprefix("Cookie: "), "Accept": "text/html"})
     body = connection.getresponse().read()
-    return body == beside.BODY.encode()
+    return body == page(1024).partition(END)[2]
 
 
 def run(work: Awaitable[None]) -> None:

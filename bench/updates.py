@@ -4,10 +4,10 @@
 
 12,000 different waiters stand in line, each with a ticket of its own and the header lines of one of 384 kinds of Chrome; they ask one after
 the other over 64 connections, so no request repeats one that could be remembered as a whole. Their tickets are new in each round: one that
-comes too late may be of a visitor in front, and then the answer is held. The floors (`bench/floors.py`) are servers in
-the same event loop that parse nothing; nginx is a plain proxy. Every server has CPU 0 while it is measured, wrk and the origin have CPU 1,
-and rounds alternate between the contestants. CPU time is what the kernel accounted to the server's process, so a busy machine disturbs it
-less than it would a rate, and the ratio to a floor of the same run least. It takes less than two minutes.
+comes too late may be of a visitor in front, and then the answer is held. The floors (`bench/floors.py`) are servers in the same event loop
+that parse nothing; nginx is a plain proxy. Every server has CPU 0 while it is measured; client and origin have CPU 1 and never sleep
+(`bench/awake.py`), and rounds alternate between the contestants. CPU time is what the kernel accounted to the server's process, so a busy
+machine disturbs it less than it would a rate, and the ratio to a floor of the same run least. It takes less than two minutes.
 """
 
 import argparse
@@ -17,15 +17,15 @@ import re
 import shutil
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from awake import Client
 from browser_heads import LINE, browsers, cookie_line, navigating
-from gateway import BODY, GREENROOM_CONF, NGINX, ORIGIN, ORIGIN_CONF, PROXY_CONF, running, worker_of
+from gateway import GREENROOM_CONF, NGINX, ORIGIN, PROXY_CONF, running, worker_of
 
 OWN, OTHER = 9111, 9113
 PROXY = "nginx, plain proxy"
@@ -46,20 +46,6 @@ DUE_S = 2.6
 WARM_S = 1
 """Before each measurement: the waiters take their places."""
 
-LUA = """
-local heads, at = {}, 0
-function init(args)
-  local file = io.open(args[1], "rb")
-  for head in file:read("*a"):gmatch("[^\\1]+") do heads[#heads + 1] = head end
-  file:close()
-  at = math.random(#heads)
-end
-function request()
-  at = at % #heads + 1
-  return heads[at]
-end
-"""
-
 
 class Contestant(NamedTuple):
     """A server and what it is asked; `floor` names the contestant that does nothing but this. `line`: so many of these browsers wait."""
@@ -74,29 +60,6 @@ class Contestant(NamedTuple):
 def cpu_us(pid: int) -> float:
     """CPU time of a process so far, all its threads together."""
     return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1_000
-
-
-def load(port: int, seconds: int, heads: Path, script: Path) -> int:
-    """How many requests were answered."""
-    command = [
-        "taskset",
-        "-c",
-        "1",
-        "wrk",
-        "-t1",
-        "-c64",
-        f"-d{seconds}s",
-        "-s",
-        str(script),
-        f"http://127.0.0.1:{port}/",
-        "--",
-        str(heads),
-    ]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    if "Non-2xx" in printed or "Socket errors" in printed:
-        sys.exit(f"port {port}: {printed}")
-    found = re.search(r"(\d+) requests in", printed)
-    return int(found[1]) if found else sys.exit(printed)
 
 
 def tickets(port: int, visitors: int) -> list[bytes]:
@@ -120,18 +83,16 @@ def write_heads(path: Path, kinds: list[bytes], carried: list[bytes], first: byt
     path.write_bytes(b"\1".join(first + line + b"\r\n" for line in lines))
 
 
-def measure(contestants: dict[str, Contestant], folder: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
+def measure(client: Client, contestants: dict[str, Contestant], folder: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
     took: dict[str, list[float]] = {name: [] for name in contestants}
-    script = folder / "heads.lua"
-    script.write_text(LUA)
     for _ in range(rounds):
         for name, (port, pid, heads, _, (kinds, waiters)) in contestants.items():
             if waiters:
                 write_heads(folder / heads, kinds, tickets(port, waiters))
                 time.sleep(DUE_S)
-                load(port, WARM_S, folder / heads, script)
+                client.load(port, WARM_S, folder / heads)
             before = cpu_us(pid)
-            answered = load(port, seconds, folder / heads, script)
+            answered = client.load(port, seconds, folder / heads).answered
             took[name].append((cpu_us(pid) - before) / answered)
     return took
 
@@ -166,24 +127,21 @@ def greenroom(stack: contextlib.ExitStack, folder: Path, command: str, port: int
     }
 
 
-def with_table(stack: contextlib.ExitStack, folder: Path, command: str, port: int, waiters: int) -> dict[str, Contestant]:
+def with_table(client: Client, stack: contextlib.ExitStack, folder: Path, command: str, port: int, waiters: int) -> dict[str, Contestant]:
     """A process whose waiters read the table of the line, once they are in line."""
     text = GREENROOM_CONF.format(origin=ORIGIN, port=port, control=port + 100, data=folder / str(port), limit=LIMIT)
     (folder / f"{port}.toml").write_text(text.replace("session_duration = 30", "session_duration = 1\nline_table = true"))
     pid = stack.enter_context(running([command, "serve", "--config", str(folder / f"{port}.toml")], port, 0)).pid
     write_heads(folder / "joining", browsers(), tickets(port, waiters + LIMIT)[LIMIT:])
     write_heads(folder / "tables", browsers(), [b""] * waiters, TABLE_LINE)
-    (folder / "heads.lua").write_text(LUA)
     time.sleep(DUE_S)
-    load(port, WARM_S, folder / "joining", folder / "heads.lua")
+    client.load(port, WARM_S, folder / "joining")
     return {"table of the line": Contestant(port, pid, "tables", "floor: JSON")}
 
 
 def floors(stack: contextlib.ExitStack, folder: Path) -> dict[str, Contestant]:
-    """The origin, nginx as a proxy, and the servers that do nothing; all are asked what our own greenroom is asked."""
-    (folder / "origin.conf").write_text(ORIGIN_CONF.format(dir=folder, port=ORIGIN, body=BODY))
+    """nginx as a proxy, and the servers that do nothing; all are asked what our own greenroom is asked."""
     (folder / "proxy.conf").write_text(PROXY_CONF.format(dir=folder, port=NGINX, origin=ORIGIN))
-    stack.enter_context(running(["nginx", "-c", str(folder / "origin.conf")], ORIGIN, 1))
     nginx = worker_of(stack.enter_context(running(["nginx", "-c", str(folder / "proxy.conf")], NGINX, 0)))
     found = {}
     for kind, port, heads in (("JSON", 9105, "updates"), ("page", 9106, "pages"), ("proxy", 9107, "inside")):
@@ -203,11 +161,15 @@ def main() -> None:
     own = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
+        client = stack.enter_context(Client(ORIGIN))
         contestants = floors(stack, folder) | greenroom(stack, folder, own, OWN, "", options.waiters)
-        contestants |= with_table(stack, folder, own, OWN + TABLE, options.waiters)
+        contestants |= with_table(client, stack, folder, own, OWN + TABLE, options.waiters)
         if options.against:
             contestants |= greenroom(stack, folder, options.against, OTHER, " (other)", options.waiters)
-        took = {name: statistics.median(values) for name, values in measure(contestants, folder, options.rounds, options.seconds).items()}
+        took = {
+            name: statistics.median(values)
+            for name, values in measure(client, contestants, folder, options.rounds, options.seconds).items()
+        }
     print(f"{'':36} {'CPU us/request':>14} {'of its floor':>13} {'of nginx':>9}")
     for name, contestant in contestants.items():
         print(f"{name:36} {took[name]:14.1f} {took[name] / took[contestant.floor or name]:13.2f} {took[name] / took[PROXY]:9.2f}")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from dashboard_rig import DashboardRig, dashboard_in
 
-from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KEYS_MAX, KeyRing
+from greenroom.stores.key_file import KEYS_MAX
+from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_FILE, KEY_OVERLAP_MS, KeyRing
 
 
 @pytest.fixture

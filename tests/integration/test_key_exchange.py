@@ -11,6 +11,7 @@ from greenroom.errors import StorageFailed
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.redis.key_exchange import KeyExchange
 from greenroom.stores.redis.link import Link
+from greenroom.stores.sealed_secrets import SealedSecrets
 
 NOW = 1_790_000_000_000
 
@@ -40,6 +41,19 @@ def test_machines_that_have_keys_learn_each_others(server: RedisServer, tmp_path
         for exchange, _ in (*found, *found):
             await exchange.begin(NOW)
         assert all(KeyRing(folder, NOW).opening.keys() == set(own) for _, folder in found)
+
+    asyncio.run(story())
+
+
+def test_a_secret_that_one_machine_sealed_is_opened_by_all(server: RedisServer, tmp_path: Path) -> None:
+    async def story() -> None:
+        found = machines(server.url, tmp_path, 3)
+        for exchange, _ in found:
+            await exchange.begin(NOW)
+        sealed = SealedSecrets(found[1][1], lambda: NOW).seal("MZXW6YTB", "ada")
+        for exchange, _ in (*found, *found):
+            await exchange.run(NOW)
+        assert [SealedSecrets(folder, lambda: NOW).open(sealed, "ada") for _, folder in found] == ["MZXW6YTB"] * 3
 
     asyncio.run(story())
 

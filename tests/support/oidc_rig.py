@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import secrets
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,8 +104,8 @@ class Provider:
 
 
 @contextmanager
-def provider_at(now_s: Callable[[], int]) -> Iterator[Provider]:
-    """A provider that answers on a port of 127.0.0.1 until the end of the block."""
+def provider_at(now_s: Callable[[], int], tls: ssl.SSLContext | None = None) -> Iterator[Provider]:
+    """A provider that answers on a port of 127.0.0.1 until the end of the block; with `tls` by HTTPS."""
     provider = Provider(now_s)
 
     class Handler(BaseHTTPRequestHandler):
@@ -150,7 +151,9 @@ def provider_at(now_s: Callable[[], int]) -> Iterator[Provider]:
             """What a test breaks is not told."""
 
     server = Server(("127.0.0.1", 0), Handler)
-    provider.issuer = f"http://127.0.0.1:{server.server_address[1]}"
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    provider.issuer = f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

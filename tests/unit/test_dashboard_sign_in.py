@@ -168,6 +168,28 @@ def test_guessing_is_limited_by_address_and_by_account(rig: DashboardRig) -> Non
     assert Visitor(rig, address="127.0.2.1").sign_in("ada").status_code == 303
 
 
+def test_wrong_passwords_count_in_all_processes_together_and_over_a_restart(rig: DashboardRig) -> None:
+    rig.add_account("ada")
+    with dashboard_in(rig.folder) as other:
+        for number in range(FAILURES_MAX):
+            Visitor(rig if number % 2 else other, address=f"127.0.1.{number}").sign_in("ada", "wrong")
+        assert [Visitor(one, address="127.0.2.1").sign_in("ada").status_code for one in (rig, other)] == [429, 429]
+    with dashboard_in(rig.folder) as again:
+        assert Visitor(again, address="127.0.2.1").sign_in("ada").status_code == 429
+
+
+def test_the_addresses_of_one_network_guess_together(rig: DashboardRig) -> None:
+    rig.add_account("ada")
+
+    def at(address: str) -> Visitor:
+        return Visitor(rig, address=address, base="https://testserver")
+
+    for number in range(FAILURES_MAX):
+        assert at(f"2001:db8::{number:x}").sign_in(f"nobody{number}", "wrong").status_code == 401
+    assert at("2001:db8::ffff").sign_in("ada").status_code == 429
+    assert at("2001:db8:0:1::1").sign_in("ada").status_code == 303
+
+
 def test_strangers_cannot_lock_out_a_browser_in_which_the_account_has_signed_in(rig: DashboardRig) -> None:
     rig.add_account("ada")
     mine = Visitor(rig)

@@ -1,7 +1,9 @@
 """Two-step sign-in of local accounts: codes of RFC 6238, each of which counts once, recovery codes, and what guessing gains."""
 
+import asyncio
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -14,6 +16,8 @@ from greenroom.core.totp import STEP_MS, totp_code, totp_step, totp_uri
 from greenroom.dashboard.sign_in import SECOND_MS
 from greenroom.dashboard.two_step import TRIES, TRIES_MS
 from greenroom.model.account import RECOVERY_CODES, Account
+from greenroom.runtime.dashboard import seal_stored_secrets
+from greenroom.stores.sealed_secrets import SECRETS_FILE
 
 RFC_SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"  # "12345678901234567890", RFC 6238 appendix B
 
@@ -53,6 +57,11 @@ def account(rig: DashboardRig) -> Account:
     found = accounts.find(rig.store.read(), "ada")
     assert found is not None
     return found
+
+
+def opened(rig: DashboardRig) -> str:
+    """The secret of Ada's app, as only who has the key can read it."""
+    return rig.secrets.open(account(rig).totp_secret, account(rig).id)
 
 
 def turned_on(rig: DashboardRig) -> tuple[Visitor, str, list[str]]:
@@ -175,11 +184,11 @@ def test_turning_it_on_needs_the_password_and_a_right_code_and_what_was_shown(ri
     assert secret in visitor.post("/account/two-step", seed=seed, code="000000", old=PASSWORD).text  # the phone has it already
     assert account(rig).totp_secret == ""
     assert visitor.post("/account/two-step", seed=seed, code=code(rig, secret), old=PASSWORD).status_code == 303
-    assert account(rig).totp_secret == secret
+    assert opened(rig) == secret
     again = visitor.get("/account/two-step").text
     assert secret not in again
     assert visitor.post("/account/two-step", seed="x", code="1", old=PASSWORD).status_code in (400, 401)
-    assert account(rig).totp_secret == secret
+    assert opened(rig) == secret
 
 
 def test_it_is_turned_off_with_the_password_or_by_an_admin(rig: DashboardRig) -> None:
@@ -210,3 +219,57 @@ def test_people_without_a_local_account_have_nothing_to_turn_on(rig: DashboardRi
     visitor.ask("POST", "/sign-in/link", {"key": key})
     for answer in (visitor.get("/account/two-step"), visitor.post("/account/two-step"), visitor.post("/account/two-step/off")):
         assert (answer.status_code, answer.headers["location"]) == (303, "/account")
+
+
+def test_a_copy_of_the_store_gives_no_secret_away(rig: DashboardRig) -> None:
+    _, secret, _ = turned_on(rig)
+    assert account(rig).totp_secret.startswith("sealed:")
+    assert all(secret.encode() not in path.read_bytes() for path in rig.folder.glob("config.db*"))
+
+
+def test_secrets_of_an_older_greenroom_count_and_are_sealed_at_the_next_start(rig: DashboardRig) -> None:
+    _, secret, _ = turned_on(rig)
+    rig.put((replace(account(rig), totp_secret=secret), ""))
+    visitor = Visitor(rig)
+    assert code_step(visitor, password_step(visitor), code(rig, secret)).status_code == 303
+    asyncio.run(seal_stored_secrets(rig.app))
+    assert (account(rig).totp_secret[:7], opened(rig)) == ("sealed:", secret)
+    revision = rig.store.revision()
+    asyncio.run(seal_stored_secrets(rig.app))
+    assert rig.store.revision() == revision, "nothing is left to do"
+    rig.clock.at_ms += STEP_MS
+    assert code_step(visitor, password_step(visitor), code(rig, secret)).status_code == 303
+
+
+def test_without_the_key_codes_count_no_more_and_recovery_codes_do(rig: DashboardRig) -> None:
+    _, secret, recovery = turned_on(rig)
+    (rig.folder / SECRETS_FILE).unlink()
+    visitor = Visitor(rig)
+    refused = code_step(visitor, password_step(visitor), code(rig, secret))
+    assert (refused.status_code, "cannot be read on this machine" in refused.text) == (401, True)
+    assert code_step(visitor, password_step(visitor), recovery[0]).status_code == 303
+    rig.config.change("test", accounts.turn_off_two_step("ada"))
+    assert Visitor(rig).sign_in("ada").status_code == 303
+
+
+def test_a_sealed_secret_put_into_another_account_opens_nothing_there(rig: DashboardRig) -> None:
+    _, secret, _ = turned_on(rig)
+    rig.add_account("eve")
+    eve = accounts.find(rig.store.read(), "eve")
+    assert eve is not None
+    rig.put((replace(eve, totp_secret=account(rig).totp_secret), ""))
+    visitor = Visitor(rig)
+    second = re.findall(r'name="second" value="([^"]*)"', visitor.sign_in("eve").text)[0]
+    assert code_step(visitor, second, code(rig, secret)).status_code == 401
+
+
+def test_wrong_codes_count_in_all_processes_together(rig: DashboardRig) -> None:
+    _, secret, _ = turned_on(rig)
+    stolen = password_step(Visitor(rig))
+    with dashboard_in(rig.folder) as other:
+        other.clock.at_ms = rig.clock.at_ms
+        for number in range(TRIES):
+            one = rig if number % 2 else other
+            assert code_step(Visitor(one, address=f"127.0.3.{number}"), stolen, "000000").status_code == 401
+        for one in (rig, other):
+            assert code_step(Visitor(one, address="127.0.3.200"), stolen, code(rig, secret)).status_code == 429

@@ -14,7 +14,8 @@ from greenroom.decision.tickets import Sealer
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.visit import Ticket, make_key
 from greenroom.stores import keys
-from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_AGE_MAX_MS, KEY_OVERLAP_MS, KEYS_MAX, RETRY_MS, SEALS_MAX, KeyRing
+from greenroom.stores.key_file import KEYS_MAX, KeysOnDisk
+from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_AGE_MAX_MS, KEY_OVERLAP_MS, RETRY_MS, SEALS_MAX, KeyRing
 
 NOW = 1_700_000_000_000
 ROOM = b"room"
@@ -296,7 +297,7 @@ def test_what_a_process_that_died_while_writing_left_behind_does_no_harm(tmp_pat
 
 def test_a_process_that_holds_the_lock_stops_no_other_from_serving(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path, NOW)
-    with keys._alone(tmp_path / "keys.json", wait=True), pytest.raises(StorageFailed):
+    with KeysOnDisk(tmp_path / "keys.json", "ticket", "").alone(wait=True), pytest.raises(StorageFailed):
         ring.tend(NOW + KEY_AGE_MAX_MS)
     ring.tend(NOW + KEY_AGE_MAX_MS + RETRY_MS)
     assert len(ring.opening) == 2

@@ -11,7 +11,8 @@ from msgspec import structs
 from greenroom.decision import tickets
 from greenroom.decision.tickets import FUTURE_MAX_MS, NONCE_BYTES, REFRESH_MAX_MS, SEALED_LENGTH, SEALED_REMEMBERED, Sealer
 from greenroom.model.visit import TIE_BITS, Ticket, make_key
-from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_ID_BYTES, KeyRing
+from greenroom.stores.key_file import KEY_ID_BYTES
+from greenroom.stores.keys import ACTIVATION_DELAY_MS, KeyRing
 
 NOW = 1_700_000_000_000
 ROOM = b"room-1"

@@ -11,7 +11,7 @@ from greenroom.config.records import read_record, unknown_keys
 from greenroom.config.toml_lines import step
 from greenroom.errors import GreenroomError, Problem
 from greenroom.model.oidc import ROLES_MAX, OidcEntry, OidcRole, OidcSettings, role_problems
-from greenroom.outbound import read_target
+from greenroom.outbound import read_target, tls_context
 
 OIDC = "dashboard.oidc"
 LISTS = ("scopes", "allowed_domains", "allowed_groups")
@@ -39,7 +39,8 @@ def read_oidc(raw: Any, folder: Path, problems: list[Problem]) -> tuple[OidcSett
         problems.append(Problem(step(OIDC, "scopes"), "must hold openid"))
     problems += _issuer_problems(entry.issuer)
     secret, files = _secret(entry, folder, os.environ, problems)
-    return OidcSettings(entry=entry, roles=roles, secret=secret), files
+    authorities, more = _authorities(entry, folder, problems)
+    return OidcSettings(entry=entry, roles=roles, secret=secret, authorities=authorities), (*files, *more)
 
 
 def _roles(raw: Any, problems: list[Problem]) -> tuple[OidcRole, ...]:
@@ -96,3 +97,19 @@ def _secret(entry: OidcEntry, folder: Path, environment: Mapping[str, str], prob
     if not secret:
         problems.append(Problem(pointer, f"{path} is empty"))
     return secret, (path,)
+
+
+def _authorities(entry: OidcEntry, folder: Path, problems: list[Problem]) -> tuple[str, tuple[Path, ...]]:
+    """The content of `ca_file`, so that a changed file counts as changed settings."""
+    if not entry.ca_file:
+        return "", ()
+    path = folder / entry.ca_file
+    try:
+        text = path.read_text()
+        if not text.strip():
+            raise ValueError("it is empty")
+        tls_context(text)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        problems.append(Problem(step(OIDC, "ca_file"), f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
+        return "", (path,)
+    return text, (path,)

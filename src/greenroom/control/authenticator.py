@@ -76,13 +76,13 @@ class Failures:
     def wait_s(self, client: str) -> int:
         """Seconds until this client may try again, 0 for now."""
         with self._guard:
-            began_ms, count = self._seen.get(_subscriber(client), (0, 0))
+            began_ms, count = self._seen.get(subscriber(client), (0, 0))
         left_ms = began_ms + self._within_ms - self._clock.now_ms()
         return -(-left_ms // 1000) if count >= self._most and left_ms > 0 else 0
 
     def add(self, client: str) -> None:
         """One more."""
-        now_ms, client = self._clock.now_ms(), _subscriber(client)
+        now_ms, client = self._clock.now_ms(), subscriber(client)
         with self._guard:
             began_ms, count = self._seen.pop(client, (now_ms, 0))
             self._seen[client] = (began_ms, count + 1) if now_ms - began_ms < self._within_ms else (now_ms, 1)
@@ -90,7 +90,7 @@ class Failures:
                 self._seen.popitem(last=False)
 
 
-def _subscriber(client: str) -> str:
+def subscriber(client: str) -> str:
     """Whose failures count together: one IPv4 address, or one network of IPv6."""
     try:
         address = ip_address(client)

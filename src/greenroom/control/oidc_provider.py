@@ -21,7 +21,17 @@ from greenroom.control.oidc_tokens import IdTokenRefused, UnknownKey, verified_c
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.errors import GreenroomError
 from greenroom.model.oidc import OidcPerson, OidcSettings, claims_wanted, oidc_person
-from greenroom.outbound import Guard, OutboundAnswer, OutboundFailed, OutboundPolicy, Request, RequestLimits, exchange, read_target
+from greenroom.outbound import (
+    Guard,
+    OutboundAnswer,
+    OutboundFailed,
+    OutboundPolicy,
+    Request,
+    RequestLimits,
+    exchange,
+    read_target,
+    tls_context,
+)
 from greenroom.outbound.own_listeners import Listening
 from greenroom.outbound.policy import NEVER, PRIVATE
 from greenroom.ports import Clock
@@ -62,6 +72,7 @@ class OidcProvider:
         self._known: _Known | None = None
         self._failed = (0, "")
         self._guard = asyncio.Lock()
+        self._tls = tls_context(settings.authorities) if settings.authorities else None
 
     async def begin(self, secret: str, redirect_uri: str) -> str:
         """Where to send a browser that keeps `secret`."""
@@ -231,7 +242,7 @@ class OidcProvider:
         own = (target.scheme, target.host, target.port) == (issuer.scheme, issuer.host, issuer.port)
         policy = OutboundPolicy(ports=(), allowed=PRIVATE, denied=(*NEVER, *self._outbound().denied)) if own else self._outbound()
         try:
-            return await exchange(Guard(policy, listening=self._listening), request, LIMITS)
+            return await exchange(Guard(policy, listening=self._listening), request, LIMITS, self._tls)
         except GreenroomError as error:
             raise OutboundFailed(str(error)) from error
 

@@ -3,8 +3,9 @@
 A session names its owner. Whether the owner may still do anything is looked up with every request, so a removed account, a revoked
 token, a changed role or a new password count at once, in every process.
 
-Guessing is limited by address, and by account. So that strangers cannot lock out an account's owner, a browser in which the
-account has signed in before (it has a device cookie) has a count of its own.
+Guessing is limited by address (IPv6: by network) and by account, in all processes that share the store. So that strangers
+cannot lock out an account's owner, a browser in which the account has signed in before (it has a device cookie) has a count of
+its own.
 """
 
 import hashlib
@@ -16,18 +17,19 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.control import accounts
-from greenroom.control.authenticator import Credentials, Failures, known_token
+from greenroom.control.authenticator import Credentials, known_token, subscriber
 from greenroom.control.config_service import ConfigService
 from greenroom.control.passwords import password_fits
 from greenroom.control.refusals import ApiFault, Code, Refused
+from greenroom.dashboard.failures import StoredFailures
 from greenroom.dashboard.person import Person
-from greenroom.dashboard.two_step import USED_MS, CodeCheck
+from greenroom.dashboard.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
 from greenroom.model.account import ROLES, Account, Role
 from greenroom.model.configuration import Configuration
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
 from greenroom.model.session import DEVICE, LINK, SECOND, SESSION, USED, SessionRow
 from greenroom.model.token import Token
-from greenroom.ports import SessionStore
+from greenroom.ports import SecretBox, SessionStore
 
 HOUR_MS = 3_600_000
 IDLE_MS = 8 * HOUR_MS
@@ -100,14 +102,16 @@ def csrf_token(secret: str) -> str:
 class SignIn:
     """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
 
-    def __init__(self, store: SessionStore, config: ConfigService, oidc: Callable[[], OidcSettings | None] = lambda: None) -> None:
-        """`oidc` gives the settings of the provider as they are now; None: there is none."""
+    def __init__(
+        self, store: SessionStore, config: ConfigService, box: SecretBox, oidc: Callable[[], OidcSettings | None] = lambda: None
+    ) -> None:
+        """`box` opens the secrets of authenticator apps; `oidc` gives the settings of the provider as they are now; None: there is none."""
         self._store = store
         self._config = config
         clock = self._clock = config.clock
         self._oidc = oidc
-        self._failures = Failures(clock)
-        self.codes = CodeCheck(clock, self._use_step, self._use_recovery)
+        self._failures = StoredFailures(store, clock, "sign-in")
+        self.codes = CodeCheck(clock, box, StoredFailures(store, clock, "code", TRIES, TRIES_MS), self)
 
     def make_link(self) -> str:
         """The secret of a link that signs in once, as an admin."""
@@ -120,10 +124,10 @@ class SignIn:
 
     def use_link(self, secret: str, browser: BrowserFacts) -> None:
         """Uses up a link. Raises Refused when it has been used already, or its time is over."""
-        self._limited(f"address {browser.address}")
+        self._limited(_address(browser))
         row = self._store.take(LINK, digest(secret))
         if row is None or row.expires_ms <= self._clock.now_ms():
-            self._failures.add(f"address {browser.address}")
+            self._failures.add(_address(browser))
             raise _refused("this link has been used or has expired: run `greenroom account link` for another one")
 
     def as_link(self, browser: BrowserFacts) -> SignedIn:
@@ -132,11 +136,11 @@ class SignIn:
 
     def with_token(self, known: Configuration, secret: str, browser: BrowserFacts) -> SignedIn:
         """With an API token that may read or edit."""
-        self._limited(f"address {browser.address}")
+        self._limited(_address(browser))
         token = known_token(known, Credentials(secret.strip()), self._clock.now_ms())
         person = _token_person(token) if token else None
         if person is None:
-            self._failures.add(f"address {browser.address}")
+            self._failures.add(_address(browser))
             reason = "this token may neither read nor edit" if token else "the token is unknown or has expired"
             raise _refused(reason)
         return self._begin(person, browser)
@@ -146,7 +150,7 @@ class SignIn:
         name = name.strip().lower()[:100]
         account = next((one for one in known.accounts.records() if one.name == name), None)
         trusted = account is not None and self._knows(account, browser.device)
-        keys = [f"device {digest(browser.device)}"] if trusted else [f"address {browser.address}", f"account {name}"]
+        keys = [f"device {digest(browser.device)}"] if trusted else [_address(browser), f"account {name}"]
         for key in keys:
             self._limited(key)
         if not password_fits(password, account.password_hash if account else "") or account is None:
@@ -188,11 +192,13 @@ class SignIn:
             self._failures.add(key)
             raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
 
-    def _use_step(self, account: Account, step: int) -> bool:
+    def use_step(self, account: Account, step: int) -> bool:
+        """See `two_step.UsesUp`."""
         row = session_row(USED, f"totp {account.id} {step}", f"account:{account.id}", self._clock.now_ms(), USED_MS, BrowserFacts(""))
         return self._store.add_once(row, MOST[USED])
 
-    def _use_recovery(self, account: Account, hashed: str) -> bool:
+    def use_recovery(self, account: Account, hashed: str) -> bool:
+        """See `two_step.UsesUp`."""
         try:
             self._config.change(f"{account.name} (recovery code, dashboard)", accounts.use_recovery_code(account.id, hashed))
         except Refused:
@@ -206,11 +212,11 @@ class SignIn:
 
     def may_try(self, browser: BrowserFacts) -> None:
         """Raises Refused when this address has to wait after too many failures."""
-        self._limited(f"address {browser.address}")
+        self._limited(_address(browser))
 
     def failed(self, browser: BrowserFacts) -> None:
         """Counts a failure of this address."""
-        self._failures.add(f"address {browser.address}")
+        self._failures.add(_address(browser))
 
     def with_oidc(self, known: Configuration, found: OidcPerson, secret: str, browser: BrowserFacts) -> SignedIn:
         """For a person whom the provider has proved, in the sign-in with this secret, which counts once."""
@@ -276,6 +282,11 @@ class SignIn:
         wait_s = self._failures.wait_s(key)
         if wait_s:
             raise Refused(ApiFault(Code.SLOW_DOWN, f"too many wrong attempts; try again in {wait_s} seconds"))
+
+
+def _address(browser: BrowserFacts) -> str:
+    """Whose guesses count together."""
+    return f"address {subscriber(browser.address)}"
 
 
 def make_link(store: SessionStore, now_ms: int) -> str:

@@ -1,7 +1,8 @@
 """Two-step sign-in of local accounts: after the password a code from an authenticator app, or one of ten recovery codes.
 
-A code counts once, in every process. Wrong ones are counted by account: six digits stand against guessing only when few may be tried.
-A browser in which the account has signed in before has a count of its own, so that who knows the password cannot lock out its owner.
+A code counts once, in every process. Wrong ones are counted by account, in all processes together: six digits stand against guessing
+only when few may be tried. A browser in which the account has signed in before has a count of its own, so that who knows the password
+cannot lock out its owner.
 
 What a person is shown before they turn it on is derived from the secret of their session, so nothing is stored before it is confirmed.
 """
@@ -11,18 +12,24 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from greenroom.control.authenticator import Failures
+import structlog
+
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.core.totp import SECRET_BYTES, STEP_MS, totp_step
+from greenroom.dashboard.failures import StoredFailures
+from greenroom.errors import GreenroomError
 from greenroom.model.account import RECOVERY_CODES, Account, recovery_hash
-from greenroom.ports import Clock
+from greenroom.ports import Clock, SecretBox
 
 TRIES = 5
 TRIES_MS = 900_000
 """TRIES wrong codes within so long: with three codes that count at a time, an even chance takes more than a year."""
+
+LOST = "the secret of your authenticator app cannot be read on this machine: use a recovery code, or ask an admin to turn two steps off"
+
+_log = structlog.get_logger()
 
 USED_MS = 4 * STEP_MS
 """How long a used code is remembered: longer than it would count."""
@@ -50,14 +57,25 @@ def enrolment(session_secret: str, seed: str = "") -> Enrolment:
     return Enrolment(seed, made("secret", SECRET_BYTES), tuple("-".join(re.findall("....", code)) for code in codes))
 
 
-class CodeCheck:
-    """Judges codes. `use_step(account, step)` and `use_recovery(account, hash)` use one up; False: it was used before."""
+class UsesUp(Protocol):
+    """Uses codes up. False: it was used before."""
 
-    def __init__(self, clock: Clock, use_step: Callable[[Account, int], bool], use_recovery: Callable[[Account, str], bool]) -> None:
+    def use_step(self, account: Account, step: int) -> bool:
+        """The code of this step of the clock."""
+
+    def use_recovery(self, account: Account, hashed: str) -> bool:
+        """The recovery code with this hash."""
+
+
+class CodeCheck:
+    """Judges codes."""
+
+    def __init__(self, clock: Clock, secrets: SecretBox, failures: StoredFailures, uses: UsesUp) -> None:
+        """`failures` are those of codes, limited to TRIES within TRIES_MS."""
         self._clock = clock
-        self._use_step = use_step
-        self._use_recovery = use_recovery
-        self._failures = Failures(clock, TRIES, TRIES_MS)
+        self._secrets = secrets
+        self._failures = failures
+        self._uses = uses
 
     def check(self, account: Account, written: str, device: str = "") -> None:
         """Raises Refused when this code does not count now. `device`: a browser that the account has signed in with before."""
@@ -72,10 +90,15 @@ class CodeCheck:
 
     def _problem(self, account: Account, written: str) -> str:
         code = re.sub(r"[\s-]", "", written[:100]).lower()
-        step = totp_step(account.totp_secret, code, self._clock.now_ms())
-        if step is not None:
-            return "" if self._use_step(account, step) else "this code has been used: wait for the next one"
         hashed = recovery_hash(code)
         if hashed in account.recovery_sha256:
-            return "" if self._use_recovery(account, hashed) else "this recovery code has been used"
-        return "wrong code: is the clock of the phone right?"
+            return "" if self._uses.use_recovery(account, hashed) else "this recovery code has been used"
+        try:
+            secret = self._secrets.open(account.totp_secret, account.id)
+        except GreenroomError as error:
+            _log.error("two_step_secret_lost", account=account.name, reason=str(error))
+            return LOST
+        step = totp_step(secret, code, self._clock.now_ms())
+        if step is None:
+            return "wrong code: is the clock of the phone right?"
+        return "" if self._uses.use_step(account, step) else "this code has been used: wait for the next one"

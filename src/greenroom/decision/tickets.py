@@ -17,7 +17,8 @@ from collections.abc import Callable
 from cryptography.exceptions import InvalidTag
 
 from greenroom.model.visit import HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
-from greenroom.stores.keys import KEY_ID_BYTES, KeyRing
+from greenroom.stores.key_file import KEY_ID_BYTES
+from greenroom.stores.keys import KeyRing
 
 VERSION = 1
 NONCE_BYTES = 12

@@ -15,6 +15,9 @@ PASSWORD_LEAST, PASSWORD_LONGEST = 12, 256
 
 ACCOUNT_ZONES_MAX = 1_000
 
+SEALED = "sealed:[0-9a-f]{12}:[A-Za-z0-9_-]{38,200}"
+"""A secret as the store keeps it; see `ports.SecretBox`."""
+
 RECOVERY_CODES = 10
 """For the day when the phone is lost; each counts once."""
 
@@ -45,7 +48,10 @@ class Account:
     )
     two_step_since_ms: int = spec("when two-step sign-in was turned on; 0: it is off", 0, unit="ms", low=0)
     totp_secret: str = spec(
-        "secret of the authenticator app in base32; empty: it signs in with the password alone", "", pattern="[A-Z2-7]*", high=64
+        "secret of the authenticator app in base32, sealed; empty: it signs in with the password alone",
+        "",
+        pattern=f"[A-Z2-7]*|{SEALED}",
+        high=256,
     )
     recovery_sha256: tuple[str, ...] = spec("SHA-256 of the recovery codes that are left", (), high=RECOVERY_CODES)
 

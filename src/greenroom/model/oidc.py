@@ -27,6 +27,7 @@ class OidcEntry:
     client_secret_env: str = spec(
         "environment variable with the client secret; without a secret greenroom is a public client", "", pattern=r"[A-Za-z0-9_]*", high=200
     )
+    ca_file: str = spec("PEM file with the certificate authorities to trust instead of the system's", "", high=4096)
     scopes: tuple[str, ...] = spec("scopes that are asked for", ("openid", "profile", "email"), low=1, high=50)
     name: str = spec("name of the provider on the sign-in page; empty: its host", "", high=60, one_line=True)
     name_claim: str = spec(
@@ -57,11 +58,12 @@ class OidcRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """The checked settings, with the client secret (empty: a public client)."""
+    """The checked settings, with the client secret (empty: a public client) and the certificates of `ca_file` (empty: the system's)."""
 
     entry: OidcEntry
     roles: tuple[OidcRole, ...] = ()
     secret: str = field(default="", repr=False)
+    authorities: str = field(default="", repr=False)
 
     @property
     def label(self) -> str:

@@ -1,7 +1,7 @@
 """Requests that greenroom itself makes to addresses which others wrote down: webhooks, probes, icons. All of them pass one guard."""
 
 from greenroom.outbound.exchange import OutboundAnswer, Request, RequestLimits, exchange
-from greenroom.outbound.guard import Guard, GuardedBackend, Resolve, resolve_by_system
+from greenroom.outbound.guard import Guard, GuardedBackend, Resolve, resolve_by_system, tls_context
 from greenroom.outbound.picture import fetch_picture
 from greenroom.outbound.policy import OutboundFailed, OutboundPolicy, OutboundRefused, OutboundTarget, read_target
 
@@ -20,4 +20,5 @@ __all__ = [
     "fetch_picture",
     "read_target",
     "resolve_by_system",
+    "tls_context",
 ]

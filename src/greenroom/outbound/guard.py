@@ -116,9 +116,12 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         await self._network.sleep(seconds)
 
 
-def tls_context() -> ssl.SSLContext:
-    """For servers that others run: the certificates of this machine, TLS 1.2 and later."""
-    context = ssl.create_default_context()
+def tls_context(authorities: str = "") -> ssl.SSLContext:
+    """For servers that others run: TLS 1.2 and later, with the authorities of this machine, or those in this PEM text instead.
+
+    ssl.SSLError or ValueError when it is not PEM.
+    """
+    context = ssl.create_default_context(cadata=authorities or None)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 

@@ -259,6 +259,19 @@ class HealthStore(Protocol):
         """Gives connections back; nothing may be called after it."""
 
 
+class SecretBox(Protocol):
+    """Seals what the configuration store keeps and greenroom has to read again. Methods block on a disk."""
+
+    def seal(self, secret: str, of: str) -> str:
+        """The secret as it may be stored, bound to the id of its owner. Raises StorageFailed or InvalidConfig."""
+
+    def open(self, sealed: str, of: str) -> str:
+        """The secret; what was stored unsealed is given back as it is.
+
+        Raises StorageFailed, with the reason, when the key is not here or it is not the owner's; InvalidConfig when the keys are unusable.
+        """
+
+
 class SessionStore(Protocol):
     """Sessions of the dashboard, one-time sign-in links and known devices, shared by every process.
 
@@ -271,6 +284,9 @@ class SessionStore(Protocol):
 
     def add_once(self, row: SessionRow, most: int) -> bool:
         """As `add`; False, and nothing is changed, when there is a row with this hash. Of several callers at once one gets True."""
+
+    def count(self, row: SessionRow, most: int) -> None:
+        """Counts one more under the hash of this row, in its `facts`; a row that has expired by `row.created_ms` begins again at 1."""
 
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
         """The row with this hash; whether its time is over is for the caller to say."""

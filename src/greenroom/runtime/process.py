@@ -39,7 +39,7 @@ from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, sign_in_lines
+from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, seal_stored_secrets, sign_in_lines
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.draining import drain
 from greenroom.runtime.explain import explained
@@ -59,6 +59,7 @@ from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.redis.clock import ServerClock
+from greenroom.stores.sealed_secrets import SealedSecrets
 from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
@@ -147,7 +148,8 @@ class Process:
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
             shown = status_preview(lambda: self.config, self._known, self._notifications, self._health)
-            running = Running(self, self, origins, service, self._notifications, analytics.store(), shown, KeyFile(data.path, self._clock))
+            secrets, keys = SealedSecrets(data.path, self._clock.now_ms), KeyFile(data.path, self._clock)
+            running = Running(self, secrets, self, origins, service, self._notifications, analytics.store(), shown, keys)
             dashboard = self._dashboard = open_dashboard(
                 store, self._sessions, self._clock, running, analytics.answers(), lambda: self.config, self._listening
             )
@@ -299,6 +301,8 @@ class Process:
         except OSError as error:
             raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
         self._phase = "serving"
+        if self._parts.control:
+            await seal_stored_secrets(self._dashboard)
         more = await sign_in_lines(self._dashboard, self._control, tls=bool(self.config.control_tls)) if self._parts.control else []
         for line in announcement(self.config, self._parts, self._listen, self._decide, self._control, more):
             self._say(line)

@@ -2,34 +2,27 @@
 
 A key is made, written down, and used for sealing only ACTIVATION_DELAY_MS later, when every process that shares the file
 has read it. It seals until a newer one takes over, and opens for KEY_OVERLAP_MS after that: by then every living ticket has
-been sealed again. The file is created with mode 600, replaced as a whole, and never repaired by guessing: a file that cannot
-be read as keys stops the start, because new keys in its place would throw every visitor out of the line.
+been sealed again. A file that cannot be read as keys stops the start, because new keys in its place would throw every visitor
+out of the line.
 
 Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3). Each process counts its own and asks for a new key
 at SEALS_MAX, which leaves room for sixteen processes on one file.
 """
 
-import contextlib
-import fcntl
-import json
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from greenroom.errors import InvalidConfig, Problem, StorageFailed
+from greenroom.errors import StorageFailed
 from greenroom.model.room import SESSION_LONGEST
 from greenroom.model.ticket_key import TicketKey
 from greenroom.model.visit import PLACE_KEPT_MS
+from greenroom.stores.key_file import KEY_ID_BYTES, KEYS_MAX, SECRET_BYTES, Key, KeysOnDisk, by_activation, key_of, key_row
 
 KEY_FILE = "keys.json"
-KEY_ID_BYTES = 6
-SECRET_BYTES = 32
-FORMAT = 1
 
 KEY_AGE_MAX_MS = 24 * 3_600_000
 """A key seals for a day at most, so that a stolen old copy of the file is soon worth nothing."""
@@ -43,24 +36,8 @@ ACTIVATION_DELAY_MS = 15_000
 KEY_OVERLAP_MS = SESSION_LONGEST * 60_000 + PLACE_KEPT_MS + 60_000
 """How long a replaced key still opens: the longest session, the time a place is kept, and a minute for slow clocks."""
 
-KEYS_MAX = 64
-"""Keys in one file; more means that something rotates in a loop."""
-
 RETRY_MS = 60_000
 """Between two tries to write the file when the disk refuses."""
-
-FILE_MAX_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One key. `active_ms` is when it begins to seal; the secret shows in no repr."""
-
-    id: bytes
-    secret: bytes = field(repr=False)
-    created_ms: int
-    active_ms: int
-    cipher: AESGCM = field(repr=False, compare=False)
 
 
 class KeyRing:
@@ -75,20 +52,20 @@ class KeyRing:
 
         Raises InvalidConfig when the file is not keys or others can read it, StorageFailed when the disk refuses.
         """
-        self._path = data / KEY_FILE
+        self._file = _file(data)
         self._entropy = entropy
         self.seals = 0
         self._retry_ms = 0
         self._listed: tuple[Key, ...] = ()
         self.opening: dict[bytes, AESGCM] = {}
-        if not os.path.lexists(self._path):
+        if not self._file.exists:
             self._publish(now_ms, 0, lambda keys: not keys, wait=True)
-        self._listed, self._stamp = _read(self._path)
+        self._listed, self._stamp = self._file.read()
         self.current = _sealing(self._listed, now_ms)
         self._settle(now_ms)
 
     def __repr__(self) -> str:
-        return f"KeyRing({self._path}, current={self.current.id.hex()}, keys={len(self.opening)})"
+        return f"KeyRing({self._file.path}, current={self.current.id.hex()}, keys={len(self.opening)})"
 
     def tend(self, now_ms: int) -> bool:
         """Reads the file again when another process changed it, activates, rotates and drops keys; True when `current` changed.
@@ -114,8 +91,8 @@ class KeyRing:
     def reload(self, now_ms: int) -> None:
         """Takes up what the file says, if it changed, and what the time says. On an error the keys at hand stay in use."""
         try:
-            if _stamp(self._path) != self._stamp:
-                self._listed, self._stamp = _read(self._path)
+            if self._file.stamp() != self._stamp:
+                self._listed, self._stamp = self._file.read()
         finally:
             self._settle(now_ms)
 
@@ -135,23 +112,23 @@ class KeyRing:
         return now_ms - newest.active_ms >= KEY_AGE_MAX_MS
 
     def _publish(self, now_ms: int, delay_ms: int, wanted: Callable[[tuple[Key, ...]], bool], wait: bool = False) -> None:
-        with _disk(self._path), _alone(self._path, wait):
-            keys = _read(self._path)[0] if os.path.lexists(self._path) else self._listed
+        with self._file.alone(wait=wait):
+            keys = self._file.read()[0] if self._file.exists else self._listed
             kept = _still_valid(keys, now_ms)
             if wanted(keys):
                 if len(kept) >= KEYS_MAX:
-                    raise StorageFailed(f"{self._path}: holds {KEYS_MAX} keys that still open tickets; rotate later")
+                    raise StorageFailed(f"{self._file.path}: holds {KEYS_MAX} keys that still open tickets; rotate later")
                 secret = self._entropy(SECRET_BYTES)
                 kept = (*kept, Key(self._entropy(KEY_ID_BYTES), secret, now_ms, now_ms + delay_ms, AESGCM(secret)))
             if kept != keys:
-                _write(self._path, kept)
+                self._file.write(kept)
 
 
 def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
     """The keys of a data directory that open tickets, newest first. Raises InvalidConfig or StorageFailed."""
-    path = data / KEY_FILE
-    with _disk(path):
-        keys = _still_valid(_read(path)[0], now_ms)
+    file = _file(data)
+    with file.disk():
+        keys = _still_valid(file.read()[0], now_ms)
     until = [key.active_ms + KEY_OVERLAP_MS for key in keys[1:]]
     sealing = _sealing(keys, now_ms)
     told = zip(keys, [*until, None], strict=True)
@@ -163,20 +140,19 @@ def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, A
 
     What is no row is ignored. Raises InvalidConfig or StorageFailed, as KeyRing does.
     """
-    path = data / KEY_FILE
-    found = {key.id: key for key in map(_key, theirs) if key is not None}
-    with _disk(path), _alone(path, wait=True):
-        own = _read(path)[0] if os.path.lexists(path) else ()
+    file = _file(data)
+    found = {key.id: key for key in map(key_of, theirs) if key is not None}
+    with file.alone(wait=True):
+        own = file.read()[0] if file.exists else ()
         found |= {key.id: key for key in own}
-        every = tuple(sorted(found.values(), key=lambda key: (key.active_ms, key.id)))
-        kept = _still_valid(every, now_ms)[-KEYS_MAX:]
+        kept = _still_valid(by_activation(found.values()), now_ms)[-KEYS_MAX:]
         if kept != own:
-            _write(path, kept)
-    return [_row(key) for key in kept]
+            file.write(kept)
+    return [key_row(key) for key in kept]
 
 
-def _row(key: Key) -> dict[str, Any]:
-    return {"id": key.id.hex(), "secret": key.secret.hex(), "created_ms": key.created_ms, "active_ms": key.active_ms}
+def _file(data: Path) -> KeysOnDisk:
+    return KeysOnDisk(data / KEY_FILE, "ticket", "all visitors then start again")
 
 
 def _sealing(keys: tuple[Key, ...], now_ms: int) -> Key:
@@ -188,125 +164,3 @@ def _still_valid(keys: tuple[Key, ...], now_ms: int) -> tuple[Key, ...]:
     """Without the keys whose successor took over longer ago than the overlap."""
     replaced = [index for index, key in enumerate(keys) if key.active_ms <= now_ms - KEY_OVERLAP_MS]
     return keys[replaced[-1] :] if replaced else keys
-
-
-@contextlib.contextmanager
-def _disk(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageFailed(f"{path}: cannot write the ticket keys: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def _alone(path: Path, wait: bool) -> Iterator[None]:
-    """One process at a time reads, changes and replaces the file; only a start waits for its turn."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _write(path: Path, keys: Iterable[Key]) -> None:
-    text = json.dumps({"format": FORMAT, "keys": [_row(key) for key in keys]}, indent=1).encode() + b"\n"
-    beside = path.with_suffix(".new")
-    with contextlib.suppress(FileNotFoundError):
-        beside.unlink()  # left by a process that died here; the lock proves that no other process uses it
-    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(file, "wb") as out:
-            out.write(text)
-            out.flush()
-            with contextlib.suppress(FileNotFoundError):
-                _give_to_owner_of(path, out.fileno())
-            os.fsync(out.fileno())
-        os.replace(beside, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _give_to_owner_of(path: Path, file: int) -> None:
-    """A rotation by root must leave the file readable for the service, which runs as another user."""
-    owner = os.stat(path)
-    if owner.st_uid != os.geteuid():
-        os.fchown(file, owner.st_uid, owner.st_gid)
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        found = os.stat(path)
-    except OSError as error:
-        raise StorageFailed(f"{path}: cannot read the ticket keys: {error.strerror}") from error
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _read(path: Path) -> tuple[tuple[Key, ...], tuple[int, int, int]]:
-    """Keys by time of activation, and what identifies this version of the file."""
-    stamp = _stamp(path)
-    try:
-        with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read(FILE_MAX_BYTES + 1)
-    except OSError as error:
-        raise StorageFailed(f"{path}: cannot read the ticket keys: {error.strerror}") from error
-    if not stat.S_ISREG(mode):
-        raise InvalidConfig([Problem(str(path), "must be a regular file")])
-    if mode & 0o077:
-        shown = f"{stat.S_IMODE(mode):04o}"
-        raise InvalidConfig([Problem(str(path), f"holds secrets and must not be open to others: its mode is {shown}, do chmod 600")])
-    keys, reason = _parse(text)
-    if reason:
-        raise InvalidConfig(
-            [Problem(str(path), f"{reason}; restore it, or remove it to begin with new keys (all visitors then start again)")]
-        )
-    return keys, stamp
-
-
-def _parse(text: bytes) -> tuple[tuple[Key, ...], str]:
-    """The keys, or why there are none. The reason never quotes the file: it holds secrets."""
-    if len(text) > FILE_MAX_BYTES:
-        return (), f"is larger than {FILE_MAX_BYTES} bytes"
-    try:
-        whole = json.loads(text)
-    except (ValueError, RecursionError):
-        return (), "is not valid JSON"
-    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
-        return (), f"is not a key file of format {FORMAT}"
-    rows = whole.get("keys")
-    if not isinstance(rows, list) or not 1 <= len(rows) <= KEYS_MAX:
-        return (), f"must hold 1 to {KEYS_MAX} keys"
-    keys = [_key(row) for row in rows]
-    wrong = [index for index, key in enumerate(keys) if key is None]
-    if wrong:
-        return (), f"has a malformed key at keys[{wrong[0]}]"
-    found = sorted((key for key in keys if key is not None), key=lambda key: (key.active_ms, key.id))
-    if len({key.id for key in found}) < len(found):
-        return (), "has two keys of one id"
-    return tuple(found), ""
-
-
-def _key(row: Any) -> Key | None:
-    if not isinstance(row, dict):
-        return None
-    key_id, secret, created_ms, active_ms = (row.get(name) for name in ("id", "secret", "created_ms", "active_ms"))
-    if type(created_ms) is not int or type(active_ms) is not int or not 0 <= created_ms <= active_ms:
-        return None
-    if not isinstance(key_id, str) or not isinstance(secret, str):
-        return None
-    try:
-        raw_id, raw_secret = bytes.fromhex(key_id), bytes.fromhex(secret)
-    except ValueError:
-        return None
-    if len(raw_id) != KEY_ID_BYTES or len(raw_secret) != SECRET_BYTES:
-        return None
-    return Key(raw_id, raw_secret, created_ms, active_ms, AESGCM(raw_secret))

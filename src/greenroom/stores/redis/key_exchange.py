@@ -1,11 +1,13 @@
-"""Edges on several machines exchange the keys of their tickets through Redis, so that each can open what another one sealed.
+"""Edges on several machines exchange their keys through Redis, so that each can open what another one sealed: tickets, and stored secrets.
 
-Every machine keeps its own key file and reads it as always (`stores.keys`); this brings the files to the same content. A key that was
-just made seals only 15 s later, and every machine has it by then. Nothing is lost with Redis: every machine that has a key brings it back.
+Every machine keeps its own key files and reads them as always (`stores.keys`, `stores.sealed_secrets`); this brings the files to the same
+content. A ticket key that was just made seals only 15 s later, and every machine has it by then. Nothing is lost with Redis: every machine
+that has a key brings it back.
 """
 
 import asyncio
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,8 +16,10 @@ from redis.exceptions import RedisError
 from greenroom.errors import StorageFailed
 from greenroom.stores.keys import KEY_FILE, KeyRing, exchange
 from greenroom.stores.redis.connect import Client
+from greenroom.stores.sealed_secrets import exchange_secret_keys
 
 PLACE = "greenroom:{keys}"
+SECRETS_PLACE = PLACE + ":secrets"
 
 FIRST_MS, LOOK_MS = 2_000, 50
 """So long the first key of another machine is waited for, and how often it is looked for."""
@@ -53,16 +57,21 @@ class KeyExchange:
     async def run(self, now_ms: int) -> None:
         """Once; often enough is every other second. Raises StorageFailed or InvalidConfig; our own keys stay in use."""
         try:
-            theirs = cast(dict[bytes, bytes], await self._client.hgetall(PLACE))
-            kept = {row["id"].encode(): row for row in exchange(self._data, map(_row, theirs.values()), now_ms)}
-            missing = {key_id: json.dumps(row) for key_id, row in kept.items() if key_id not in theirs}
-            if missing:
-                await self._client.hset(PLACE, mapping=missing)
-            outdated = theirs.keys() - kept.keys()
-            if outdated:
-                await self._client.hdel(PLACE, *outdated)
+            await self._agree(PLACE, lambda theirs: exchange(self._data, theirs, now_ms))
+            await self._agree(SECRETS_PLACE, lambda theirs: exchange_secret_keys(self._data, theirs))
         except (RedisError, OSError) as error:
             raise _no_exchange(error) from None
+
+    async def _agree(self, place: str, exchanged: Callable[[Iterable[Any]], list[dict[str, Any]]]) -> None:
+        """Brings the hash at `place` and the file behind `exchanged` to the same rows."""
+        theirs = cast(dict[bytes, bytes], await self._client.hgetall(place))
+        kept = {row["id"].encode(): row for row in exchanged(map(_row, theirs.values()))}
+        missing = {key_id: json.dumps(row) for key_id, row in kept.items() if key_id not in theirs}
+        if missing:
+            await self._client.hset(place, mapping=missing)
+        outdated = theirs.keys() - kept.keys()
+        if outdated:
+            await self._client.hdel(place, *outdated)
 
 
 def _no_exchange(error: Exception) -> StorageFailed:

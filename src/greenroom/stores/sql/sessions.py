@@ -33,6 +33,17 @@ class SqlSessions:
             _add(connection, row, most)
             return True
 
+    def count(self, row: SessionRow, most: int) -> None:
+        """See `ports.SessionStore`."""
+        with self._transaction(writes=True) as connection:
+            found = _first(connection, _with(row.kind, row.secret_sha256))
+            this = sessions.c.secret_sha256 == row.secret_sha256
+            if found is not None and found.expires_ms > row.created_ms:
+                connection.execute(update(sessions).where(this).values(seen_ms=row.seen_ms, facts=str(int(found.facts) + 1)))
+                return
+            connection.execute(delete(sessions).where(this))
+            _add(connection, msgspec.structs.replace(row, facts="1"), most)
+
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
         """See `ports.SessionStore`."""
         with self._transaction() as connection:

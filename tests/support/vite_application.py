@@ -21,7 +21,7 @@ INSTALL_S = 300
 
 
 def install() -> Path:
-    """Where Vite is, after `npm install` if it is not there yet."""
+    """Where Vite is, after `npm ci` if it is not there yet."""
     modules = INSTALLED / "node_modules"
     if modules.is_dir() and (INSTALLED / LOCK).is_file() and (INSTALLED / LOCK).read_bytes() == (SOURCE / LOCK).read_bytes():
         return modules
@@ -32,9 +32,8 @@ def install() -> Path:
     for name in ("package.json", LOCK):
         shutil.copy(SOURCE / name, making)
     subprocess.run(
-        ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=making, check=True, timeout=INSTALL_S
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=making, check=True, timeout=INSTALL_S
     )
-    shutil.copy(SOURCE / LOCK, making)  # npm adds what is for this machine alone
     making.rename(INSTALLED)
     return modules
 

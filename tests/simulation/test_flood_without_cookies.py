@@ -1,16 +1,17 @@
 """A flood of requests that keep no cookies and cannot wait: it fills no more than a quarter of a room, and no visitor waits for it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import redis
-from admission_world import HandClock, bits, small_room, ticket_id
+from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
 from redis_flood import flooded_provisionally
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 from tests.simulation.test_simulated_worlds import streams_of
 
+from greenroom.admission.lease import Lease
+from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger.provisional import Provisional
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -72,6 +73,47 @@ def test_a_flood_takes_a_quarter_at_most_and_an_honest_visitor_waits_ten_seconds
         assert waits[0] <= LONGEST_WAIT_S * 1000
 
 
+def sixty_images_at_once() -> list[str]:
+    """In an empty room, half of them before twelve visitors, whom they do not delay, and half of them after."""
+    ledger = MemoryLedger(small_room(total_active_users=200, new_users_per_minute=200), HandClock(), bits(1))
+    ledger.tick()
+    images = [answer_of(ledger.arrive_provisionally, ticket_id(number), 0).standing for number in range(30)]
+    visitors = [answer_of(ledger.arrive, ticket_id(number), make_key(0, number)).standing for number in range(100, 112)]
+    images += [answer_of(ledger.arrive_provisionally, ticket_id(number), 0).standing for number in range(30, 60)]
+    passed, entered = images.count(Standing.ADMITTED), visitors.count(Standing.ADMITTED)
+    return [f"{passed} images passed"] * (passed != 50) + [f"{entered} of 12 visitors were let in"] * (entered != 10) + ledger.problems()
+
+
+def test_a_quarter_of_an_empty_room_is_for_requests_that_come_in_one_moment_and_delays_no_visitor() -> None:
+    assert sixty_images_at_once() == []
+
+
+def paces_them(patch: pytest.MonkeyPatch) -> None:
+    source = Lease.source
+    patch.setattr(Lease, "source", lambda self, now_ms, overdraws, paced=True: source(self, now_ms, overdraws))
+
+
+def lets_visitors_wait_for_them(patch: pytest.MonkeyPatch) -> None:
+    spend = Lease.spend
+    patch.setattr(Lease, "spend", lambda self, source, now_ms, paced=True: spend(self, source, now_ms))
+
+
+@pytest.mark.parametrize("build", [paces_them, lets_visitors_wait_for_them])
+def test_sixty_images_at_once_find_out_a_build_that(build: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    build(monkeypatch)
+    assert sixty_images_at_once() != []
+
+
+def test_an_image_that_could_not_be_written_down_changes_no_pace() -> None:
+    ledger, now_ms = Ledger(small_room(total_active_users=200, new_users_per_minute=200), "here", START_MS, START_MS), START_MS
+    ledger.lease.permits = ledger.lease.granted_seen = 50
+    ledger.lease.gap_us = 100_000
+    before = ledger.lease.spent_until_us
+    assert ledger.arrive_provisionally(ticket_id(1), now_ms).standing is Standing.ADMITTED
+    ledger.undo(now_ms, 0)
+    assert (ledger.lease.spent_until_us, ledger.lease.permits) == (before, 50)
+
+
 # -- simulated: several data centers with their messages, and visitors who come back with their tickets ------------------------------
 
 
@@ -126,8 +168,7 @@ def test_where_the_lease_ran_dry_requests_that_cannot_wait_pass_too(active: int,
     """All visitors are in the first data center, so the other one is leased nothing ahead; its part of the quarter is free."""
     come = [(number * 1_000, 0) for number in range(min(30, per_minute // 4))]
     faults = (Fault("provisional flood", 35, 36, (1,), a_second),)
-    unpaced = replace(room(active, per_minute), pace_admissions=False)
-    scenario = Scenario("dry there", unpaced, 2, come, 60, Behaviour(visit_s=20, page_gap_s=5, leaving=1.0), faults=faults)
+    scenario = Scenario("dry there", room(active, per_minute), 2, come, 60, Behaviour(visit_s=20, page_gap_s=5, leaving=1.0), faults=faults)
     watch = Watch(World(scenario, streams_of(1)))
     watch.world.run()
     provisional = watch.world.provisional

@@ -154,14 +154,15 @@ class Lease:
             return None
         return self.horizon_ms + now_ms - self.answered_ms + HORIZON_SLACK_MS + gap_ms
 
-    def source(self, now_ms: int, overdraws: bool) -> PermitSource | None:
+    def source(self, now_ms: int, overdraws: bool, paced: bool = True) -> PermitSource | None:
         """What the next admission would be paid with; None when there is nothing. Passthrough (`overdraws`) always finds something.
 
-        Cut off, unused permits count against the disconnected rate: they may be spent within the same minute as the own units.
+        Cut off, unused permits count against the disconnected rate: they may be spent within the same minute as the own units. Not
+        `paced`: however soon it follows the one before.
         """
         if overdraws:
             return PermitSource.PERMIT if self.permits > 0 else PermitSource.FREED if self.freed > 0 else PermitSource.DEBT
-        if not self.paced(1, now_ms):
+        if not self.paced(1, now_ms) if paced else self.fenced(now_ms):
             return None
         if self.permits > 0:
             return PermitSource.PERMIT
@@ -171,8 +172,8 @@ class Lease:
                 return PermitSource.FREED
         return None
 
-    def spend(self, source: PermitSource, now_ms: int) -> None:
-        """One admission now."""
+    def spend(self, source: PermitSource, now_ms: int, paced: bool = True) -> None:
+        """One admission now. Not `paced`: the next one need not wait for it."""
         if source is PermitSource.PERMIT:
             self.permits -= 1
             self.used += 1
@@ -181,11 +182,12 @@ class Lease:
         else:
             self.over += 1
         self.admitted += 1
-        self.spent_until_us = pacing.spent(self.spent_until_us, self.gap_us, now_ms)
+        if paced:
+            self.spent_until_us = pacing.spent(self.spent_until_us, self.gap_us, now_ms)
         self.window.append(now_ms)
         self.unacknowledged.append(now_ms)
 
-    def unspend(self, source: PermitSource) -> None:
+    def unspend(self, source: PermitSource, paced: bool = True) -> None:
         """The newest admission did not happen; nothing may have been reported in between."""
         if source is PermitSource.PERMIT:
             self.permits += 1
@@ -195,7 +197,7 @@ class Lease:
         else:
             self.over -= 1
         self.admitted -= 1
-        self.spent_until_us -= self.gap_us
+        self.spent_until_us -= self.gap_us if paced else 0
         self.window.pop()
         self.unacknowledged.pop()
 

@@ -4,7 +4,7 @@ Theory. While people wait the coordinator hands permits out at an even pace, but
 minute's worth would be spent within a second. So each ledger lets one visitor in per gap, and saves up a second of them at most
 (a token bucket, kept as one moment: when all that was spent would have been earned). The gap comes from the coordinator: PACE_FACTOR
 times the even pace of the room, divided by share of arrivals or of permits, whichever is more, and never less than an even part of it or
-of ten a second. Passthrough is not paced, nor is a visitor whose session was elsewhere.
+of ten a second. Passthrough is not paced, nor are a visitor whose session was elsewhere, and requests that cannot wait (`provisional`).
 
 Pacing never allows an admission that a permit does not; it can only put one off. So no limit rests on it.
 """

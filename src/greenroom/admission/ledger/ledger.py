@@ -88,9 +88,10 @@ class Ledger(HeldVisitors):
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
         renewed_ms = self._provisional_renewal(now_ms)
-        if not self._lets_pass(now_ms) or (source := self._newcomer_source(now_ms)) is None:
+        overdraws = self._queueing.overdraws
+        if not self._lets_pass(now_ms) or (source := self.lease.source(now_ms, overdraws, paced=False)) is None:
             return Outcome(WAITING, attempted_ms=now_ms, waiting=len(self.line.slots), storage_failed=self.halted)
-        self.lease.spend(source, now_ms)
+        self.lease.spend(source, now_ms, paced=False)
         self.sessions.resume(ticket_id, renewed_ms)
         self.provisional.begin(ticket_id, now_ms)
         self.log += (pack(ADMIT, ticket_id, now_ms), pack(SESSION, ticket_id, renewed_ms))
@@ -259,9 +260,8 @@ class Ledger(HeldVisitors):
         self._last = None
         self.halted = True
         self.sessions.forget(ticket_id)
-        self.provisional.undo(ticket_id)
         self.newcomers.unshown.pop(ticket_id, None)
-        self.lease.unspend(source)
+        self.lease.unspend(source, paced=not self.provisional.undo(ticket_id))
         if place is None:
             return self._outside(now_ms, random_bits, len(self.line), self.line_ms(now_ms), self._unseen)
         slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)

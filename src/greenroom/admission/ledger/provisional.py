@@ -6,6 +6,9 @@ the ticket back in that time; other clients cannot.
 
 A flood of such requests must not cost honest visitors anything, so together they never use more than a SHARE of either limit, and none
 is let in while visitors wait. What they hold is free again after seconds. Proof of the bound: see docs/explanation/admission.md.
+
+They are not paced (`pacing`), because a page that brings sixty of them at once would lose fifty, and no one would ask for those again.
+Nor do they use the pace of visitors up. So the SHARE is all that bounds how many reach the origin at once.
 """
 
 from collections import deque
@@ -58,10 +61,12 @@ class Provisional:
         self._active[ticket_id] = now_ms
         self._minute.append(now_ms)
 
-    def undo(self, ticket_id: bytes) -> None:
-        """The newest one was not let in after all."""
-        if self._active.pop(ticket_id, None) is not None:
-            self._minute.pop()
+    def undo(self, ticket_id: bytes) -> bool:
+        """The newest admission did not happen; whether it was one of these."""
+        if self._active.pop(ticket_id, None) is None:
+            return False
+        self._minute.pop()
+        return True
 
     def fulfil(self, ticket_id: bytes) -> int | None:
         """The ticket came back: a full session from now on. When it was admitted; None for one that is not provisional."""

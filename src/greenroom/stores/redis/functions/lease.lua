@@ -35,9 +35,9 @@ local function spendable()
   return paced(max(0, min(state.freed, state.disconnected_rate - state.minute_rows)))
 end
 
-local function source_of(overdraws)
+local function source_of(overdraws, unpaced)
   if overdraws then return state.permits > 0 and 1 or state.freed > 0 and 2 or 3 end
-  if paced(1) == 0 then return nil end
+  if fenced() or not unpaced and paced(1) == 0 then return nil end
   if state.permits > 0 then return 1 end
   if state.freed > 0 and not connected() then
     trim_minute()
@@ -46,7 +46,7 @@ local function source_of(overdraws)
   return nil
 end
 
-local function spend(source)
+local function spend(source, unpaced)
   if source == 1 then
     state.permits, state.used = state.permits - 1, state.used + 1
   elseif source == 2 then
@@ -55,7 +55,7 @@ local function spend(source)
     state.over = state.over + 1
   end
   state.admitted = state.admitted + 1
-  state.spent_until_us = max(state.spent_until_us, now * 1000) + state.gap_us
+  if not unpaced then state.spent_until_us = max(state.spent_until_us, now * 1000) + state.gap_us end
   call('RPUSH', k.minute, now)
   state.minute_rows = state.minute_rows + 1
 end

@@ -279,10 +279,10 @@ OPERATIONS[7] = function(id) -- arrive provisionally
   local source
   local renewed_ms = now + min(PROVISIONAL_MS, s.life_ms) - s.life_ms
   local free = s.open and not s.confirm and state.waiting == 0 and not state.queueing
-  if free and renewed_ms > state.ended_to and has_room() then source = newcomer_source() end
+  if free and renewed_ms > state.ended_to and has_room() then source = source_of(s.overdraws, true) end
   if not source then return held(UNTOLD + (passes_left > 0 and may_borrow() and BORROWS or 0), now, 0, 0, 0, nil) end
   dirty = true
-  spend(source)
+  spend(source, true)
   state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + AGE_UNKNOWN), id)
   state.inside = state.inside + 1
   call('ZADD', k.provisional, now, id)

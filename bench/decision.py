@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.decision.observer import observed_by
+from greenroom.decision.observers import observed_by
 from greenroom.decision.render import render
 from greenroom.decision.room_schedule import compile_room
 from greenroom.decision.room_table import RoomTable
@@ -22,7 +22,8 @@ from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.wire.forwarded_head import outgoing_head
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.answer import Answer
 from greenroom.model.room import Room
 from greenroom.runtime.clock import MonotonicClock

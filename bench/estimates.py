@@ -16,7 +16,7 @@ from random import Random
 
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
 from greenroom.admission.messages.census import AGE_CELL_MS
-from greenroom.admission.messages.wait_table import Outlook
+from greenroom.admission.messages.outlook import Outlook
 from greenroom.model.room import Room
 from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.traces import TRACES

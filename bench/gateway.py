@@ -1,7 +1,7 @@
 """The data path beside nginx, in one run: pass-through with a valid ticket, the waiting page, added latency, CPU.
 
     python bench/gateway.py [--rounds 5] [--seconds 5]
-    python bench/gateway.py --against COMMIT [--rounds 20] [--seconds 1]
+    python bench/gateway.py --against COMMIT-OR-COMMAND [--rounds 20] [--seconds 1]
 
 nginx as a plain proxy with keep-alive on both sides is the physical limit. It proxies two pages: one of 1 KB, and one as long as the
 waiting page, because what a proxy costs grows with what it carries. Each server under test runs alone on CPU 0 (one worker); the client
@@ -9,8 +9,8 @@ with 64 connections and the origin have CPU 1 and never sleep (`awake.py`): no s
 contestants, so that a slow minute of the machine hits all of them; medians and ratios are printed. The requests a second are those of
 a whole core, from the CPU time of one: the rate itself would be the client's where the server is the faster of the two.
 
-With `--against` the greenroom of an earlier commit is measured beside this one, in short rounds that alternate: the figure is the median of
-the ratios of neighbouring rounds, which a busy machine disturbs least.
+With `--against` the greenroom of an earlier commit, or another one by the path of its command, is measured beside this one, in short rounds
+that alternate: the figure is the median of the ratios of neighbouring rounds, which a busy machine disturbs least.
 """
 
 import argparse
@@ -144,7 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
-    parser.add_argument("--against", metavar="COMMIT", help="measure the greenroom of this commit beside the present one, and nothing else")
+    parser.add_argument("--against", metavar="COMMIT-OR-COMMAND", help="measure that greenroom beside the present one, and nothing else")
     asked = parser.parse_args()
     greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -155,7 +155,8 @@ def main() -> None:
         now, length = greenrooms(stack, path, [greenroom])
         client.long_page(length)
         if asked.against:
-            earlier, _ = greenrooms(stack, path, stack.enter_context(greenroom_at(asked.against)), EARLIER)
+            other = [asked.against] if Path(asked.against).is_file() else stack.enter_context(greenroom_at(asked.against))
+            earlier, _ = greenrooms(stack, path, other, EARLIER)
             compare(client, earlier, now, asked.rounds or 20, asked.seconds or 1)
             print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         else:

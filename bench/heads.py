@@ -27,8 +27,8 @@ from greenroom.decision.arrival import TOO_LARGE, TOO_LONG, TOO_MANY, header_nam
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire import header_lines, request_head
 from greenroom.gateway.wire.answer_head import read_answer_head
-from greenroom.gateway.wire.header_lines import HeaderLines
-from greenroom.gateway.wire.request_head import Peer, RequestHead, Section
+from greenroom.gateway.wire.head_records import HeaderLines, RequestHead, Section
+from greenroom.gateway.wire.request_head import Peer
 from greenroom.gateway.wire.request_line import remembered_line
 
 HEADS = 1_000

@@ -97,7 +97,8 @@ def test_continuous_integration_runs_the_same_tests() -> None:
 
 def test_every_dependency_says_what_it_is_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    groups = [project["project"]["dependencies"], *project["dependency-groups"].values(), project["build-system"]["requires"]]
+    compiling = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["compiled-requires"]
+    groups = [project["project"]["dependencies"], *project["dependency-groups"].values(), project["build-system"]["requires"], compiling]
     wanted = {re.match(r"[\w-]+", line)[0].lower() for group in groups for line in group}  # type: ignore[index]
     rows = set(re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs/decisions/dependencies.md").read_text(), re.M))
     assert wanted - rows == set(), "without a row"

@@ -12,8 +12,9 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.wire.forwarded_head import outgoing_head
+from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.hop import GREENROOMS_MAX, MARK
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.outbound import OutboundRefused
 
 HERE = [

@@ -14,7 +14,8 @@ import pytest
 from greenroom.core.canonical import Target, canonical_target
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import outgoing_head
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.gateway.wire.request_head import Peer, read_head
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 PATIENCE_S = 10

@@ -22,15 +22,14 @@ from greenroom.admission.forecast.lottery import LotteryForecast, hazards
 from greenroom.admission.forecast.newcomers import with_newcomers
 from greenroom.admission.forecast.track import Track
 from greenroom.admission.ledger.waits import not_before
+from greenroom.admission.messages.outlook import STALE_MS, Outlook
 from greenroom.admission.messages.wait_table import (
     BELIEVED_S,
     HAZARDS,
     LEADS_S,
     OFFSET_S,
     SHARES,
-    STALE_MS,
     WIDEST,
-    Outlook,
     WaitTable,
     between,
 )

@@ -6,8 +6,9 @@ from random import Random
 from admission_world import START_MS, small_room
 
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
+from greenroom.admission.messages.outlook import Outlook
 from greenroom.admission.messages.sync import SyncUp
-from greenroom.admission.messages.wait_table import Outlook, WaitTable
+from greenroom.admission.messages.wait_table import WaitTable
 from greenroom.model.visit import Estimate
 
 

@@ -4,6 +4,8 @@ import os
 import subprocess
 from functools import cache
 
+from greenroom.runtime.compiled import is_compiled
+
 NAMESPACE = ("unshare", "--user", "--map-root-user")
 
 
@@ -20,6 +22,7 @@ RIGHTS = {
         lambda: _works("--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),
     ),
     "network": ("no networks can be made here (user namespaces with networks)", lambda: _works("--net", "true")),
+    "patching": ("modules cannot be changed while they run here (they are compiled)", lambda: not is_compiled()),
     "root": ("files cannot be given to another user here (only root may)", lambda: os.geteuid() == 0),
 }
 """By the name in `@pytest.mark.needs(name)`: why a test cannot run without it, and whether it is there."""

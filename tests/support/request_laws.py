@@ -9,9 +9,10 @@ from greenroom.core.admissible import signs_of
 from greenroom.core.canonical import Refusal, Target, canonical_target
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import _passed, outgoing_head
-from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, HeaderLines, read_header_lines
+from greenroom.gateway.wire.head_records import HeaderLines, RequestHead
+from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, read_header_lines
 from greenroom.gateway.wire.hop import MARK
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.gateway.wire.request_head import Peer, read_head
 
 OURS = frozenset((b"__cfwaitingroom",))
 STRANGER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from admission_world import HandClock, small_room
 
 from greenroom.core.schedule import effective
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.native_pass import MakePasses
-from greenroom.decision.observer import DecisionEvent, Observer, observed_by
+from greenroom.decision.observer import DecisionEvent, Observer
+from greenroom.decision.observers import observed_by
 from greenroom.decision.render import render
 from greenroom.decision.room_schedule import Bypass, CompiledRoom, compile_room
 from greenroom.decision.room_table import RoomTable
@@ -32,6 +34,19 @@ NAVIGATES = (
 
 
 Reply = Forward | Answer
+
+
+class BrokenLedger:
+    """A ledger of which one operation raises; the others go on."""
+
+    def __init__(self, ledger: MemoryLedger, operation: str, error: Exception) -> None:
+        self._ledger, self._operation, self._error = ledger, operation, error
+
+    def _fail(self, *_: object) -> None:
+        raise self._error
+
+    def __getattr__(self, name: str) -> Any:
+        return self._fail if name == self._operation else getattr(self._ledger, name)
 
 
 class Site:
@@ -86,6 +101,12 @@ class Site:
         self.rooms = rooms
         if events is not None:
             self.events = {rooms[0].id: tuple(events)}
+        self.settle()
+
+    def break_ledger(self, operation: str, error: Exception) -> None:
+        """From now on this operation of the first room's ledger raises."""
+        room_id = self.rooms[0].id
+        self.ledgers[room_id] = BrokenLedger(self.ledgers[room_id], operation, error)  # type: ignore[assignment]
         self.settle()
 
     def settle(self) -> None:

@@ -6,7 +6,8 @@ from visitors import Site
 
 from greenroom.core.rules import NO_LISTS, NOTHING_KNOWN, NothingKnown, Place
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.runtime.room_compiler import bypass

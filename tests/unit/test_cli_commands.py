@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from greenroom.cli import app
+from greenroom.runtime.compiled import is_compiled
 from greenroom.stores.keys import KEY_FILE, KeyRing
 
 GOOD = """
@@ -64,7 +65,7 @@ def test_help_of_serve_names_every_option_with_its_default() -> None:
 
 
 def test_the_version_is_the_one_of_the_package() -> None:
-    assert run("--version").output == "greenroom 0.1.0\n"
+    assert run("--version").output == ("greenroom 0.1.0 (compiled)\n" if is_compiled() else "greenroom 0.1.0\n")
 
 
 def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ def test_the_metrics_are_what_prometheus_reads() -> None:
     found = values(SERVING)
     shop = (("room", "shop"),)
     assert found["greenroom_build_info", (("version", "1.2.3"),)] == 1
+    assert found["greenroom_compiled", ()] == 0
+    assert values(changed(compiled=True))["greenroom_compiled", ()] == 1
     assert found["greenroom_ready", ()] == 1
     assert found["greenroom_config_valid", ()] == 1
     assert found["greenroom_config_reloads_total", ()] == 3

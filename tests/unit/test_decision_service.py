@@ -435,13 +435,9 @@ def test_a_ticket_of_one_room_is_nothing_in_another(tmp_path: Path) -> None:
     assert isinstance(first.visit(), Answer)
 
 
-def test_a_ledger_that_fails_holds_the_visitor(site_of: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_fails_holds_the_visitor(site_of: Open) -> None:
     site = site_of()
-
-    def fails(*_: object) -> Outcome:
-        raise RuntimeError("no books")
-
-    monkeypatch.setattr(site.ledgers["r"], "arrive_now", fails)
+    site.break_ledger("arrive_now", RuntimeError("no books"))
     reply = Browser(site).visit()
     assert isinstance(reply, Answer)
     assert reply.status == 503

@@ -12,9 +12,10 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.remembered import ONCE_SEEN_MAX, Remembered
 from greenroom.gateway.wire import header_lines
 from greenroom.gateway.wire.forwarded_head import outgoing_head
+from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.header_lines import BYTES_KEPT, FRAMES_BYTES, LINE_BYTES
 from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.gateway.wire.request_head import Peer, read_head
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from greenroom.core.rules import FIELDS, FUNCTIONS, Place, RequestFacts, compile_bypass, compile_lists, compile_rule, rule_problems
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import InvalidConfig
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.rule import EXPRESSION_MAX, Rule, RuleList
 from greenroom.model.visit import Arrival
 

@@ -104,15 +104,11 @@ def test_verdicts_and_events_are_the_same_whether_the_ledger_answers_at_once_or_
 
 
 @pytest.mark.parametrize("operation", ["arrive_now", "view_now"])
-def test_a_ledger_that_fails_at_once_holds_the_visitor(tmp_path: Path, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_fails_at_once_holds_the_visitor(tmp_path: Path, operation: str) -> None:
     here, _, _ = sites(tmp_path)
     browser = Browser(here)
     if operation == "view_now":
         browser.visit()
-
-    def fails(*_: object) -> Outcome:
-        raise RuntimeError("broken on purpose")
-
-    monkeypatch.setattr(here.ledgers["r"], operation, fails)
+    here.break_ledger(operation, RuntimeError("broken on purpose"))
     assert at_once(browser, "") is OUTAGE
     assert [str(error) for error in here.errors] == ["broken on purpose"]

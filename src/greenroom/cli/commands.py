@@ -27,6 +27,7 @@ from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
+from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.data_dir import CannotStart
 
 BAD_CONFIG, CANNOT_START = 1, 2
@@ -145,7 +146,7 @@ WorkerOption = Annotated[int, typer.Option("--worker", hidden=True, help="Number
 
 def _version(wanted: bool) -> None:
     if wanted:
-        say(f"greenroom {version_of('greenroom')}")
+        say(f"greenroom {version_of('greenroom')}{' (compiled)' if is_compiled() else ''}")
         raise typer.Exit
 
 

@@ -98,6 +98,7 @@ METRICS: tuple[MetricRow, ...] = (
     MetricRow(
         "greenroom_build_info", GaugeMetricFamily, "always 1; the version is in the label", ("version",), lambda s: [((s.version,), 1)]
     ),
+    _process("compiled", "1 where the compiled wheel is installed, 0 where Python reads all of the source", lambda state: state.compiled),
     _process("ready", "1 while the process is ready for visitors, as in /readyz", lambda state: state.ready),
     _process(
         "config_valid", "0 while the configuration on disk is invalid and the last good one stays in use", lambda s: not s.config.problems

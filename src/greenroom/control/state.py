@@ -184,6 +184,7 @@ class ProcessState(msgspec.Struct, frozen=True):
     health: HealthState = HealthState()
     analytics: AnalyticsState | None = None
     notifications: NotificationState = NotificationState()
+    compiled: bool = False  # the compiled wheel is installed
 
     @property
     def ready(self) -> bool:

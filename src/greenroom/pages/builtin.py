@@ -195,14 +195,9 @@ def _slots(words: Language) -> dict[str, ReadVariable]:
     unknown = words.unknown.encode()
     says = (words.at_most, words.at_least, words.span, words.time)
     wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
-    number = numbers_in(words)
+    number, clock = numbers_in(words), _clock_in(words)
     first = words.labels["first"].encode()
     changes = {name: text.encode() for name, text in words.changes.items()}
-
-    @lru_cache(SECONDS_KEPT)
-    def clock(unix_s: int) -> bytes:
-        said = iso_second(unix_s)
-        return f"datetime={said}Z>{words.clock.format(clock=said[11:])}".encode()
 
     return {
         "position": lambda f: number(f.held.position) if f.held.position > 0 else b"",
@@ -225,6 +220,16 @@ def _slots(words: Language) -> dict[str, ReadVariable]:
         "value": lambda f: b" value=%d" % f.progress if f.progress >= 0 else b"",
         "clock": lambda f: clock(f.held.last_updated_ms // 1000),
     }
+
+
+def _clock_in(words: Language) -> Callable[[int], bytes]:
+    """Seconds of Unix time as `time` elements show them, without the beginning."""
+
+    def clock(unix_s: int) -> bytes:
+        said = iso_second(unix_s)
+        return f"datetime={said}Z>{words.clock.format(clock=said[11:])}".encode()
+
+    return lru_cache(SECONDS_KEPT)(clock)
 
 
 def numbers_in(words: Language) -> Callable[[int], bytes]:

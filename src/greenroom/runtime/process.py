@@ -39,6 +39,7 @@ from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, seal_stored_secrets, sign_in_lines
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.draining import drain
@@ -63,6 +64,7 @@ from greenroom.stores.sealed_secrets import SealedSecrets
 from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
+COMPILED = is_compiled()
 
 BREATH_S = 0.002
 """For visitors, between the rules of one room and those of the next, which take a fraction of a millisecond each."""
@@ -220,6 +222,7 @@ class Process:
             health=self._health.state() if self._health else HealthState(),
             analytics=self._analytics.state(),
             notifications=self._notifications.state if self._notifications else NotificationState(),
+            compiled=COMPILED,
         )
 
     def _exposition(self) -> Exposition:

@@ -7,6 +7,7 @@ down afresh before admissions go on. So the file never has a hole: it is either 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,7 +35,7 @@ SNAPSHOT_RECORDS = 40_000
 """Records in one payload of a snapshot: just under a megabyte."""
 
 
-class Gauges(msgspec.Struct, frozen=True):
+class Gauges(NamedTuple):
     """A room at one moment."""
 
     active: int

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.tempo import Tempo
-from greenroom.admission.messages.wait_table import Outlook
+from greenroom.admission.messages.outlook import Outlook
 from greenroom.core.estimate import AT_ONCE, LONGEST_S, fifo_estimate, minute_estimate, random_estimate
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate

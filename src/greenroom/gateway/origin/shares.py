@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from greenroom.decision.verdict import Forward
+from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.request_head import RequestHead
 
 SHARE_LEAST = 8
 """Connections that every client and ticket may have: a browser opens six to one host."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from greenroom.gateway.visitor.contracts import ConnectionServices, FramedRequest, ReadRequest
+from greenroom.gateway.visitor.contracts import ConnectionServices, FramedRequest
+from greenroom.gateway.visitor.exchange import Exchange
 from greenroom.gateway.visitor.flow import AHEAD, TURN, Flow
 from greenroom.gateway.visitor.request_body import RequestBody
+from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.request_head import Peer, RequestHead
+from greenroom.gateway.wire.request_head import Peer
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -26,13 +28,9 @@ class BodyReading:
     limits: Limits
     flow: Flow
     peer: Peer
+    exchange: Exchange | None
     body: RequestBody | None
     _buffer: bytes
-
-    @property
-    @abstractmethod
-    def exchange(self) -> ReadRequest | None:
-        """The request under way."""
 
     @abstractmethod
     def data_received(self, data: bytes) -> None:

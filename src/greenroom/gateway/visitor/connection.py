@@ -28,8 +28,9 @@ from greenroom.gateway.visitor.lingering import Lingering
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.body import BadBody
 from greenroom.gateway.wire.head_limits import END_OF_HEAD, hopeless
+from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.own_answers import answer_bytes, refusal
-from greenroom.gateway.wire.request_head import Peer, RequestHead, read_head
+from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.answer import Answer
 
 HEAD = b"HEAD "

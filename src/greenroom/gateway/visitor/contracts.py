@@ -13,9 +13,10 @@ from greenroom.gateway.visitor.flow import Flow
 from greenroom.gateway.visitor.late_tries import HeldExchange, LateTries, Trying
 from greenroom.gateway.visitor.open_streams import WatchedExchange, WatchedSession
 from greenroom.gateway.visitor.request_body import RequestBody
+from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.request_head import Peer, RequestHead
+from greenroom.gateway.wire.request_head import Peer
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 
@@ -59,13 +60,6 @@ class FramedRequest(Protocol):
 
     def framed(self, payload: bytes, done: bool) -> bytes:
         """A part of the body as the origin gets it."""
-
-
-class ReadRequest(FramedRequest, Protocol):
-    """The same, when it has begun to read it."""
-
-    def request_continues(self, payload: bytes, done: bool) -> None:
-        """More of the request's body."""
 
 
 class OpenConnection(Protocol):

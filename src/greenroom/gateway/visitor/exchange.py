@@ -29,7 +29,7 @@ REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 """Methods that may be sent a second time when the first may have reached the origin."""
 
 
-class Exchange(Tunnelling, eq=False):
+class Exchange(Tunnelling):
     """One request and its answer. `visitor` is None once the visitor needs nothing more from it; each exchange equals only itself."""
 
     began: float = 0.0  # the loop's time, where it is measured

@@ -1,8 +1,8 @@
 """The body of one request while it is read: how far it is, whether it goes anywhere, whether it comes too slowly or too long."""
 
 from greenroom.gateway.wire.body import BadBody, ChunkedBody, LengthBody
+from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.limits import Limits
-from greenroom.gateway.wire.request_head import RequestHead
 
 TURN_BYTES = 16 * 1024
 """Of a chunked body, read before other connections get their turn: each chunk costs work, and one read may bring 256 KiB of them."""

@@ -12,7 +12,7 @@ from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.visitor.contracts import VisitorSide
 from greenroom.gateway.visitor.tunnel import Tunnel
 from greenroom.gateway.wire.answer_head import AnswerHead, visitor_lines
-from greenroom.gateway.wire.request_head import RequestHead
+from greenroom.gateway.wire.head_records import RequestHead
 
 
 class Tunnelling(msgspec.Struct, eq=False):

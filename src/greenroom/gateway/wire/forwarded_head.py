@@ -10,9 +10,9 @@ from collections.abc import Set
 
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import forwarding_lines
-from greenroom.gateway.wire.header_lines import HeaderLines
+from greenroom.gateway.wire.head_records import HeaderLines, RequestHead
 from greenroom.gateway.wire.hop import HEADER, marked_line
-from greenroom.gateway.wire.request_head import Peer, RequestHead
+from greenroom.gateway.wire.request_head import Peer
 
 NEVER_KEPT = frozenset(
     b"cdn-loop connection content-length cookie expect forwarded greenroom-update host http2-settings keep-alive proxy "

@@ -11,16 +11,14 @@ Nothing here depends on the connection: who the visitor is, is found out in `req
 
 import re
 
-import msgspec
-
 from greenroom.core.admissible import signs_of
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import DROPPED, IS_NAME, NO_HOST, TOO_MANY, WRONG, header_name, read_host, repeated
 from greenroom.decision.forwarded import Headers
 from greenroom.decision.remembered import Remembered
+from greenroom.gateway.wire.head_records import Facts, Frame, HeaderLines, RememberedLines
 from greenroom.gateway.wire.hop import HEADER, LOOPS, loops
 from greenroom.gateway.wire.limits import HEADER_LINES_MAX
-from greenroom.model.arrival_kind import HeaderSigns
 
 LENGTH_DIGITS_MAX = 18
 """Digits of Content-Length: below 2^63 with certainty, so no server behind us can overflow it."""
@@ -49,48 +47,6 @@ def _varying(usual: bytes) -> Varying:
 COOKIE, FORWARDED_FOR = _varying(b"Cookie"), _varying(b"X-Forwarded-For")
 IN_QUESTIONS = (COOKIE, FORWARDED_FOR, *(_varying(name) for name in (b"X-Original-URI", b"X-Forwarded-Uri", b"Greenroom-Verdict")))
 """Those of proxies that ask about a visitor's request (`dialects`)."""
-
-Facts = dict[bytes, bytes]
-
-
-class Frame(msgspec.Struct, gc=False):
-    """What header lines say about host, body and connection. `authority` is the host as sent; `count` is the number of lines.
-
-    Both are empty without a Host line, which only HTTP/1.0 may leave out. `passed` is what `forwarded_head` makes of them for the origin
-    (without the headers that are for proxies to say), once for all connections, and `signs` what they say of the kind of request, for
-    lines that are remembered; nothing else changes.
-    """
-
-    count: int
-    host: str
-    authority: bytes
-    content_length: int | None
-    chunked: bool
-    closes: bool
-    keeps: bool
-    expects: bool
-    websocket: bool
-    hops: tuple[bytes, ...]
-    passed: bytes | None = None
-    signs: HeaderSigns | None = None
-    passed_without: frozenset[bytes] | None = None
-
-
-class HeaderLines(msgspec.Struct, frozen=True, gc=False):
-    """Header lines, understood. Connections share them: never to be changed. `facts` is by name, None when a name comes twice."""
-
-    frame: Frame
-    headers: Headers
-    facts: Facts | None
-
-
-class _Known(msgspec.Struct, frozen=True, gc=False):
-    """Lines from which values may have been cut out, and where in `headers` they belong: the names of `Varying` lines that come once."""
-
-    lines: HeaderLines
-    places: dict[bytes, int]
-    cost: int
-
 
 _CONTROLS = bytes([*range(0x09), *range(0x0A, 0x20), 0x7F])  # all but TAB
 _LENGTH = re.compile(rb"[0-9]{1,%d}" % LENGTH_DIGITS_MAX)
@@ -150,11 +106,11 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
     return HeaderLines(lines.frame, tuple(headers), facts)
 
 
-_remembered: Remembered[bytes, _Known] = Remembered(FRAMES_BYTES)
+_remembered: Remembered[bytes, RememberedLines] = Remembered(FRAMES_BYTES)
 _pairs: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
 
 
-def _learn(shape: bytes) -> _Known | None:
+def _learn(shape: bytes) -> RememberedLines | None:
     """Remembers lines from which values were cut out, when they are good and come for the second time."""
     if len(shape) > FRAME_REMEMBERED_MAX or not _remembered.came_before(shape):
         return None
@@ -164,7 +120,7 @@ def _learn(shape: bytes) -> _Known | None:
     names = [name for name, _ in lines.headers]
     lines.frame.signs = signs_of(lines.facts or dict(lines.headers))
     places = {name: names.index(name) for name, _, _ in IN_QUESTIONS if names.count(name) == 1}
-    known = _Known(_shared(lines), places, len(shape) * BYTES_KEPT + lines.frame.count * LINE_BYTES)
+    known = RememberedLines(_shared(lines), places, len(shape) * BYTES_KEPT + lines.frame.count * LINE_BYTES)
     _remembered.keep(shape, known)
     return known
 

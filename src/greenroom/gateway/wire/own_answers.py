@@ -3,7 +3,7 @@
 from functools import lru_cache
 from http import HTTPStatus
 
-from greenroom.gateway.wire.request_head import RequestHead
+from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.model.answer import Answer, AnswerHeaders
 
 STATUS_LINES = {status.value: b"%d %b" % (status.value, status.phrase.encode()) for status in HTTPStatus}

@@ -9,14 +9,12 @@ llhttp is the test oracle: it must read every request that is accepted here in t
 """
 
 from collections import deque
-from collections.abc import Set
-
-import msgspec
 
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import NO_HOST, TOO_LARGE, TOO_LONG, TOO_MANY, Sender, read_host, target_of, visitor_of
 from greenroom.decision.forwarded import ForwardedPolicy, forwarding_lines
-from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, NOT_CHUNKED, HeaderLines, Varying, read_header_lines
+from greenroom.gateway.wire.head_records import RequestHead, Section
+from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, NOT_CHUNKED, Varying, read_header_lines
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_line import LINE_REMEMBERED_MAX, RequestLine, read_line, remembered_line
 from greenroom.model.visit import Arrival
@@ -29,22 +27,6 @@ BLOCK_REMEMBERED_MAX = 4_096
 
 SECTIONS_REMEMBERED = 1_000
 """Connections whose latest head is remembered: those that are busy, at most 12 MB however many there are."""
-
-
-class Section(msgspec.Struct):
-    """Everything behind the request line of one head, and whom it is from. `tail` is what `forwarded_head` made of it for `tail_for`.
-
-    A browser sends the same lines with each request of a kind, so the latest section of a connection is compared before one is read.
-    """
-
-    raw: bytes
-    lines: HeaderLines
-    client: str
-    scheme: str
-    host: str
-    authority: bytes
-    tail: bytes = b""
-    tail_for: tuple[bytes, Set[bytes]] | None = None
 
 
 _LIMITS = Limits()
@@ -100,36 +82,6 @@ class Peer(Sender):
 
 
 _remembering: deque[Peer] = deque()
-
-
-class RequestHead(msgspec.Struct, frozen=True, gc=False):
-    """One request's head, understood.
-
-    `target` is what the origin is sent: exactly the path and query that were matched, or `*`. A request has a body exactly when
-    `chunked` or `content_length` is positive. `plain`: it is in HTTP/1.1 and no HEAD, so its answer is framed in the usual way.
-    """
-
-    arrival: Arrival
-    method: bytes
-    target: bytes
-    minor: int
-    content_length: int | None
-    chunked: bool
-    keep_alive: bool
-    expect_continue: bool
-    upgrade: bytes
-    section: Section
-    plain: bool
-
-    @property
-    def authority(self) -> bytes:
-        """The visitor's own host with its port, as sent."""
-        return self.section.authority
-
-    @property
-    def hops(self) -> tuple[bytes, ...]:
-        """The lower-case names that Connection marks as meant for us only."""
-        return self.section.lines.frame.hops
 
 
 _VERSIONS = ("HTTP/1.0", "HTTP/1.1")

@@ -10,7 +10,8 @@ from struct import Struct
 from msgspec import msgpack
 
 from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before
-from greenroom.admission.messages.wait_table import Outlook, WaitTable
+from greenroom.admission.messages.outlook import Outlook
+from greenroom.admission.messages.wait_table import WaitTable
 from greenroom.admission.queueing.line_table import table_of
 from greenroom.core.estimate import AT_ONCE, random_estimate
 from greenroom.model.line_table import LineTable

@@ -1,0 +1,163 @@
+"""Reads the newest wait table, for each visitor in a microsecond or two. Until the next one comes it is read further along."""
+
+from bisect import bisect_left, bisect_right
+from math import exp, log
+
+from msgspec.structs import replace
+
+from greenroom.admission.messages.wait_table import HAZARDS, OFFSET_S, REPORT_AGE_S, UNDECIDED_S, WaitTable, between, width_at
+from greenroom.admission.timer_wheel import CELL_BITS
+from greenroom.model.visit import Estimate
+
+STALE_MS = 4_000
+"""A table older than this is still used, said to be old, and believed less: a minute later its interval is twice as wide."""
+STALE_WIDENS_MS = 60_000
+SPREAD = (-1, 0, 1, 1)
+"""Where each of `wait_table.SHARES` goes when less is known."""
+
+
+class Outlook:
+    """Reads the newest wait table in one data center. Arrivals are on the coordinator's clock, like keys; `now_ms` is on the local one."""
+
+    __slots__ = (
+        "_columns",
+        "_gone",
+        "_gone_elsewhere",
+        "_line_ahead_ms",
+        "_made_ms",
+        "_passed_s",
+        "_random",
+        "_read",
+        "_seconds",
+        "_stale",
+        "wait_table",
+    )
+
+    def __init__(self) -> None:
+        self.wait_table: WaitTable | None = None
+        self._made_ms = self._line_ahead_ms = 0
+        self._read = -1
+        self._gone = self._gone_elsewhere = self._passed_s = 0.0
+        self._stale = 0
+        self._columns: tuple[list[float], ...] = ()
+        self._seconds: list[int] = []
+        self._random: Estimate | None = None
+
+    def take(self, wait_table: WaitTable, line_ms: int, now_ms: int) -> None:
+        """A wait table arrived now, sent at `line_ms` of the coordinator's clock."""
+        self.wait_table = wait_table
+        self._line_ahead_ms = line_ms - now_ms
+        self._made_ms = min(now_ms, wait_table.made_ms - self._line_ahead_ms)
+        self._seconds = [second for second, _ in wait_table.ahead]
+        self._stale = 0
+        self._columns = _columns(wait_table, 0.0)
+        self._read = -1
+        self._passed_s = 0.0
+
+    def expect(self, random: bool) -> None:
+        """From now on wait tables are of this kind; a table of another kind is dropped."""
+        if self.wait_table and self.wait_table.random != random:
+            self.wait_table = None
+
+    @property
+    def age_s(self) -> float:
+        """How old the wait table was when it was last read."""
+        return self._passed_s
+
+    @property
+    def decides(self) -> bool:
+        """Whether the wait behind the table is unknown, despite other measurements."""
+        return self.wait_table is not None and self.wait_table.learnt
+
+    def fifo(self, before: float, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """For the `before`-th visitor here without a permit. None: not known."""
+        wait_table = self.wait_table
+        if wait_table is None:
+            return None
+        if now_ms >> CELL_BITS != self._read:
+            self._advance(wait_table, now_ms)
+        if self._seconds and (elsewhere := self._elsewhere(wait_table, arrival_ms)):
+            # `before` is of now, `elsewhere` of the reports that the table was made of: of those gone since, their part was there
+            before += max(0.0, elsewhere - self._gone_elsewhere * elsewhere / (elsewhere + before))
+        undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
+        if undecided_s > 0:
+            before -= wait_table.strays_per_s * min(undecided_s, UNDECIDED_S)
+        count = self._gone + max(0.0, before)
+        people = wait_table.people
+        index = bisect_left(people, count, 1)
+        if index == len(people):
+            return None
+        low, middle, high, top = self._columns
+        below, passed_s = index - 1, self._passed_s
+        part = (count - people[below]) / (people[index] - people[below])
+        p25_s = low[below] + part * (low[index] - low[below]) - passed_s
+        p50_s = middle[below] + part * (middle[index] - middle[below]) - passed_s
+        p75_s = high[below] + part * (high[index] - high[below]) - passed_s
+        most_s = top[below] + part * (top[index] - top[below]) - passed_s
+        change = self._change(wait_table, arrival_ms)
+        return Estimate(max(0.0, p25_s), max(0.0, p50_s), max(0.0, p75_s), max(0.0, most_s), change)
+
+    def random(self, arrival_ms: int, now_ms: int) -> Estimate | None:
+        """For every present visitor. None: not known."""
+        wait_table = self.wait_table
+        if wait_table is None:
+            return None
+        if now_ms >> CELL_BITS != self._read:
+            self._advance(wait_table, now_ms)
+            self._random = self._quantiles(wait_table)
+        found, change = self._random, self._change(wait_table, arrival_ms)
+        return found if found is None or not change else replace(found, change=change)
+
+    def _change(self, wait_table: WaitTable, arrival_ms: int) -> str:
+        if self._stale:
+            return "stale"
+        return wait_table.change if arrival_ms <= wait_table.since_ms else ""
+
+    def _elsewhere(self, wait_table: WaitTable, arrival_ms: int) -> float:
+        """People in other data centers who came before, read between the seconds that are known."""
+        ahead, second = wait_table.ahead, arrival_ms / 1000 - 1
+        index = bisect_right(self._seconds, second)
+        if index == 0:
+            return 0.0
+        start, count = ahead[index - 1]
+        if index == len(ahead):
+            return float(count)
+        end, more = ahead[index]
+        return count + (more - count) * (second - start) / (end - start)
+
+    def _advance(self, wait_table: WaitTable, now_ms: int) -> None:
+        """Time has passed: the table is read from further along, and what is old is believed less, in steps of six seconds."""
+        self._read = now_ms >> CELL_BITS
+        age_ms = max(0, now_ms - self._made_ms)
+        self._passed_s = age_ms / 1000
+        gone = between(wait_table.seconds, wait_table.people, self._passed_s)
+        self._gone = wait_table.people[-1] if gone is None else gone
+        reported = between(wait_table.seconds, wait_table.people, self._passed_s + REPORT_AGE_S)
+        self._gone_elsewhere = wait_table.people[-1] if reported is None else reported
+        stale = -(-max(0, age_ms - STALE_MS) * 10 // STALE_WIDENS_MS)
+        if stale != self._stale:
+            self._stale = stale
+            self._columns = _columns(wait_table, stale / 10 * log(2))
+
+    def _quantiles(self, wait_table: WaitTable) -> Estimate | None:
+        waits: list[float] = []
+        wider = self._stale / 10 * log(2)
+        for hazard, width, sign in zip(HAZARDS, wait_table.widths[0], SPREAD, strict=True):
+            wait_s = between(wait_table.people, wait_table.seconds, self._gone + hazard * exp(width + sign * wider))
+            if wait_s is None and len(waits) < len(HAZARDS) - 1:
+                return None
+            waits.append(0.0 if wait_s is None else max(0.0, wait_s - self._passed_s))
+        p25_s, p50_s, p75_s, most_s = waits
+        return Estimate(p25_s, p50_s, p75_s, max(p75_s, most_s))
+
+
+def _columns(wait_table: WaitTable, wider: float) -> tuple[list[float], ...]:
+    """Seconds for each knot, for each of `wait_table.SHARES`."""
+    widths = [width_at(wait_table.widths, seconds) for seconds in wait_table.seconds]
+    return tuple(
+        [
+            (seconds + OFFSET_S) * exp(width[which] + sign * wider) - OFFSET_S
+            for seconds, width in zip(wait_table.seconds, widths, strict=True)
+        ]
+        for which, sign in enumerate(SPREAD)
+    )

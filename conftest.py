@@ -6,6 +6,7 @@ The run says so at its start, and names the tests at its end. In continuous inte
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,7 +58,35 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             reporter.write_line(f"{reason}: {becomes}")
 
 
+ROOT = Path(__file__).parent
+
+WOVEN = (("e2e",), ("integration",), ("contracts", "properties", "simulation"))
+"""Folders of which the files are spread evenly over a run: the first ones wait for browsers and servers, the last ones compute.
+
+One after the other they would leave the processors idle first, and fight for them later. All other files are short, and fill the end.
+"""
+
+
+def woven(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The same tests, those of a file together and in their order."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    group = {folder: row for row, folders in enumerate(WOVEN) for folder in folders}
+    rows: dict[int, list[Path]] = {}
+    for file in files:
+        rows.setdefault(next((group[part] for part in file.relative_to(ROOT).parts if part in group), len(WOVEN)), []).append(file)
+    short = rows.pop(len(WOVEN), [])
+    spread = [((number + 0.5) / len(row), at, file) for at, row in rows.items() for number, file in enumerate(row)]
+    return [item for file in (*(file for _, _, file in sorted(spread)), *short) for item in files[file]]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_out(config, items)
+    items[:] = woven(items)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get("CI"):
         return
     left_out = config.stash[LEFT_OUT]

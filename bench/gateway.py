@@ -65,8 +65,19 @@ session_duration = 30
 """
 
 
+def require_free(port: int) -> None:
+    """Ends the bench when another process listens there: its answers would be taken for those of the server that is measured."""
+    with socket.socket() as found:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind(("127.0.0.1", port))
+        except OSError:
+            sys.exit(f"another process has port {port}: end it first")
+
+
 @contextlib.contextmanager
 def running(command: list[str], port: int, cpu: int) -> Iterator[subprocess.Popen[bytes]]:
+    require_free(port)
     process = subprocess.Popen(["taskset", "-c", str(cpu), *command], stdout=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 60

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 SPA = """<!doctype html><link rel=icon href=data:,><title>App</title><ul id=items></ul><p id=problem></p><p id=news></p><script type=module>
   const answer = await fetch("/api/items", { headers: { Accept: "application/json" } });

@@ -1,10 +1,9 @@
 """A branded waiting page in a real Chromium: name and place in the title, the accent in both themes, how old the news is, on a phone."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.room import Room

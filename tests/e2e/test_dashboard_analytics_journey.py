@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from dashboard_browser import ARGUMENTS, CHROMIUM
-from live_rig import LiveRig, axe_violations, operator, plain_origin, sale_parts
-from playwright.sync_api import Browser, expect, sync_playwright
+from dashboard_browser import violations
+from live_rig import LiveRig, operator, plain_origin, sale_parts
+from playwright.sync_api import expect
 
 PATIENCE_MS = 30_000
 MINUTES = 600
@@ -49,7 +49,7 @@ def test_axe_finds_nothing_wrong_with_analytics_and_events(rig, browser, theme) 
     with operator(browser, rig, color_scheme=theme, reduced_motion="reduce") as page:
         for path in ("/analytics?compare=before", "/events", "/events/new"):
             page.goto(f"{rig.path}{path}")
-            assert axe_violations(page) == [], path
+            assert violations(page) == [], path
 
 
 def test_an_event_is_planned_reviewed_and_a_clash_is_shown_before_saving(rig, browser) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urldefrag, urlsplit
 
 import pytest
-from dashboard_browser import AXE, DashboardBrowser, chromium, violations
+from dashboard_browser import AXE, chromium, violations
 from live_rig import LiveRig, plain_origin
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Response
 

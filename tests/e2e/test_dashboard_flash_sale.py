@@ -5,15 +5,13 @@ Time is compressed: the pre-queue opened before the test, and the operator moves
 
 import re
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
-from dashboard_browser import ARGUMENTS, CHROMIUM
-from live_rig import LiveRig, axe_violations, operator, plain_origin, started
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from dashboard_browser import violations
+from live_rig import LiveRig, operator, plain_origin, started
+from playwright.sync_api import Browser, Page, expect
 
 PATIENCE_MS = 60_000
 VIEWER_ZONE = ZoneInfo("Europe/Berlin")
@@ -30,7 +28,7 @@ def moment(**away: float) -> str:
 def sound_in_both_themes(page: Page) -> None:
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
-        assert axe_violations(page) == [], (page.url, theme)
+        assert violations(page) == [], (page.url, theme)
 
 
 def plan_and_rehearse(page: Page, rig: LiveRig) -> None:

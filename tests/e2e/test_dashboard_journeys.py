@@ -1,10 +1,9 @@
 """Journeys in a real Chromium, each from an empty installation."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
-from dashboard_browser import PASSWORD, DashboardBrowser, chromium, sign_in_link
+from dashboard_browser import PASSWORD, DashboardBrowser, sign_in_link
 from playwright.sync_api import Browser, expect
 
 EMPTY = "[log]\nlevel = 'warning'\n"

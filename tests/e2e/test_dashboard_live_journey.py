@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 
 import pytest
-from dashboard_browser import ARGUMENTS, CHROMIUM
-from live_rig import LiveRig, axe_violations, operator, plain_origin, started
-from playwright.sync_api import Browser, expect, sync_playwright
+from dashboard_browser import violations
+from live_rig import LiveRig, operator, plain_origin, started
+from playwright.sync_api import expect
 
 PATIENCE_MS = 30_000
 
@@ -65,7 +65,7 @@ def test_axe_finds_nothing_wrong_with_the_live_page(rig, browser, theme) -> None
     with operator(browser, rig, color_scheme=theme, reduced_motion="reduce") as page:
         for path in ("/live", "/live/do/limits", "/live/do/hold"):
             page.goto(f"{rig.path}{path}")
-            assert axe_violations(page) == [], path
+            assert violations(page) == [], path
 
 
 def test_the_page_works_without_scripts(rig, browser) -> None:

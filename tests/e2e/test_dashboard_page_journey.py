@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from dashboard_browser import chromium
-from live_rig import HOST, LiveRig, axe_violations, operator, plain_origin
+from dashboard_browser import violations
+from live_rig import HOST, LiveRig, operator, plain_origin
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 
@@ -38,7 +38,7 @@ def test_a_page_is_themed_in_arabic_and_visitors_get_it(rig: LiveRig, browser: B
         expect(shown.locator("body")).to_have_css("background-color", "rgb(16, 21, 19)")
         assert rig.room["greenroom"]["branding"]["site_name"] == ""
         assert page.evaluate("history.length") == steps, "previews do not fill the history"
-        assert axe_violations(page) == []
+        assert violations(page) == []
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("Saved.")).to_be_visible()
     visitor = browser.new_context(locale="ar-EG").new_page()
@@ -60,7 +60,7 @@ def test_a_template_is_edited_and_its_faults_are_marked_at_their_lines(rig: Live
         page.keyboard.insert_text("{{/nothing}}")
         expect(page.locator("#template-problems")).to_contain_text("Line 1: {{/nothing}} closes a section")
         expect(preview(page).get_by_role("heading", name="No preview")).to_be_visible()
-        assert axe_violations(page) == []
+        assert violations(page) == []
 
 
 def test_a_template_cannot_act_for_the_operator(rig: LiveRig, browser: Browser) -> None:

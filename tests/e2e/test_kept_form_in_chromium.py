@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 SHOP = Path(__file__).resolve().parents[1] / "support" / "django_shop.py"
 PATIENCE_MS = 30_000

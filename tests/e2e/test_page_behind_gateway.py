@@ -1,10 +1,9 @@
 """The built-in page in a real Chromium in front of a real greenroom: waiting, being let in, leaving."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 PATIENCE_MS = 30_000
 """A waiting visitor polls every two seconds when called, and this machine may be busy."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 from dashboard_browser import violations
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route
 
 from greenroom.model.room import LANGUAGES, METHODS, Room
 from greenroom.model.visit import Held

@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from random import Random
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from greenroom.core.draw import ScheduledDraw, entries, hold, receipt
 

@@ -1,6 +1,5 @@
 """What is built from the tree is what the tree says: the lock is current and the wheel holds every file."""
 
-import os
 import re
 import shutil
 import subprocess

@@ -1,13 +1,11 @@
 """What is changed in the store is live at every edge, what broke goes on with the last good configuration, also over a restart."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from api_rig import Api, create_token
 from config_material import room, rules, zone
-from postgres import Postgres
 
 from greenroom.model.change import Put, Remove
 from greenroom.model.rule import ListItem, RuleList

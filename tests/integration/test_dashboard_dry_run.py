@@ -3,7 +3,6 @@
 import html
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from dashboard_rig import DashboardRig, dashboard_in

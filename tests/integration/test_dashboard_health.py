@@ -1,8 +1,6 @@
 """Health checks and notifications in the dashboard."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from dashboard_rig import DashboardRig, Visitor

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dashboard_rig import DashboardRig, Visitor, dashboard_in
+from dashboard_rig import Visitor, dashboard_in
 
 from greenroom.dashboard import documents as module
 from greenroom.dashboard.documents import anchor_of, documents

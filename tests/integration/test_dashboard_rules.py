@@ -1,8 +1,6 @@
 """Bypass rules in the dashboard: made from rows or as text, ordered, switched, removed, and never lost between two people."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest

@@ -2,9 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest

@@ -1,9 +1,5 @@
 """The list of data centers changes while a process runs, and what the coordinator knows is told to operators."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from redis_world import RedisServer
 
 FILE = """

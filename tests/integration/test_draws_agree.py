@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from random import Random
 

@@ -5,10 +5,8 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from redis_world import RedisServer, free_port
 
 ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 1000\n'

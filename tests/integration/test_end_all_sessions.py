@@ -1,13 +1,10 @@
 """An operator ends all sessions of a room: by the API and from the dashboard, and what a restart makes of it."""
 
 import html
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-import pytest
 from admission_world import FlakyJournal, HandClock, answer_of, bits, small_room, ticket_id
 from api_rig import Api, create_token
 from dashboard_rig import DashboardRig

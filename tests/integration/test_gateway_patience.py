@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 import pytest
-from tests.integration.test_gateway_websocket import HELLO, tunnel
+from tests.integration.test_gateway_websocket import HELLO, tunnel  # noqa: F401  (a fixture)
 
 from greenroom.gateway.visitor.connection import TURN_REQUESTS
 from greenroom.model.answer import Answer

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from postgres import Postgres
 
 from greenroom.core.health.condition import Condition
 from greenroom.core.health.memory import EventQuestion, HealthBatch

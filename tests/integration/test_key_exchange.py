@@ -1,7 +1,6 @@
 """Machines that share a Redis open each other's tickets from the first one on."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest

@@ -1,9 +1,7 @@
 """An operator lets more visitors in now: both limits are higher by so many for a minute, in every stage of the room, and then as before."""
 
 import html
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from admission_laws import GroundTruth

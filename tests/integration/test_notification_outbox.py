@@ -1,19 +1,15 @@
 """The outbox on real databases: one transaction with its cause, each alert once, one order, one sender, pairs of start and end."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from config_material import zone
-from postgres import Postgres
 
 from greenroom.alerting.alert_types import ALERTS, make
 from greenroom.alerting.outbox import HISTORY_KEPT_MS, INCIDENTS_KEPT_MS, WAITING_MAX
-from greenroom.errors import RevisionConflict
 from greenroom.model.alert import Alert
-from greenroom.model.change import Put, Remove
+from greenroom.model.change import Put
 from greenroom.model.notification import AlertPolicy, Silence
-from greenroom.stores.sql import SqlStore, default_url
+from greenroom.stores.sql import SqlStore
 from greenroom.stores.sql import outbox as outbox_module
 
 TYPE = "greenroom_rejecting"

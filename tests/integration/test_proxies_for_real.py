@@ -7,11 +7,7 @@ import hmac
 import http.client
 import itertools
 import json
-import re
-import shutil
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

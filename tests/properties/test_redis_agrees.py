@@ -1,7 +1,6 @@
 """Redis and memory say the same: any row of operations, settings and messages gets the same answers from both."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import redis

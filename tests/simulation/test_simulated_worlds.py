@@ -21,7 +21,7 @@ from greenroom.admission.queueing.methods import Fifo
 from greenroom.admission.transfers import session_transfers, transfers
 from greenroom.admission.transfers.session_transfers import SessionTransfers
 from greenroom.simulator.campaign import random_scenario
-from greenroom.simulator.checks import CHECKS, Watch, verdict
+from greenroom.simulator.checks import Watch, verdict
 from greenroom.simulator.fairness import fairness
 from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfile, Scenario

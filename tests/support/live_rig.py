@@ -12,7 +12,6 @@ from math import exp
 from typing import Any
 
 from api_rig import Api, create_token
-from dashboard_browser import AXE, RULES
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from greenroom.analytics.histogram import bucket_of
@@ -153,13 +152,6 @@ def operator(browser: Browser, rig: LiveRig, **options: Any) -> Iterator[Page]:
 def _is_wrong(message: ConsoleMessage) -> bool:
     """Pages that are refused, and those that cannot be reached, are what some tests are about."""
     return message.type == "error" and not message.text.startswith("Failed to load resource")
-
-
-def axe_violations(page: Page) -> list[str]:
-    """What axe-core finds wrong with the page as it is, by rule."""
-    page.evaluate(AXE.read_text() + "\n;0")
-    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-    return [f"{one['id']}: {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary']}" for one in found["violations"]]
 
 
 def sale_parts(room_id: str, end_s: int, minutes: int) -> list[Part]:

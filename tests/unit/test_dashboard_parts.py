@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 from config_material import event, room, zone
-from hypothesis import given
-from hypothesis import strategies as st
 
 from greenroom.control import rooms
 from greenroom.control.refusals import ApiFault, Code

@@ -3,8 +3,6 @@
 from ipaddress import ip_network
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from greenroom.core.canonical import Refusal
 from greenroom.decision.arrival import METHOD_MAX

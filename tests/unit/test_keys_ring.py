@@ -13,7 +13,6 @@ import pytest
 from greenroom.decision.tickets import Sealer
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.visit import Ticket, make_key
-from greenroom.stores import keys
 from greenroom.stores.key_file import KEYS_MAX, KeysOnDisk
 from greenroom.stores.keys import ACTIVATION_DELAY_MS, KEY_AGE_MAX_MS, KEY_OVERLAP_MS, RETRY_MS, SEALS_MAX, KeyRing
 

@@ -1,19 +1,11 @@
 """GraphQL as published clients speak it: their queries run unchanged, with aliases, fragments and introspection."""
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from graphql import build_client_schema, get_introspection_query, parse, validate
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-
 from analytics_material import ALL_WANTED
-from graphql_rig import FIRST, MINUTES, OTHER_ZONE, ROOM, SECOND, ZONE, GraphqlRig, graphql_in, seconds, truth
+from graphql import build_client_schema, get_introspection_query, parse, validate
+from graphql_rig import FIRST, MINUTES, OTHER_ZONE, ROOM, SECOND, ZONE, GraphqlRig, seconds, truth
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
-from greenroom.api.graphql.endpoint import CALLS_MS
 
 ARTICLE = """
 {
@@ -46,18 +38,6 @@ SERIES_AND_TOTAL = """query GetWaitingRoom($zoneTag: string!, $filter: ZoneWaiti
   timeseries: waitingRoomAnalyticsAdaptiveGroups(limit: 5000, filter: $filter, orderBy: [datetimeMinute_ASC]) {
     __typename avg { totalActiveUsers } max { totalActiveUsers totalQueuedUsers } dimensions { ts: datetimeMinute } }
   total: waitingRoomAnalyticsAdaptiveGroups(limit: 1, filter: $filter) { max { totalActiveUsers } sum { newUsersPerMinute sessionsRevoked } count } } } }"""
-
-
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphqlRig]:
-    with graphql_in(tmp_path_factory.mktemp("graphql")) as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def later(rig: GraphqlRig) -> None:
-    """Every test has its own budget of calls."""
-    rig.clock.at_ms += CALLS_MS
 
 
 def test_the_query_of_the_article_runs_unchanged(rig: GraphqlRig) -> None:

@@ -1,32 +1,14 @@
 """GraphQL that cannot be answered: every refusal has the published shape and says why, and no query costs more than its limits."""
 
 import asyncio
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-
-from graphql_rig import ZONE, GraphqlRig, graphql_in
+from graphql_rig import ZONE, GraphqlRig
 
 from greenroom.api.graphql.endpoint import CALLS_MAX, CALLS_MS, WAITING_MAX
 from greenroom.api.graphql.lenient import DEPTH_MAX, FRAGMENTS_MAX, SAME_NAME_MAX
-
-
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphqlRig]:
-    with graphql_in(tmp_path_factory.mktemp("graphql")) as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def later(rig: GraphqlRig) -> None:
-    """Every test has its own budget of calls."""
-    rig.clock.at_ms += CALLS_MS
 
 
 def dataset(arguments: str, selection: str = "{ count }") -> str:

@@ -1,32 +1,12 @@
 """Filters, order, limits and types of variables in GraphQL: every operator gives the rows that it should."""
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-
 from analytics_material import oracle
-from graphql_rig import ROOM, ROOMS, SECOND, ZONE, GraphqlRig, graphql_in, seconds, truth
+from graphql_rig import ROOM, ROOMS, SECOND, ZONE, GraphqlRig, seconds, truth
 
 from greenroom.analytics.metrics import DIMENSIONS
 from greenroom.analytics.question import AllOf, DimensionFilter, Question
-from greenroom.api.graphql.endpoint import CALLS_MS
 from greenroom.api.graphql.room_datasets import like
-
-
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphqlRig]:
-    with graphql_in(tmp_path_factory.mktemp("graphql")) as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def later(rig: GraphqlRig) -> None:
-    """Every test has its own budget of calls."""
-    rig.clock.at_ms += CALLS_MS
 
 
 @pytest.mark.parametrize("declared", ["string", "String", "String!", "string!", "ID", "Nonsense!", "[String!]"])

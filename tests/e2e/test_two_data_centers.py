@@ -1,0 +1,106 @@
+"""Two data centers that really run: a visitor who is inside goes from one to the other, links are cut, and one data center is stopped.
+
+Every story has a world of its own, and all are played at once: they wait most of the time, the longest one for more than a minute.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from many_data_centers import World
+from two_data_centers import SESSION_S, Visitor, play
+
+FREE_S = 66.0
+"""From the farewell: the session, a second by which a renewal may be older than the last request, and five seconds to be safe."""
+LATE_S = 80.0
+"""Of processes on a machine that runs other tests too: where it makes the coordinator move meanwhile, the new one waits for what the data
+center that has gone may still hold. FREE_S and this are much less than the fence and a session: 246 s."""
+
+Story = Callable[[World], Awaitable[None]]
+
+
+async def stopped_in_order(world: World) -> None:
+    """The last process of a data center says the farewell, and others have its units one session later.
+
+    Without the farewell the units are free after the fence: 180 s, and one session more.
+    """
+    (first, last), (there, _) = world.of("dc0"), world.of("dc1")
+    entered = await Visitor(world, 1).enters(first, 60)
+    await asyncio.to_thread(first.stop)
+    waiting = asyncio.create_task(Visitor(world, 2).enters(there, FREE_S + LATE_S))
+    await asyncio.sleep(5)  # the room is full, and the data center goes on: another process is there
+    assert not waiting.done()
+    stopping = time.monotonic()
+    await asyncio.to_thread(last.stop)
+    stopped = time.monotonic()
+    inside = await waiting
+    assert inside - entered > SESSION_S, "the visitor inside could have come back until then"
+    assert inside - stopping > SESSION_S, "a process may have renewed the session until it stopped"
+    assert inside - stopped < FREE_S + LATE_S, "the unit was not free one session after the farewell"
+
+
+async def followed(world: World) -> None:
+    """Served in the other data center at once, and counted once."""
+    here, there = world.edges
+    moving, other = Visitor(world, 1), Visitor(world, 2)
+    await moving.enters(here)
+    await asyncio.sleep(4)  # the keys of tickets reach the other data center
+    assert not await other.asks(there)
+    first_home = moving.cookie
+    for _ in range(12):  # back and forth, and the room is full all the time
+        assert await moving.asks(there)
+        assert not await other.asks(there)
+        await asyncio.sleep(0.5)  # two syncs
+    assert moving.cookie != first_home, "the session has followed"
+    assert await moving.asks(here)
+    assert not await other.asks(here)
+    await asyncio.sleep(6)  # it follows again
+    assert await moving.asks(here)
+    assert not await other.asks(there)
+
+
+async def cut_off(world: World) -> None:
+    """A visitor who is inside stays inside when the data center of the session is out of reach."""
+    here, there = world.edges
+    moving, other = Visitor(world, 1), Visitor(world, 2)
+    await moving.enters(here)
+    await asyncio.sleep(4)  # the keys of tickets reach the other data center
+    world.links["dc0"].cut()
+    await asyncio.sleep(5)  # by now it counts as cut off
+    for _ in range(10):
+        assert await moving.asks(there)
+        assert not await other.asks(there)
+        await asyncio.sleep(0.5)  # two syncs
+    world.links["dc0"].mend()
+    await asyncio.sleep(8)  # the other one is heard again, and gives the session
+    assert await moving.asks(there)
+    assert not await other.asks(here)
+
+
+EDGES: dict[Story, int] = {stopped_in_order: 2, followed: 1, cut_off: 1}
+"""The stories, and how many processes each of the two data centers has."""
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Story], None]]:
+    """Waits for the end of a story, and raises what it raised."""
+    with ThreadPoolExecutor(len(EDGES)) as pool:
+        running = {
+            story: pool.submit(play, tmp_path_factory.mktemp(story.__name__), story, edges=edges)  # type: ignore[attr-defined]
+            for story, edges in EDGES.items()
+        }
+        yield lambda story: running[story].result()
+
+
+def test_a_session_follows_its_visitor_and_is_counted_once(ended: Callable[[Story], None]) -> None:
+    ended(followed)
+
+
+def test_inside_stays_inside_when_the_other_data_center_is_out_of_reach(ended: Callable[[Story], None]) -> None:
+    ended(cut_off)
+
+
+def test_the_last_process_of_a_data_center_frees_its_units_before_the_fence(ended: Callable[[Story], None]) -> None:
+    ended(stopped_in_order)

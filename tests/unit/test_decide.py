@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.core import decide as order
 from greenroom.core.decide import RECEIPT_QUERY, ArrivalQuestion, Found, decide, decide_among, rank
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule

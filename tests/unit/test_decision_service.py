@@ -12,7 +12,7 @@ from greenroom.decision.room_schedule import Bypass
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.model.rule import Rule
-from greenroom.model.visit import Arrival, Outcome
+from greenroom.model.visit import Arrival
 
 UPDATE = (*NAVIGATES, (b"greenroom-update", b"1"))
 LEAVE = ((b"greenroom-update", b"leave"),)

@@ -142,6 +142,7 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
         served = len(chain.origin.requests)
     closed = first.get("/shop")
     assert (closed.status, closed.waiting) == (503, True), "nothing is forwarded without a decision"
+    assert (closed.headers["refresh"], "no-store" in closed.headers["cache-control"]) == ("10", True), "the visitor's page tries again"
     assert len(chain.origin.requests) == served
 
 

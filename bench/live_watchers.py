@@ -25,25 +25,11 @@ from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import uvloop
+from quick_origin import quick_origin
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 TICKS = os.sysconf("SC_CLK_TCK")
 SETTLE_S = 3.0
-
-ORIGIN = r"""
-import asyncio, uvloop
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-class Site(asyncio.Protocol):
-    def connection_made(self, transport):
-        self.transport = transport
-    def data_received(self, data):
-        self.transport.write(ANSWER * data.count(b"\r\n\r\n"))
-async def main():
-    server = await asyncio.get_running_loop().create_server(Site, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-uvloop.run(main())
-"""
 
 
 class NoRedirect(HTTPRedirectHandler):
@@ -142,10 +128,12 @@ async def watched_throughput(pid: int, port: int, seconds: float, ticket: str, s
 @contextmanager
 def running(data: str) -> Iterator[tuple[int, int, int]]:
     """A greenroom with one room: its process, its port for visitors, its control port."""
-    origin = subprocess.Popen([sys.executable, "-c", ORIGIN], stdout=subprocess.PIPE, text=True)
-    assert origin.stdout
-    where = f"http://127.0.0.1:{origin.stdout.readline().strip()}"
-    options = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", data, "--origin", where]
+    with quick_origin() as origin:
+        yield from _greenroom(data, origin)
+
+
+def _greenroom(data: str, origin: str) -> Iterator[tuple[int, int, int]]:
+    options = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", data, "--origin", origin]
     limits = ["--total-active-users", "500", "--new-users-per-minute", "500"]
     command = ["taskset", "-c", "0", GREENROOM, "serve", *options, *limits]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -159,9 +147,8 @@ def running(data: str) -> Iterator[tuple[int, int, int]]:
         control = ports.pop("control")
         yield process.pid, next(iter(ports.values())), control
     finally:
-        for one in (process, origin):
-            one.terminate()
-            one.wait()
+        process.terminate()
+        process.wait()
 
 
 def main() -> None:

@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from quick_origin import quick_origin
+
 from greenroom.core.routing import RouteTable
 from greenroom.model.change import Change, Put
 from greenroom.model.room import Room, Route
@@ -29,21 +31,6 @@ from greenroom.stores.sql import SqlStore, default_url
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 LIMITS: dict[str, Any] = {"total_active_users": 1_000_000, "new_users_per_minute": 1_000_000}
-
-ORIGIN = r"""
-import asyncio, uvloop
-ANSWER = b"HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Length: 2\r\n\r\nok"
-class Site(asyncio.Protocol):
-    def connection_made(self, transport):
-        self.transport = transport
-    def data_received(self, data):
-        self.transport.write(ANSWER * data.count(b"\r\n\r\n"))
-async def main():
-    server = await asyncio.get_running_loop().create_server(Site, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-uvloop.run(main())
-"""
 
 
 def room(number: int, **more: Any) -> Room:
@@ -130,17 +117,6 @@ class Edge:
         return float(rate[1]), spent / int(count[1]) * 1e6
 
 
-def serve_origin() -> str:
-    """An origin in a process of its own that answers 200 as fast as asyncio can."""
-    process = subprocess.Popen([sys.executable, "-c", ORIGIN], stdout=subprocess.PIPE, text=True)
-    assert process.stdout
-    ORIGINS.append(process)
-    return f"http://127.0.0.1:{int(process.stdout.readline())}"
-
-
-ORIGINS: list[subprocess.Popen[str]] = []
-
-
 def change_s(edge: Edge, store: SqlStore, held: bool) -> float:
     """From the write until a visitor sees it, in the last room."""
     known = store.read()
@@ -169,8 +145,7 @@ def main() -> None:
     options.add_argument("rooms", type=int, nargs="?", default=1_000)
     options.add_argument("--seconds", type=int, default=4)
     asked = options.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        origin = serve_origin()
+    with tempfile.TemporaryDirectory() as folder, quick_origin() as origin:
         many, one = Path(folder) / "many", Path(folder) / "one"
         store = filled(many, asked.rooms, origin)
         filled(one, 1, origin)
@@ -186,8 +161,6 @@ def main() -> None:
             loads["many"].append(among.load(asked.seconds))
         for edge in (alone, among):
             edge.stop()
-    for process in ORIGINS:
-        process.kill()
     print(f"rooms                   {asked.rooms}, with {2 * asked.rooms} rules")
     start_s, cpu_s = (statistics.median(getattr(edge, name) for edge in starts) for name in ("start_s", "start_cpu_s"))
     print(

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from admission_world import small_room
-from front_end_stories import NAME, STORIES, Step, check, origin, prepared, told
+from front_end_stories import NAME, STORIES, origin, play_both
 from middleware_fronts import EMPTY, AsgiFront, WsgiFront
-from plain_front_end import PlainFrontEnd
 from visitors import Site
 
 from greenroom.asgi import WaitingRoom
@@ -26,20 +25,8 @@ def kind(request: Any) -> Any:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_middleware_and_a_front_end_without_http_say_the_same(story: str, kind: Any, tmp_path: Path) -> None:
-    here, there = (Site(tmp_path / side, small_room(total_active_users=1)) for side in ("here", "there"))
-    fronts = PlainFrontEnd(here.decisions, origin), kind(there.decisions, origin)
-    jars: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
-    steps: list[Step] = STORIES[story]
-    for number, step in enumerate(steps):
-        given = []
-        for site, front, jar in zip((here, there), fronts, jars, strict=True):
-            given.append(front.request(step.method, step.target, prepared(step, site, jar)))
-            check(step, site, jar, given[-1], f"step {number}")
-        if step.decided is None:
-            assert 400 <= given[1].status < 500
-        else:
-            assert told(here, given[0], step.decided) == told(there, given[1], step.decided), f"step {number}"
-    assert fronts[1].errors == []
+    _, front = play_both(story, tmp_path, lambda decisions: kind(decisions, origin))
+    assert front.errors == []
 
 
 def site_of(tmp_path: Path, kind: Any, answer: Any = origin) -> tuple[Site, Any]:

@@ -7,8 +7,10 @@ request that the room should have held, reach the origin? And what did the attac
 import contextlib
 import re
 import socket
-import threading
 from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from threaded_origin import ThreadedOrigin
 
 PATIENCE_S = 15.0
 
@@ -28,39 +30,18 @@ class Seen:
 
 
 @dataclass
-class NotingOrigin:
+class NotingOrigin(ThreadedOrigin):
     """Answers `200` with `X-Origin` to everything; `/big` with as much as is read; `/agree` like a WebSocket server that lies."""
 
     seen: list[Seen] = field(default_factory=list)
     garbage: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.address: tuple[str, int] = self._listener.getsockname()
+        super().__init__()
         self.url = f"http://127.0.0.1:{self.address[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
 
-    def close(self) -> None:
-        """Listens no longer."""
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
-
-    def _serve(self, sock: socket.socket) -> None:
-        with sock, sock.makefile("rb") as stream:
-            try:
-                while self._one(sock, stream):
-                    pass
-            except (OSError, ValueError):
-                return
-
-    def _one(self, sock: socket.socket, stream) -> bool:
+    def one(self, sock: socket.socket, stream: BinaryIO) -> bool:
+        """See `ThreadedOrigin`."""
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             line = stream.readline(65_536)

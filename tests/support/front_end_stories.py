@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from admission_world import small_room
-from plain_front_end import Given, Pairs
+from plain_front_end import Given, Pairs, PlainFrontEnd
 from visitors import Site
 
 from greenroom.core.hosts import KnownHosts
 from greenroom.decision.observer import Decided
+from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.model.event import Event
 from greenroom.model.rule import Rule
@@ -165,3 +167,21 @@ def told(site: Site, given: Given, decided: Decided | None) -> tuple[Any, ...]:
         return (given.status,)
     named = {(name.lower(), value) for name, value in given.headers if name.lower() not in NOT_COMPARED}
     return given.status, named, given.body, ticket_of(site, given.cookie)
+
+
+def play_both(story: str, folder: Path, make: Callable[[DecisionService], Any]) -> tuple[Site, Any]:
+    """Plays a story at a front end without HTTP and at the one that `make` makes, which must say the same; the latter and its site."""
+    here, there = (Site(folder / side, small_room(total_active_users=1)) for side in ("here", "there"))
+    fronts = PlainFrontEnd(here.decisions, origin), make(there.decisions)
+    jars: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
+    for number, step in enumerate(STORIES[story]):
+        given = []
+        for site, front, jar in zip((here, there), fronts, jars, strict=True):
+            given.append(front.request(step.method, step.target, prepared(step, site, jar)))
+            check(step, site, jar, given[-1], f"step {number}")
+        if step.decided is None:
+            assert 400 <= given[1].status < 500
+        else:
+            assert told(here, given[0], step.decided) == told(there, given[1], step.decided), f"step {number}"
+    assert any(step.decided is Decided.FAILED for step in STORIES[story]) or not here.errors
+    return there, fronts[1]

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from math import exp
 from typing import Any
 
 from api_rig import Api, create_token
+from ok_page import OkPage
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from greenroom.analytics.histogram import bucket_of
@@ -26,23 +27,10 @@ START_S = 90
 """A process may need as long to start while other tests use the machine."""
 
 
-class PlainOrigin(BaseHTTPRequestHandler):
-    """Says ok."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"ok")
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @contextmanager
 def plain_origin() -> Iterator[str]:
     """Its address, while it runs."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), PlainOrigin)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OkPage)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"

@@ -14,8 +14,10 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
+
+from ok_page import OkPage
 
 
 class AgentProcesses:
@@ -52,17 +54,6 @@ class AgentProcesses:
         self._parent.wait(30)
 
 
-class _Page(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"ok")
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @dataclass
 class RegionalOrigin:
     """One origin with an address of its own for each region, all on one port; it can die for some of them."""
@@ -85,7 +76,7 @@ class RegionalOrigin:
 
     def up(self, *regions: str) -> None:
         for region in regions:
-            server = ThreadingHTTPServer((self.address(region), self.port), _Page)
+            server = ThreadingHTTPServer((self.address(region), self.port), OkPage)
             self.port = server.server_port
             self._servers[region] = server
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

@@ -6,12 +6,12 @@ are asked one after the other, so what the origin noted last belongs to the prox
 
 import contextlib
 import socket
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from origin_answers import OriginAnswer
+from threaded_origin import ThreadedOrigin
 
 from greenroom.gateway.wire.websocket import accept_of
 
@@ -63,7 +63,7 @@ class Reached:
 
 
 @dataclass
-class OddOrigin:
+class OddOrigin(ThreadedOrigin):
     """Answers the case named by `X-Case` with its bytes, all others with what it got. `reached` is what it was asked."""
 
     answers: dict[str, OriginAnswer]
@@ -71,38 +71,20 @@ class OddOrigin:
     garbage: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        """Listens no longer."""
-        self._listener.close()
+        super().__init__()
+        self.port: int = self.address[1]
 
     def take(self) -> list[Reached]:
         """What was asked since the last call."""
         taken, self.reached = self.reached, []
         return taken
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+    def unreadable(self, error: ValueError) -> None:
+        """See `ThreadedOrigin`."""
+        self.garbage.append(str(error))
 
-    def _serve(self, sock: socket.socket) -> None:
-        with sock, sock.makefile("rb") as stream:
-            try:
-                while self._one(sock, stream):
-                    pass
-            except OSError:
-                return
-            except ValueError as error:
-                self.garbage.append(str(error))
-
-    def _one(self, sock: socket.socket, stream: BinaryIO) -> bool:
+    def one(self, sock: socket.socket, stream: BinaryIO) -> bool:
+        """See `ThreadedOrigin`."""
         first, pairs = read_pairs(stream)
         if not first:
             return False

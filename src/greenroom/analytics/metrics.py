@@ -33,18 +33,8 @@ class Metric(NamedTuple):
     extension: bool = False
 
 
-AGGREGATES: dict[str, str] = {
-    "avg": "average over the time of the group",
-    "max": "highest",
-    "min": "lowest",
-    "sum": "sum",
-    "avgWeighted": "average of the minutes' percentiles, weighted by the users of each minute",
-    "percentile": "percentile of all visitors of the group, from the merged histograms",
-}
-"""How values of several minutes become one; `percentile` is greenroom's own."""
-
 FLOATS = frozenset({"avg", "avgWeighted", "percentile"})
-"""Aggregates that are fractions; the others are whole numbers."""
+"""Aggregates that are fractions; the others (`max`, `min`, `sum`) are whole numbers. `percentile` is greenroom's own."""
 
 
 def _gauge(name: str, column: str, unit: str, help: str) -> Metric:

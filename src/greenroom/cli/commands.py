@@ -56,6 +56,9 @@ app.command()(explain)
 app.command()(probe)
 
 _room, _server = specs(Room), specs(Server)
+WORKERS_MAX = 64
+"""Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a typing error."""
+
 _HERE, _WAITING, _WHERE = "Protected application", "The waiting room", "Addresses and storage"
 
 ConfigOption = Annotated[
@@ -179,7 +182,7 @@ def serve(
         typer.Option(
             metavar="N",
             min=1,
-            max=64,
+            max=WORKERS_MAX,
             help="Number of worker processes, usually one per core; they share their ledgers in Redis (a private one without --redis).",
             rich_help_panel=_WHERE,
         ),

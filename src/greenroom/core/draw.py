@@ -29,7 +29,6 @@ from greenroom.model.visit import TIE_BITS, make_key
 
 FORMAT = "greenroom-draw-1"
 RECEIPT_FORMAT = "greenroom-receipt-1"
-HASH_DIGITS = 64
 SHORT_DIGITS = 32
 """Hexadecimal digits of draw ids and receipts: 128 bits cannot be guessed, and can still be read out."""
 

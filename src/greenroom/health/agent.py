@@ -65,7 +65,6 @@ class ProbeAgent:
         self._every_s = FIRST_REPORT_S
         self._kept: deque[_Kept] = deque()
         self._unsent: AgentReport | None = None
-        self._sent_ms = 0
         self._taken = 0  # results at the beginning of `_kept` that are in the batch under way
         self._ok: dict[str, bool] = {}
         self._changed = asyncio.Event()

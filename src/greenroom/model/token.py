@@ -10,8 +10,7 @@ SCOPES = ("read", "edit", "analytics", "probe")
 """What a token may do: look at everything but analytics, change it (which includes looking), ask for analytics, report as a probe agent."""
 
 TOKEN_PREFIX = "grt_"  # noqa: S105  # says to people and secret scanners what it is
-SECRET_CHARACTERS = 43
-"""Of the URL-safe base64 alphabet behind the prefix: 256 random bits, so a plain SHA-256 is enough to keep."""
+"""Before 256 random bits in URL-safe base64: so many that a plain SHA-256 is enough to keep."""
 
 ZONES_MAX = 1_000
 

@@ -31,9 +31,6 @@ from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
 from greenroom.runtime.parts import HANDOVER_S
 
-WORKERS_MAX = 64
-"""Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a typing error."""
-
 LOOK_S = 0.1
 LIVED_S = 20.0
 """A worker that ended sooner is not started again at once."""

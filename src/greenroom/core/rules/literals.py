@@ -9,8 +9,6 @@ import re
 from greenroom.core.rules.faults import RuleFault, RuleRefused
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
-RAW_HASHES_MAX = 255
-"""Most `#` around a raw string, as published."""
 
 _ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|([0-3][0-7]{2})|(["\\]))')
 

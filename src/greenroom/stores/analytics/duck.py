@@ -42,7 +42,6 @@ class DuckEngine:
         self._path = path
         self._guard = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._changing = False
         self._open()
 
     def create(self) -> None:

@@ -73,7 +73,7 @@ def spoe(asked: Asked, number: int) -> bytes:
     packed = b"".join([string_bytes(name.lower()) + string_bytes(value) for name, value in pairs if name != b"Connection"]) + b"\0\0"
     packed_address = bytes(int(part) for part in address.split(b"."))
     told = (
-        (b"method", b"\x08" + string_bytes(b"GET")), (b"target", b"\x08" + string_bytes(target)),
+        (b"target", b"\x08" + string_bytes(target)), (b"method", b"\x08" + string_bytes(b"GET")),
         (b"headers", b"\x09" + string_bytes(packed)), (b"address", b"\x06" + packed_address), (b"tls", b"\x01"),
     )  # fmt: skip
     message = string_bytes(b"decide") + bytes((len(told),)) + b"".join([string_bytes(name) + value for name, value in told])

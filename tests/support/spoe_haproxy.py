@@ -42,8 +42,10 @@ class Wire(asyncio.Transport):
         self.paused = False
 
 
-def arguments(method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]], client: str = "192.0.2.1") -> bytes:
-    """Those of the message in examples/haproxy-spoe/spoe.cfg."""
+def arguments(
+    method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]], client: str = "192.0.2.1", first: bytes = b"target"
+) -> bytes:
+    """Those of the message in examples/haproxy-spoe/spoe.cfg, or with another one in front."""
     address = ip_address(client)
     packed = b"".join([string_bytes(name.lower()) + string_bytes(text) for name, text in headers]) + b"\0\0"
     values = {
@@ -53,7 +55,8 @@ def arguments(method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]]
         b"address": (b"\x06" if address.version == 4 else b"\x07") + address.packed,
         b"tls": b"\x01",
     }
-    return b"\x05" + b"".join([string_bytes(name) + what for name, what in values.items()])
+    order = sorted(values, key=lambda name: name != first)
+    return b"\x05" + b"".join([string_bytes(name) + values[name] for name in order])
 
 
 class HAProxy:

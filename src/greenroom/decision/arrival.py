@@ -215,6 +215,25 @@ def arrival_of(
     )
 
 
+def arrival_at(like: Arrival, raw: bytes, target: Target) -> Arrival:
+    """An arrival that differs from another in its target only: `raw` is how it was sent, `target` what it means at the same host."""
+    return Arrival(
+        like.method,
+        like.scheme,
+        like.host,
+        target.path,
+        target.query,
+        like.headers,
+        like.client,
+        raw,
+        like.version,
+        like.server,
+        facts=like.facts,
+        readings=target.readings,
+        signs=like.signs,
+    )
+
+
 def _refused_line(method: str, target: bytes, limits: ArrivalLimits) -> Refusal | None:
     wrong = None if method in _USUAL_METHODS else refused_method(method.encode("latin-1", "replace"))
     return wrong or (TOO_LONG if len(target) > limits.url_bytes else None)

@@ -13,8 +13,8 @@ from typing import cast
 
 from greenroom.decision.arrival import Sender
 from greenroom.dialects.spoe import frames
-from greenroom.dialects.spoe.frames import BadFrame, SpoeFrame, ack_bytes, frame_bytes, pairs_bytes
-from greenroom.dialects.spoe.questions import MESSAGE, SpoeQuestions
+from greenroom.dialects.spoe.frames import TWO_NUMBERS, WHOLE_NOTIFY, BadFrame, SpoeFrame, ack_bytes, frame_bytes, pairs_bytes
+from greenroom.dialects.spoe.questions import SpoeQuestions
 
 PENDING_MAX = 1_000
 """Questions of one connection that wait for their answers: a ledger in Redis answers within milliseconds."""
@@ -65,6 +65,7 @@ class SpoeConnection(asyncio.Protocol):
     def __init__(self, agent: SpoeAgent) -> None:
         self.agent = agent
         self.pending = 0
+        """Questions that wait for their answers; those that are answered at once are never counted."""
         self._buffer = b""
         self._frame_max = 0  # until HELLO
         self._answers: list[bytes] = []
@@ -125,20 +126,28 @@ class SpoeConnection(asyncio.Protocol):
 
     def _read_frames(self) -> None:
         buffer, at, size = self._buffer, 0, len(self._buffer)
+        proxy = self._proxy()  # nothing is reconfigured while one read is answered
         while size - at >= 4 and not self._closed:
-            length = int.from_bytes(buffer[at : at + 4], "big")
+            begins = at + 4
+            length = int.from_bytes(buffer[at:begins], "big")
             if length > (self._frame_max or frames.FRAME_MAX):
                 raise BadFrame(frames.TOO_BIG, "the frame is larger than was agreed")
-            if size - at - 4 < length:
+            ends = begins + length
+            if size < ends:
                 break
-            frame = SpoeFrame(buffer[at + 4 : at + 4 + length])
-            at += 4 + length
-            self._take(frame)
+            at = ends
+            if buffer.startswith(WHOLE_NOTIFY, begins, ends) and self._frame_max:  # as nearly always
+                numbers = TWO_NUMBERS.match(buffer, begins + len(WHOLE_NOTIFY), ends)
+                if numbers is None:
+                    raise BadFrame(frames.INVALID, "a number ends early or is too long")
+                self._ask(numbers[0], buffer[numbers.end() : ends], proxy)
+            else:
+                self._take(SpoeFrame(buffer[begins:ends]), proxy)
         self._buffer = buffer[at:]
 
-    def _take(self, frame: SpoeFrame) -> None:
+    def _take(self, frame: SpoeFrame, proxy: Sender | None) -> None:
         if frame.kind == frames.NOTIFY and self._frame_max:
-            self._ask(frame)
+            self._ask(frame.numbers, frame.data[frame.at :], proxy)
         elif frame.kind == frames.HAPROXY_HELLO and not self._frame_max:
             self._say_hello(frames.pairs(frame.data, frame.at))
         elif frame.kind == frames.HAPROXY_DISCONNECT:
@@ -167,28 +176,27 @@ class SpoeConnection(asyncio.Protocol):
         if told.get(b"healthcheck") is True:
             self._flush_and_close()
 
-    def _ask(self, frame: SpoeFrame) -> None:
-        name, told = frames.message(frame)
-        if name != MESSAGE:
-            raise BadFrame(frames.INVALID, "the message is not called decide")
-        proxy = self._proxy()
+    def _ask(self, numbers: bytes, message: bytes, proxy: Sender | None) -> None:
         if proxy is None:  # no longer trusted
             raise BadFrame(frames.INVALID, "only the addresses in trusted_proxies may ask here")
-        self.pending += 1
-        actions = self.agent.questions.decide(told, proxy, self._server, lambda actions: self._answer(frame, actions))
-        if actions is not None:
-            self._answer(frame, actions)
+        actions = self.agent.questions.decide(message, numbers, proxy, self._server, self._answered)
+        if actions is None:
+            self.pending += 1
+        else:
+            self._answers.append(self._worded(numbers, actions))
 
-    def _answer(self, frame: SpoeFrame, actions: bytes) -> None:
+    def _answered(self, numbers: bytes, actions: bytes) -> None:
+        """What comes later; it may come before `decide` returns."""
         self.pending -= 1
         if self._closed:
             return
-        answer = ack_bytes(frame, actions)
-        if len(answer) - 4 > self._frame_max:  # without an outcome nothing is forwarded
-            answer = ack_bytes(frame, b"")
-        self._send(answer)
+        self._send(self._worded(numbers, actions))
         if not self._reading:
             self._pace()
+
+    def _worded(self, numbers: bytes, actions: bytes) -> bytes:
+        answer = ack_bytes(numbers, actions)
+        return answer if len(answer) - 4 <= self._frame_max else ack_bytes(numbers, b"")  # without an outcome nothing is forwarded
 
     def _proxy(self) -> Sender | None:
         return self.agent.questions.asking.sender(self._address)

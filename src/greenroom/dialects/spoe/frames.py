@@ -43,7 +43,11 @@ class BadFrame(Exception):
         self.status = status
 
 
-_TWO_NUMBERS = re.compile(rb"(?:[\x00-\xef]|[\xf0-\xff][\x80-\xff]{0,%d}[\x00-\x7f]){2}" % (_NUMBER_BYTES_MAX - 1))
+TWO_NUMBERS = re.compile(rb"(?:[\x00-\xef]|[\xf0-\xff][\x80-\xff]{0,%d}[\x00-\x7f]){2}" % (_NUMBER_BYTES_MAX - 1))
+"""The stream and frame ids of a frame, as they are sent."""
+
+WHOLE_NOTIFY = b"%c\0\0\0%c" % (NOTIFY, FIN)
+"""How a question begins, behind its length; its two numbers follow."""
 
 
 class SpoeFrame:
@@ -57,7 +61,7 @@ class SpoeFrame:
             raise BadFrame(INVALID, "the frame is too short")
         if not data[4] & FIN or data[0] == 0:
             raise BadFrame(FRAGMENTED, "fragmented frames were not agreed on")
-        numbers = _TWO_NUMBERS.match(data, 5)
+        numbers = TWO_NUMBERS.match(data, 5)
         if numbers is None:
             raise BadFrame(INVALID, "a number ends early or is too long")
         self.data, self.kind, self.numbers, self.at = data, data[0], numbers[0], numbers.end()
@@ -134,10 +138,9 @@ def pairs(data: bytes, at: int) -> dict[bytes, SpoeValue]:
     return found
 
 
-def message(frame: SpoeFrame) -> tuple[bytes, dict[bytes, SpoeValue]]:
-    """The one message of a NOTIFY. Raises BadFrame."""
-    data = frame.data
-    name, at = string(data, frame.at)
+def message(data: bytes) -> tuple[bytes, dict[bytes, SpoeValue]]:
+    """The one message of a NOTIFY, whose payload this is: its name and its arguments. Raises BadFrame."""
+    name, at = string(data, 0)
     if at >= len(data) or data[at] > ARGUMENTS_MAX:
         raise BadFrame(INVALID, "a message has no or too many arguments")
     count, at, size = data[at], at + 1, len(data)
@@ -225,9 +228,9 @@ def frame_bytes(kind: int, stream_id: int, frame_id: int, payload: bytes) -> byt
     return _framed(b"%c\0\0\0\x01" % kind, number_bytes(stream_id) + number_bytes(frame_id), payload)
 
 
-def ack_bytes(frame: SpoeFrame, actions: bytes) -> bytes:
-    """The answer to this frame."""
-    return _framed(_ACK_HEAD, frame.numbers, actions)
+def ack_bytes(numbers: bytes, actions: bytes) -> bytes:
+    """The answer to the frame with these numbers."""
+    return _framed(_ACK_HEAD, numbers, actions)
 
 
 _ACK_HEAD = b"%c\0\0\0\x01" % ACK

@@ -2,20 +2,38 @@
 
 Variables have no room for pages and their headers, so a held visitor is sent on to PAGE_PATH, where the verdict is rendered; the variable
 `page` names it. A request with an argument that is missing is not decided about, and has no outcome.
+
+The parts of a page are asked about with the same arguments but for the target. The examples therefore send the target first,
+and what the bytes behind it say is remembered: whose request it is, and what the application sees of its cookies.
 """
 
 from collections.abc import Callable
 from ipaddress import IPv6Address
 
-from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import CheckedLines, Sender, checked_lines
+import msgspec
+
+from greenroom.core.canonical import Refusal, Target
+from greenroom.core.path_readings import PathPolicy, read_target
+from greenroom.decision.arrival import ArrivalLimits, CheckedLines, Sender, arrival_at, checked_lines
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.known_lines import CutValues, KnownLines
+from greenroom.decision.remembered import Remembered
 from greenroom.decision.render import OUTAGE
 from greenroom.decision.verdict import Forward, Hold, Verdict
-from greenroom.dialects.dialect import Asked
+from greenroom.dialects.dialect import Asked, altered
 from greenroom.dialects.service import ProxyQuestions, cookies_of, refusal_answer
-from greenroom.dialects.spoe.frames import BadFrame, SpoeValue, headers_at, number_bytes, set_variable, setting, string, string_bytes
+from greenroom.dialects.spoe.frames import (
+    INVALID,
+    BadFrame,
+    SpoeValue,
+    headers_at,
+    message,
+    number_bytes,
+    set_variable,
+    setting,
+    string,
+    string_bytes,
+)
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 
@@ -32,8 +50,41 @@ _PROXYS_OWN = frozenset((FORWARDED_FOR, b"x-forwarded-proto", b"forwarded", b"ho
 _COOKIE = b"\x06cookie"
 """How the name is packed; where it is part of a value, the value is no Cookie (`SpoeQuestions._read_lines`)."""
 
+_TARGET_FIRST = string_bytes(MESSAGE) + b"\x05" + string_bytes(b"target") + b"\x08"
+"""How a message begins whose first argument of five is the target."""
+
+ASKERS_BYTES, ASKER_MAX = 8_000_000, 4_096
+"""What each of two generations of known askers may take, about: 2,000 of them; and the longest arguments that are remembered."""
+
+ASKER_BYTES = 2_000
+"""What a remembered asker takes beside its arguments, about."""
+
 _UNKNOWN = Arrival("GET", "http", "", "/", "", (), "")
-Answered = Callable[[bytes], None]
+Answered = Callable[[bytes, bytes], None]
+"""Is told the numbers of a question and the actions that answer it."""
+
+
+class _Asker(msgspec.Struct, frozen=True, gc=False):
+    """Everything of a request but its target; good as long as what it was made with is in use."""
+
+    arrival: Arrival  # one of its requests
+    forward: bytes  # the actions that let it go on, but for the ticket
+    paths: PathPolicy
+    proxy: Sender
+    limits: ArrivalLimits
+    own_cookies: frozenset[bytes]
+    cost: int
+
+    def is_of(self, proxy: Sender, limits: ArrivalLimits, own_cookies: frozenset[bytes]) -> bool:
+        """Whether it was made with these: all three are replaced as a whole by a reload."""
+        return self.proxy is proxy and self.limits is limits and self.own_cookies is own_cookies
+
+
+def _arguments(asked: bytes) -> dict[bytes, SpoeValue]:
+    name, told = message(asked)
+    if name != MESSAGE:
+        raise BadFrame(INVALID, "the message is not called decide")
+    return told
 
 
 class SpoeQuestions:
@@ -43,28 +94,59 @@ class SpoeQuestions:
         self.asking = asking
         self.on_error = on_error
         self._known = KnownLines()
+        self._askers: Remembered[bytes, _Asker] = Remembered(ASKERS_BYTES)
 
-    def decide(self, told: dict[bytes, SpoeValue], proxy: Sender, server: bytes, later: Answered) -> bytes | None:
-        """Actions that set variables; or None, and then `later` is called exactly once with them. Never raises.
+    def decide(self, asked: bytes, numbers: bytes, proxy: Sender, server: bytes, later: Answered) -> bytes | None:
+        """Actions that set variables; or None, and then `later` is called exactly once, with `numbers` and them.
 
-        An error is never `forward`. `server` is where the page is to be fetched, as HAProxy names it.
+        Raises BadFrame for a message that cannot be read, and nothing else. An error is never `forward`. `server` is where the page is to
+        be fetched, as HAProxy names it.
         """
         try:
-            asked = self._visitor_request(told, proxy)
-            if isinstance(asked, Refusal):
-                return self._not_forwarded(refusal_answer(asked), _UNKNOWN, server)
-            verdict = self.asking.decisions.verdict(asked, lambda verdict: later(self._actions(verdict, asked, server)))
+            request, forward = self._read(asked, proxy)
+            if isinstance(request, Refusal):
+                return self._not_forwarded(refusal_answer(request), _UNKNOWN, server)
+            verdict = self.asking.decisions.verdict(
+                request, lambda verdict: later(numbers, self._actions(verdict, request, forward, server))
+            )
+        except BadFrame:
+            raise
         except Exception as error:
             self.on_error(error)
             return self._not_forwarded(OUTAGE, _UNKNOWN, server)
-        return None if verdict is None else self._actions(verdict, asked, server)
+        return None if verdict is None else self._actions(verdict, request, forward, server)
 
-    def _actions(self, verdict: Verdict, asked: Arrival, server: bytes) -> bytes:
+    def _actions(self, verdict: Verdict, asked: Arrival, forward: bytes, server: bytes) -> bytes:
         try:
-            return self._forward(verdict, asked) if isinstance(verdict, Forward) else self._not_forwarded(verdict, asked, server)
+            if not isinstance(verdict, Forward):
+                return self._not_forwarded(verdict, asked, server)
+            ticket, passed = verdict.set_cookie, verdict.pass_cookie
+            actions = forward or self._forward(asked)
+            if ticket:
+                actions = b"%b%b%b%b" % (actions, _SET_TICKET, number_bytes(len(ticket)), ticket)
+            return actions + _SET_PASS + string_bytes(passed) if passed else actions
         except Exception as error:
             self.on_error(error)
             return self._not_forwarded(OUTAGE, _UNKNOWN, server)
+
+    def _read(self, asked: bytes, proxy: Sender) -> tuple[Arrival | Refusal, bytes]:
+        """The visitor's request, and the actions that would let it go on, if they are known."""
+        if not asked.startswith(_TARGET_FIRST):
+            return self._visitor_request(_arguments(asked), proxy), b""
+        target, ends = string(asked, len(_TARGET_FIRST))
+        rest, asking = asked[ends:], self.asking
+        known = self._askers.young.get(rest) or self._askers.again(rest)
+        if known is not None and known.is_of(proxy, asking.limits, asking.decisions.own_cookies) and len(target) <= known.limits.url_bytes:
+            found = read_target(target, known.paths)
+            if isinstance(found, Target):
+                request = arrival_at(known.arrival, target, found)
+                return (request if found.raw == target and not found.readings else altered(request) or request), known.forward
+        whole = self._visitor_request(_arguments(asked), proxy)
+        if isinstance(whole, Arrival) and len(rest) <= ASKER_MAX and self._askers.came_before(rest):
+            paths, own = proxy.policy.paths.of(whole.host), asking.decisions.own_cookies
+            cost = ASKER_BYTES + len(rest)
+            self._askers.keep(rest, _Asker(whole, self._forward(whole), paths, proxy, asking.limits, own, cost))
+        return whole, b""
 
     def _visitor_request(self, told: dict[bytes, SpoeValue], proxy: Sender) -> Arrival | Refusal:
         method, target, packed, address = told.get(b"method"), told.get(b"target"), told.get(b"headers"), told.get(b"address")
@@ -106,14 +188,11 @@ class SpoeQuestions:
             self._known.learn(kind, values, lines, sent)
         return lines
 
-    def _forward(self, verdict: Forward, asked: Arrival) -> bytes:
+    def _forward(self, asked: Arrival) -> bytes:
+        """Lets it go on, with the cookies that the application may see."""
         sent = cookies_of(asked)
         kept = without_cookies(sent, self.asking.decisions.own_cookies) if sent else b""
-        parts = [FORWARD]
-        for begins, text in ((_SET_COOKIES, kept), (_SET_TICKET, verdict.set_cookie), (_SET_PASS, verdict.pass_cookie)):
-            if text:
-                parts += (begins, number_bytes(len(text)), text)
-        return b"".join(parts)
+        return FORWARD + _SET_COOKIES + string_bytes(kept) if kept else FORWARD
 
     def _not_forwarded(self, verdict: Hold | Answer, asked: Arrival, server: bytes) -> bytes:
         name = self.asking.store.keep(verdict, asked)

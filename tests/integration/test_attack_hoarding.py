@@ -223,6 +223,7 @@ def test_chunks_are_counted_by_their_average_size() -> None:
     assert ChunkedBody().feed(many * 3) == b"x" * 3 * CHUNKS_FREE
 
 
+@pytest.mark.needs("patching")
 def test_no_connection_reads_more_of_a_chunked_body_than_its_turn(rig, run, monkeypatch) -> None:
     pieces: list[int] = []
     take = RequestBody.take

@@ -105,12 +105,11 @@ def test_a_connection_of_an_unknown_kind_does_not_pass() -> None:
 
 
 def test_an_error_in_the_decision_holds_the_visitor(kind: Any, tmp_path: Path) -> None:
-    site, front = site_of(tmp_path, kind)
+    _, front = site_of(tmp_path, kind)
 
     def fail(*_: Any) -> None:
         raise RuntimeError("broken on purpose")
 
-    site.decisions.receive = fail  # type: ignore[method-assign]
     requests = front.room.embedded.own_requests
     requests._arrival = fail
     given = front.request("GET", "/", (HOST, PAGE))

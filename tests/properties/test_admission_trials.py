@@ -443,6 +443,7 @@ def keeps_the_units_of_ended_sessions_for_ever(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(Lease, "free_closed", lambda self, now_ms: setattr(self, "closing", 0))
 
 
+@pytest.mark.needs("patching")
 @pytest.mark.parametrize(("trial", "build"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_build_is_found_that(trial: Trial, build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     build(monkeypatch)

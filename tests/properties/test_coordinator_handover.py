@@ -128,6 +128,7 @@ def believes_every_whole_report(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DataCenter, "has_heard", lambda *_: True)
 
 
+@pytest.mark.needs("patching")
 @pytest.mark.parametrize(
     "build",
     [takes_answers_of_lost_coordinators, counts_answers_on_from_the_newest_it_was_told, believes_every_whole_report],
@@ -172,6 +173,7 @@ def remembers_no_minute(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(memory, "_fill", fill)
 
 
+@pytest.mark.needs("patching")
 @pytest.mark.parametrize(
     "build",
     [

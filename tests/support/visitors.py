@@ -1,6 +1,6 @@
 """Visitors who keep cookies, in front of the real decision service, on a clock set by hand; no sockets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,17 +36,14 @@ NAVIGATES = (
 Reply = Forward | Answer
 
 
-class BrokenLedger:
-    """A ledger of which one operation raises; the others go on."""
+class ChangedLedger:
+    """A ledger of which one operation does something else; a compiled one cannot be changed itself."""
 
-    def __init__(self, ledger: MemoryLedger, operation: str, error: Exception) -> None:
-        self._ledger, self._operation, self._error = ledger, operation, error
-
-    def _fail(self, *_: object) -> None:
-        raise self._error
+    def __init__(self, ledger: MemoryLedger, operation: str, does: Callable[..., object]) -> None:
+        self._ledger, self._operation, self._does = ledger, operation, does
 
     def __getattr__(self, name: str) -> Any:
-        return self._fail if name == self._operation else getattr(self._ledger, name)
+        return self._does if name == self._operation else getattr(self._ledger, name)
 
 
 class Site:
@@ -103,10 +100,10 @@ class Site:
             self.events = {rooms[0].id: tuple(events)}
         self.settle()
 
-    def break_ledger(self, operation: str, error: Exception) -> None:
-        """From now on this operation of the first room's ledger raises."""
+    def change_ledger(self, operation: str, does: Callable[..., object]) -> None:
+        """From now on this operation of the first room's ledger does something else."""
         room_id = self.rooms[0].id
-        self.ledgers[room_id] = BrokenLedger(self.ledgers[room_id], operation, error)  # type: ignore[assignment]
+        self.ledgers[room_id] = ChangedLedger(self.ledgers[room_id], operation, does)  # type: ignore[assignment]
         self.settle()
 
     def settle(self) -> None:

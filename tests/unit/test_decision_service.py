@@ -12,7 +12,7 @@ from greenroom.decision.room_schedule import Bypass
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.model.rule import Rule
-from greenroom.model.visit import Arrival
+from greenroom.model.visit import Arrival, Outcome
 
 UPDATE = (*NAVIGATES, (b"greenroom-update", b"1"))
 LEAVE = ((b"greenroom-update", b"leave"),)
@@ -437,7 +437,11 @@ def test_a_ticket_of_one_room_is_nothing_in_another(tmp_path: Path) -> None:
 
 def test_a_ledger_that_fails_holds_the_visitor(site_of: Open) -> None:
     site = site_of()
-    site.break_ledger("arrive_now", RuntimeError("no books"))
+
+    def fails(*_: object) -> Outcome:
+        raise RuntimeError("no books")
+
+    site.change_ledger("arrive_now", fails)
     reply = Browser(site).visit()
     assert isinstance(reply, Answer)
     assert reply.status == 503

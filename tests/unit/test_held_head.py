@@ -96,7 +96,7 @@ def test_a_ledger_that_cannot_be_asked_holds_a_head(tmp_path: Path) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("broken on purpose")
 
-    site.ledgers["r"].peek = fail  # type: ignore[method-assign]
+    site.change_ledger("peek", fail)
     answer = Browser(site).visit(method="HEAD")
     assert isinstance(answer, Answer)
     assert answer.status == 503

@@ -106,7 +106,7 @@ def test_a_ledger_that_does_not_answer_ends_a_stream_only_when_its_session_must_
     _, session = stream(site)
     assert stays_open(site, session, 5_000) == 5_000
     unknown = Outcome(Standing.WAITING, storage_failed=True)
-    site.stage.ledger.view = lambda _id, then: then(unknown)  # type: ignore[method-assign]
+    site.change_ledger("view", lambda _id, then: then(unknown))
     open_ms = stays_open(site, session, 3 * MINUTE_MS)
     assert MINUTE_MS - 3_000 <= open_ms <= MINUTE_MS + 1_000
 
@@ -115,7 +115,7 @@ def test_a_look_that_is_not_answered_yet_is_not_asked_again(site_of: Open) -> No
     site = site_of()
     _, session = stream(site)
     asked: list[object] = []
-    site.stage.ledger.view = lambda _id, then: asked.append(then)  # type: ignore[method-assign]
+    site.change_ledger("view", lambda _id, then: asked.append(then))
     stays_open(site, session, 30_000)
     assert len(asked) == 1
 
@@ -130,7 +130,7 @@ def test_ten_thousand_streams_are_looked_at_spread_over_time_and_not_more_often_
         looks.append(site.clock.ms)
         view(ticket_id, then)
 
-    site.stage.ledger.view = counted  # type: ignore[method-assign]
+    site.change_ledger("view", counted)
     sessions = [first] + [OpenSession(first._forward, site.decisions, place) for place in range(1, 1_000)]
     for _ in range(40):
         for session in sessions:

@@ -109,6 +109,10 @@ def test_a_ledger_that_fails_at_once_holds_the_visitor(tmp_path: Path, operation
     browser = Browser(here)
     if operation == "view_now":
         browser.visit()
-    here.break_ledger(operation, RuntimeError("broken on purpose"))
+
+    def fails(*_: object) -> Outcome:
+        raise RuntimeError("broken on purpose")
+
+    here.change_ledger(operation, fails)
     assert at_once(browser, "") is OUTAGE
     assert [str(error) for error in here.errors] == ["broken on purpose"]

@@ -225,7 +225,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         verdict = gateway.verdict(head.arrival, exchange.decided, exchange.late)
         if verdict is not None:
             exchange.decided(verdict)
-        elif self.exchange is exchange and exchange.verdict is None:
+        elif exchange.visitor is not None and exchange.verdict is None:
             self.expect_decision()
         return True
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import msgspec
-
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.origin.connection import OriginConnection
 from greenroom.gateway.origin.pool import Pool
@@ -15,11 +13,9 @@ from greenroom.gateway.wire.answer_head import AnswerHead, visitor_lines
 from greenroom.gateway.wire.head_records import RequestHead
 
 
-class Tunnelling(msgspec.Struct, eq=False):
-    """What `Exchange` does once it is a tunnel. Each one equals only itself."""
+class Tunnelling:
+    """What `Exchange` does once it is a tunnel. What few requests change stands in the class, so that making one costs little."""
 
-    visitor: VisitorSide | None
-    head: RequestHead
     forward: Forward | None = None  # the verdict, when it is one
     origin: OriginConnection | None = None
     answered: bool = False  # the head of the answer went out
@@ -27,6 +23,11 @@ class Tunnelling(msgspec.Struct, eq=False):
     tunnel: Tunnel | None = None
     tunnelling: bool = False
     _pool: Pool | None = None
+
+    def __init__(self, visitor: VisitorSide | None, head: RequestHead) -> None:
+        """`visitor`: the connection that the request came by."""
+        self.visitor = visitor
+        self.head = head
 
     @abstractmethod
     def detach(self) -> None:

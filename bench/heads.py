@@ -23,11 +23,11 @@ import httptools
 from browser_heads import update_heads
 
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import TOO_LARGE, TOO_LONG, TOO_MANY, header_name, visitor_of
+from greenroom.decision.arrival import TOO_LARGE, TOO_LONG, TOO_MANY, header_name
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire import header_lines, request_head
 from greenroom.gateway.wire.answer_head import read_answer_head
-from greenroom.gateway.wire.head_records import HeaderLines, RequestHead, Section
+from greenroom.gateway.wire.head_records import HeaderLines, RequestHead
 from greenroom.gateway.wire.request_head import Peer
 from greenroom.gateway.wire.request_line import remembered_line
 
@@ -77,8 +77,7 @@ def with_llhttp(block: bytes, peer: Peer) -> RequestHead | Refusal:
         return lines
     if lines.frame.count > limits.header_lines:
         return TOO_MANY
-    visitor = visitor_of(lines.headers, lines.frame.authority, peer)
-    return visitor if isinstance(visitor, Refusal) else request_head._understood(line, Section(block[end:], lines, *visitor), peer)
+    return request_head._understood(line, block[end:], lines, peer)
 
 
 def lines_by_llhttp(block: bytes, raw: bytes) -> HeaderLines | Refusal:

@@ -55,8 +55,8 @@ def _remembering_changes_nothing(block: bytes, head: RequestHead) -> None:
     raw = block[block.find(b"\r\n") :]
     for varying in ((), (COOKIE,), (COOKIE, FORWARDED_FOR)):
         read = [read_header_lines(raw, varying) for _ in range(3)]
-        assert [_meaning(lines) for lines in read] == [_meaning(head.section.lines)] * 3
-        assert {lines.frame.passed for lines in read} <= {None, _passed(_meaning(head.section.lines), PROXY.policy.kept)}
+        assert [_meaning(lines) for lines in read] == [_meaning(head.lines)] * 3
+        assert {lines.frame.passed for lines in read} <= {None, _passed(_meaning(head.lines), PROXY.policy.kept)}
         assert {lines.frame.signs for lines in read} <= {None, signs_of(dict(head.arrival.headers))}
         for begin in {b"\r\nCookie:", b"\r\ncookie:", b"\r\nX-Forwarded-For:"}:
             assert begin not in raw or isinstance(read_header_lines(raw.replace(begin, begin + b"\x00"), varying), Refusal)
@@ -64,7 +64,7 @@ def _remembering_changes_nothing(block: bytes, head: RequestHead) -> None:
 
 def _meaning(lines: HeaderLines) -> HeaderLines:
     """Without what was made of the lines since."""
-    return replace(lines, frame=replace(lines.frame, passed=None, passed_without=None, signs=None))
+    return replace(lines, frame=replace(lines.frame, passed=None, passed_without=None, signs=None, framings={}))
 
 
 def _comes_back_the_same(head: RequestHead, peer: Peer) -> None:

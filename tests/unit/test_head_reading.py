@@ -423,10 +423,10 @@ def test_lines_that_keep_coming_stay_known_whatever_else_comes(monkeypatch):
     monkeypatch.setattr(header_lines, "_remembered", Remembered(FRAMES_BYTES))
     usual = b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: b\r\nCookie: c=%d\r\n\r\n"
     filler = b"X-Filler: " + b"a" * 3_800 + b"\r\n"
-    frames = {id(read_head(usual % number, PEER).section.lines.frame) for number in (1, 2)}
+    frames = {id(read_head(usual % number, PEER).lines.frame) for number in (1, 2)}
     for number in range(3_000):
         for cookie in (b"a=1", b"a=2"):
             read_head(b"GET / HTTP/1.1\r\nHost: a\r\n" + filler + b"X-Number: %d\r\nCookie: %b\r\n\r\n" % (number, cookie), PEER)
         if number % 500 == 0:
-            frames.add(id(read_head(usual % number, PEER).section.lines.frame))
+            frames.add(id(read_head(usual % number, PEER).lines.frame))
     assert len(frames) == 2  # the one that was read whole, and the one that was remembered ever since

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from greenroom.model.room import LANGUAGES
-from greenroom.pages.builtin import numbers_in
+from greenroom.pages.filled import numbers_in
 from greenroom.pages.language import DAY, FALLBACK, GROUPINGS, HOUR, PLURALS, available, language
 
 FOLDER = resources.files("greenroom.pages") / "languages"

@@ -146,9 +146,10 @@ def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[
     if covered.passes_well_known and arrival.path.startswith(WELL_KNOWN) and is_well_known(arrival):
         return BYPASSED, ()
     found = tickets(covered, arrival, now_ms)
-    if found:
-        return decide_among(covered, arrival, now_ms, rank(found, now_ms), True)
-    return decide_among(covered, arrival, now_ms, (), False)
+    if not found:
+        return decide_among(covered, arrival, now_ms, found, False)
+    alone = len(found) == 1 and found[0][0].accepted_ms  # as nearly always: there is nothing to rank
+    return decide_among(covered, arrival, now_ms, found if alone else rank(found, now_ms), True)
 
 
 def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, now_ms: int) -> bool:

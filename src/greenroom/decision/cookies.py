@@ -110,10 +110,10 @@ def values_in(header: bytes, name: bytes) -> list[bytes]:
 
 def _values(header: bytes, wanted: bytes) -> list[bytes]:
     found: list[bytes] = []
-    at = header.find(wanted)
+    at, size = header.find(wanted), len(wanted)
     while at >= 0:
-        start = at + len(wanted)
-        if at == 0 or header.startswith(b"; ", at - 2) or _begins_pair(header, at):
+        start = at + size
+        if at == 0 or header[at - 2 : at] == b"; " or _begins_pair(header, at):
             end = header.find(b";", start)
             item = (header[start:] if end < 0 else header[start:end]).strip(b" \t")
             if len(item) <= VALUE_MAX:

@@ -2,8 +2,9 @@
 
 from msgspec.structs import replace
 
-from greenroom.core.decide import PEEK, VIEW, ArrivalQuestion, Found
+from greenroom.core.decide import PEEK, VIEW, ArrivalQuestion
 from greenroom.core.schedule import Phase
+from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.prequeue_draw import NOT_TOLD
 from greenroom.decision.room_schedule import CompiledRoom
@@ -13,8 +14,7 @@ from greenroom.decision.verdict import Hold
 from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Held, Outcome, Ticket, arrival_ms_of
 
 HELD = Decided.HELD
-
-_NO_TICKET: tuple[None, None] = (None, None)
+KEPT_S = PLACE_KEPT_MS // 1000
 
 
 class Holding:
@@ -24,39 +24,32 @@ class Holding:
         self._sealer = sealer
         self._observe = observe
 
-    def verdict(
-        self,
-        compiled: CompiledRoom,
-        arrival: Arrival,
-        question: ArrivalQuestion,
-        found: Found,
-        ticket: Ticket,
-        outcome: Outcome,
-        now_ms: int,
-    ) -> Hold:
+    def verdict(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Hold:
         """For the bearer of `ticket`, who waits as `outcome` says, which answers `question`."""
-        presented, spelled = found[0] if found else _NO_TICKET
-        self._observe(DecisionEvent(now_ms, HELD, compiled.effective, arrival, presented, outcome))
+        room, now_ms, spelled, presented = asked.room, asked.now_ms, b"", None
+        if asked.found:
+            presented, spelled = asked.found[0]
+        self._observe(DecisionEvent(now_ms, HELD, room.effective, asked.arrival, presented, outcome))
         if question is not PEEK:
-            ticket = _tried(compiled, arrival, ticket, outcome, now_ms)
-        held = _held(compiled, ticket, outcome, now_ms)
+            ticket = _tried(room, asked.arrival, ticket, outcome, now_ms)
         cookie = b""
         known = not (outcome.storage_failed and question is VIEW)  # else the ticket of a session is kept as it is
-        if known and (spelled is not None or not compiled.turns_away):
-            sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, compiled.id)
-            cookie = compiled.cookies.of(arrival.scheme).set(sealed, PLACE_KEPT_MS // 1000, now_ms)
-        return _hold(compiled, held, cookie)
+        if known and (presented is not None or not room.turns_away):
+            sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, room.id)
+            cookie = room.cookies.of(asked.arrival.scheme).set(sealed, KEPT_S, now_ms)
+        return _hold(room, _held(room, ticket, outcome, now_ms), cookie)
 
-    def without_place(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Hold:
+    def without_place(self, asked: Inquiry) -> Hold:
         """For a request that has no place and can show no page."""
-        self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
-        return _hold(compiled, None, b"")
+        self._observe(DecisionEvent(asked.now_ms, Decided.PLACELESS, asked.room.effective, asked.arrival))
+        return _hold(asked.room, None, b"")
 
-    def of_head(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Outcome, now_ms: int) -> Hold:
+    def of_head(self, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Hold:
         """For a HEAD: what GET would show at this moment to the bearer of `ticket`, a new one, which is not given out."""
-        self._observe(DecisionEvent(now_ms, Decided.PLACELESS, compiled.effective, arrival))
-        ticket = _tried(compiled, arrival, ticket, outcome, now_ms)
-        return _hold(compiled, _held(compiled, ticket, outcome, now_ms), b"")
+        room, now_ms = asked.room, asked.now_ms
+        self._observe(DecisionEvent(now_ms, Decided.PLACELESS, room.effective, asked.arrival))
+        ticket = _tried(room, asked.arrival, ticket, outcome, now_ms)
+        return _hold(room, _held(room, ticket, outcome, now_ms), b"")
 
 
 def _hold(compiled: CompiledRoom, held: Held | None, cookie: bytes) -> Hold:
@@ -72,7 +65,7 @@ def _tried(compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Ou
 
 def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int) -> Held:
     """The facts of the page."""
-    room = compiled.room
+    room, effective = compiled.room, compiled.effective
     refresh_s = next_try_s = 0
     if not compiled.turns_away:
         left_s = -((now_ms - ticket.checked_ms - ticket.refresh_ms) // 1000)
@@ -95,9 +88,9 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
         arrival_ms_of(ticket.key),
         position > 0,
         outcome.storage_failed,
-        compiled.effective.origin_down,
+        effective.origin_down,
     )
-    if compiled.draw is not None or compiled.effective.event is not None:
+    if compiled.draw is not None or effective.event is not None:
         return _with_event(held, compiled, ticket.id)
     return held
 

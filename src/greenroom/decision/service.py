@@ -6,7 +6,7 @@ counting is the observer's. One rule has precedence: when anything fails here, t
 
 from collections.abc import Callable
 from itertools import count
-from typing import assert_never
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -14,15 +14,8 @@ from greenroom.core.admissible import UPDATE_HEADER
 from greenroom.core.decide import (
     ARRIVE,
     BYPASSED,
-    LEAVE,
-    LINE_TABLE,
     PEEK,
-    PLACELESS,
     POLL,
-    PROVISIONAL,
-    RECEIPT,
-    SUSPENDED,
-    UNCOVERED,
     VIEW,
     ArrivalQuestion,
     Found,
@@ -33,6 +26,7 @@ from greenroom.core.decide import (
 )
 from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
+from greenroom.decision.inquiry import Inquiry, Late
 from greenroom.decision.late_try import Done, LateTry, is_late
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
@@ -63,8 +57,12 @@ _NO_TICKET: tuple[None, None] = (None, None)
 _PASSING = (Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED)
 """What was decided when `ArrivalQuestion` is UNCOVERED (0), SUSPENDED (1) or BYPASSED (2)."""
 
-Late = Callable[[LateTry], bool]
-"""Offered the try of a visitor whose answer may be held; says whether it takes it."""
+
+class LedgerAnswered(Protocol):
+    """Told what a ledger answers; `visiting`: the one of another data center."""
+
+    def __call__(self, outcome: Outcome, visiting: bool = False) -> None:
+        """The answer."""
 
 
 class DecisionService:
@@ -95,6 +93,7 @@ class DecisionService:
         self._observe = observe
         self._holding = Holding(sealer, observe)
         self._hold = self._holding.verdict
+        self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
     def use(self, table: RoomTable) -> None:
@@ -127,8 +126,8 @@ class DecisionService:
                     arrival = replace(arrival, ray=self._next_ray())
             tickets = self._tickets if compiled is None or compiled.draw is None else self._drawn_tickets
             question, found = decide(compiled, arrival, now_ms, tickets)
-            if compiled is not None and question is not SUSPENDED and question is not BYPASSED:
-                return self._ask(compiled, arrival, question, found, now_ms, later, late)
+            if compiled is not None and question > BYPASSED:
+                return self._ways[question](Inquiry(compiled, arrival, now_ms, found, later, late))
             verdict: Verdict = PASS
             decided = _PASSING[question]
             if compiled is None and (hosts := self.table.hosts) is not None and not hosts.knows(arrival.host):
@@ -160,222 +159,216 @@ class DecisionService:
         found = self._tickets(compiled, arrival, now_ms)
         return compiled.draw.counting(found) if compiled.draw is not None and found else found
 
-    def _ask(
-        self,
-        compiled: CompiledRoom,
-        arrival: Arrival,
-        question: ArrivalQuestion,
-        found: Found,
-        now_ms: int,
-        later: Done,
-        late: Late | None = None,
-    ) -> Verdict | None:
-        """Carries out what `decide` named. Raises what the ledger raises; the visitor is held then."""
-        if question is ARRIVE:
-            ticket = self._new_ticket(now_ms)
-        elif question is POLL or question is VIEW or question is PEEK:
-            ticket = found[0][0]
-        else:
-            return self._settle(compiled, arrival, question, found, now_ms, later)
-        prompt = compiled.prompt
+    def _by_question(self) -> tuple[Callable[[Inquiry], Verdict | None], ...]:
+        """What carries out each question, by its number."""
+        ways: dict[ArrivalQuestion, Callable[[Inquiry], Verdict | None]] = {
+            ArrivalQuestion.UNCOVERED: self._not_asked,
+            ArrivalQuestion.SUSPENDED: self._not_asked,
+            ArrivalQuestion.BYPASSED: self._not_asked,
+            ArrivalQuestion.PROVISIONAL: self._provisional,
+            ArrivalQuestion.PLACELESS: self._placeless,
+            ArrivalQuestion.RECEIPT: self._receipt,
+            ArrivalQuestion.LEAVE: self._leave,
+            ArrivalQuestion.ARRIVE: self._arrive,
+            ArrivalQuestion.VIEW: self._view,
+            ArrivalQuestion.PEEK: self._peek,
+            ArrivalQuestion.POLL: self._poll,
+            ArrivalQuestion.LINE_TABLE: self._line_table,
+        }
+        return tuple([ways[question] for question in sorted(ArrivalQuestion)])
+
+    def _again(self, asked: Inquiry) -> Verdict | None:
+        """The session of the first ticket is gone: the question that the visitor's other tickets raise."""
+        question, found = decide_among(asked.room, asked.arrival, asked.now_ms, asked.found[1:], True)
+        return self._ways[question](replace(asked, found=found))
+
+    # -- one method for each question ------------------------------------------------------------------------------------------
+
+    def _view(self, asked: Inquiry) -> Verdict | None:
+        """An accepted ticket."""
+        prompt, ticket = asked.room.prompt, asked.found[0][0]
         if prompt is None or self.data_centers is not None:
-            self._ask_elsewhere(compiled, arrival, question, found, ticket, later, late)
+            self._view_elsewhere(asked, ticket)
             return None
-        if question is POLL:
-            outcome = prompt.poll_now(ticket.id, ticket.key, now_ms)
-        elif question is VIEW:
-            outcome = prompt.view_now(ticket.id, now_ms)
-        elif question is PEEK:
-            outcome = prompt.peek_now(ticket.id, ticket.key, now_ms)
-        else:
-            outcome = prompt.arrive_now(ticket.id, now_ms)
-        return self._answered(compiled, arrival, question, found, ticket, outcome, now_ms, later, late)
+        return self._answered(VIEW, asked, ticket, prompt.view_now(ticket.id, asked.now_ms))
 
-    def _settle(
-        self, compiled: CompiledRoom, arrival: Arrival, question: ArrivalQuestion, found: Found, now_ms: int, later: Done
-    ) -> Verdict | None:
-        """Every other question: those that need no outcome of a try, a visit or a look."""
-        if question is PLACELESS:
-            return self._placeless(compiled, arrival, self._new_ticket(now_ms), now_ms, later)
-        if question is PROVISIONAL:
-            self._ask_in_passing(compiled, arrival, now_ms, later)
+    def _poll(self, asked: Inquiry) -> Verdict | None:
+        """A waiting ticket."""
+        prompt, ticket = asked.room.prompt, asked.found[0][0]
+        if prompt is None or self.data_centers is not None:
+            asked.room.ledger.poll(ticket.id, ticket.key, self._hears(POLL, asked, ticket))
             return None
-        if question is RECEIPT:
-            return self._receipt(compiled, arrival, found[0][0], now_ms)
-        if question is LINE_TABLE and compiled.line_table is not None:
-            self._observe(DecisionEvent(now_ms, Decided.LINE_TABLE, compiled.effective, arrival))
-            return compiled.line_table.answer(now_ms, later)
-        if question is LEAVE:
-            return self._leave(compiled, arrival, found[0][0] if found else None, now_ms)
-        if question in (UNCOVERED, SUSPENDED, BYPASSED, ARRIVE, POLL, VIEW, PEEK, LINE_TABLE):
-            raise ValueError(f"{question!r} is not settled here")
-        assert_never(question)
+        return self._answered(POLL, asked, ticket, prompt.poll_now(ticket.id, ticket.key, asked.now_ms))
 
-    def _ask_elsewhere(
-        self,
-        compiled: CompiledRoom,
-        arrival: Arrival,
-        question: ArrivalQuestion,
-        found: Found,
-        ticket: Ticket,
-        later: Done,
-        late: Late | None,
-    ) -> None:
-        """Asks a ledger that may answer later."""
+    def _peek(self, asked: Inquiry) -> Verdict | None:
+        """A waiting ticket before its time."""
+        prompt, ticket = asked.room.prompt, asked.found[0][0]
+        if prompt is None or self.data_centers is not None:
+            asked.room.ledger.peek(ticket.id, ticket.key, self._hears(PEEK, asked, ticket))
+            return None
+        return self._answered(PEEK, asked, ticket, prompt.peek_now(ticket.id, ticket.key, asked.now_ms))
 
-        def answered(outcome: Outcome, visiting: bool = False) -> None:
-            now_ms = self.now_ms()
-            try:
-                verdict = self._answered(compiled, arrival, question, found, ticket, outcome, now_ms, later, late, visiting)
-            except Exception as error:
-                verdict = self._failed(error, arrival, now_ms, compiled)
-            if verdict is not None:
-                later(verdict)
+    def _arrive(self, asked: Inquiry) -> Verdict | None:
+        """No ticket."""
+        prompt, ticket = asked.room.prompt, self._new_ticket(asked.now_ms)
+        if prompt is None or self.data_centers is not None:
+            asked.room.ledger.arrive(ticket.id, ticket.key, self._hears(ARRIVE, asked, ticket))
+            return None
+        return self._answered(ARRIVE, asked, ticket, prompt.arrive_now(ticket.id, asked.now_ms))
 
-        ledger = compiled.ledger
-        if question is VIEW:
-            data_centers = self.data_centers if ticket.home != NO_HOME else None
-            ledger.view(
-                ticket.id, or_abroad(compiled.ledger, ticket, data_centers.name(ticket.home), answered) if data_centers else answered
-            )
-        elif question is POLL:
-            ledger.poll(ticket.id, ticket.key, answered)
-        elif question is PEEK:
-            ledger.peek(ticket.id, ticket.key, answered)
-        else:
-            ledger.arrive(ticket.id, ticket.key, answered)
-
-    def _answered(
-        self,
-        compiled: CompiledRoom,
-        arrival: Arrival,
-        question: ArrivalQuestion,
-        found: Found,
-        ticket: Ticket,
-        outcome: Outcome,
-        now_ms: int,
-        later: Done,
-        late: Late | None,
-        visiting: bool = False,
-    ) -> Verdict | None:
-        """What the ledger's answer means. A session that is gone: the question is the one that the visitor's other tickets raise."""
-        standing = outcome.standing
-        if standing is STANDING_WAITING:
-            if outcome.called and question is POLL and is_late(ticket, now_ms):
-                return self._tried_late(compiled, arrival, found, ticket, outcome, now_ms, late)
-            return self._hold(compiled, arrival, question, found, ticket, outcome, now_ms)
-        if standing is STANDING_GONE:
-            return self._ask(compiled, arrival, *decide_among(compiled, arrival, now_ms, found[1:], True), now_ms, later, late)
-        decided = ADMITTED if standing is STANDING_ADMITTED else ACTIVE
-        return self._let_in(compiled, arrival, found, ticket, outcome, decided, now_ms, visiting)
-
-    def _tried_late(
-        self, compiled: CompiledRoom, arrival: Arrival, found: Found, ticket: Ticket, outcome: Outcome, now_ms: int, late: Late | None
-    ) -> Verdict | None:
-        def decide(newest: Outcome, done: Done) -> None:
-            now_ms = self.now_ms()
-            try:
-                verdict = self._answered(compiled, arrival, POLL, found, ticket, newest, now_ms, done, None)
-            except Exception as error:
-                verdict = self._failed(error, arrival, now_ms, compiled)
-            if verdict is not None:
-                done(verdict)
-
-        def hold(newest: Outcome) -> Verdict:
-            return self._hold(compiled, arrival, POLL, found, ticket, newest, self.now_ms())
-
-        trying = LateTry(compiled.ledger, ticket, now_ms - ticket.checked_ms, outcome, decide, hold)
-        return None if late is not None and late(trying) else trying.give_up() or OUTAGE
-
-    def _ask_in_passing(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int, done: Done) -> None:
+    def _provisional(self, asked: Inquiry) -> None:
         """A request that cannot wait is let in for some seconds, or answered at once that it cannot."""
-        ticket = self._new_ticket(now_ms)
+        ticket = self._new_ticket(asked.now_ms)
 
         def answered(outcome: Outcome) -> None:
             try:
                 if outcome.standing is STANDING_WAITING:
-                    verdict = self._placeless(compiled, arrival, ticket, now_ms, done)
+                    verdict = self._placed_nowhere(asked, ticket)
                 else:
-                    verdict = self._let_in(compiled, arrival, (), ticket, outcome, PROVISIONALLY, self.now_ms())
-                    if comes_from_elsewhere(arrival) and isinstance(verdict, Forward):
-                        verdict = replace(
-                            verdict, set_cookie=b"", pass_cookie=b""
-                        )  # or it would overwrite the ticket that the browser kept back
+                    verdict = self._let_in(replace(asked, now_ms=self.now_ms()), ticket, outcome, PROVISIONALLY)
+                    if comes_from_elsewhere(asked.arrival) and isinstance(verdict, Forward):
+                        # or it would overwrite the ticket that the browser kept back
+                        verdict = replace(verdict, set_cookie=b"", pass_cookie=b"")
             except Exception as error:
-                verdict = self._failed(error, arrival, now_ms, compiled)
+                verdict = self._failed(error, asked.arrival, asked.now_ms, asked.room)
             if verdict is not None:
-                done(verdict)
+                asked.later(verdict)
 
-        compiled.ledger.arrive_provisionally(ticket.id, ticket.key, answered)
+        asked.room.ledger.arrive_provisionally(ticket.id, ticket.key, answered)
 
-    def _leave(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket | None, now_ms: int) -> Verdict:
-        if ticket is not None:
-            compiled.ledger.leave(ticket.id, ticket.key)
-        self._observe(DecisionEvent(now_ms, Decided.LEFT, compiled.effective, arrival, ticket))
-        # A cookie that holds no genuine ticket is left alone: any page could send such a request, and delete what it did not set.
-        return left_answer(compiled.page, arrival, compiled.cookies.of(arrival.scheme).expire() if ticket is not None else b"")
+    def _placeless(self, asked: Inquiry) -> Verdict | None:
+        """No ticket, and neither a page nor JSON can be shown."""
+        return self._placed_nowhere(asked, self._new_ticket(asked.now_ms))
 
-    def _placeless(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, now_ms: int, done: Done) -> Verdict | None:
+    def _placed_nowhere(self, asked: Inquiry, ticket: Ticket) -> Verdict | None:
         """Held without a place. A HEAD is answered like GET, so where GET shows the page, the ledger is asked what is in it."""
-        if not is_head_of_page(compiled.room, arrival):
-            return self._holding.without_place(compiled, arrival, now_ms)
+        if not is_head_of_page(asked.room.room, asked.arrival):
+            return self._holding.without_place(asked)
 
         def seen(outcome: Outcome) -> None:
             try:
-                verdict: Verdict = self._holding.of_head(compiled, arrival, ticket, outcome, self.now_ms())
+                verdict: Verdict = self._holding.of_head(replace(asked, now_ms=self.now_ms()), ticket, outcome)
             except Exception as error:
-                verdict = self._failed(error, arrival, now_ms, compiled)
-            done(verdict)
+                verdict = self._failed(error, asked.arrival, asked.now_ms, asked.room)
+            asked.later(verdict)
 
-        compiled.ledger.peek(ticket.id, ticket.key, seen)
+        asked.room.ledger.peek(ticket.id, ticket.key, seen)
         return None
+
+    def _leave(self, asked: Inquiry) -> Verdict:
+        """The visitor gives up the place."""
+        room, arrival, ticket = asked.room, asked.arrival, asked.found[0][0] if asked.found else None
+        if ticket is not None:
+            room.ledger.leave(ticket.id, ticket.key)
+        self._observe(DecisionEvent(asked.now_ms, Decided.LEFT, room.effective, arrival, ticket))
+        # A cookie that holds no genuine ticket is left alone: any page could send such a request, and delete what it did not set.
+        return left_answer(room.page, arrival, room.cookies.of(arrival.scheme).expire() if ticket is not None else b"")
+
+    def _receipt(self, asked: Inquiry) -> Verdict:
+        """The saved receipt of a draw."""
+        room, ticket = asked.room, asked.found[0][0]
+        receipt = room.draw.receipt_file(ticket.id) if room.draw is not None else None
+        if room.draw is None or receipt is None:
+            raise ValueError("a receipt was promised, and there is none")
+        self._observe(DecisionEvent(asked.now_ms, Decided.RECEIPT, room.effective, asked.arrival, ticket))
+        return receipt_answer(receipt, room.draw.draw_id)
+
+    def _line_table(self, asked: Inquiry) -> Verdict | None:
+        """The table of the line, the same for everybody."""
+        room = asked.room
+        if room.line_table is None:
+            raise ValueError("a table of the line was promised, and there is none")
+        self._observe(DecisionEvent(asked.now_ms, Decided.LINE_TABLE, room.effective, asked.arrival))
+        return room.line_table.answer(asked.now_ms, asked.later)
+
+    def _not_asked(self, asked: Inquiry) -> Verdict:  # noqa: ARG002 - asked like the others
+        raise ValueError("no room is asked about such an arrival")
+
+    # -- ledgers that may answer later -----------------------------------------------------------------------------------------
+
+    def _hears(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket) -> LedgerAnswered:
+        """What such a ledger calls with its answer."""
+
+        def answered(outcome: Outcome, visiting: bool = False) -> None:
+            now_ms = self.now_ms()
+            try:
+                verdict = self._answered(question, replace(asked, now_ms=now_ms), ticket, outcome, visiting)
+            except Exception as error:
+                verdict = self._failed(error, asked.arrival, now_ms, asked.room)
+            if verdict is not None:
+                asked.later(verdict)
+
+        return answered
+
+    def _view_elsewhere(self, asked: Inquiry, ticket: Ticket) -> None:
+        """Also a session that may be in another data center."""
+        answered, ledger, data_centers = self._hears(VIEW, asked, ticket), asked.room.ledger, self.data_centers
+        if data_centers is None or ticket.home == NO_HOME:
+            ledger.view(ticket.id, answered)
+        else:
+            ledger.view(ticket.id, or_abroad(ledger, ticket, data_centers.name(ticket.home), answered))
+
+    def _tried_late(self, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Verdict | None:
+        def decide(newest: Outcome, done: Done) -> None:
+            now_ms = self.now_ms()
+            try:
+                verdict = self._answered(POLL, replace(asked, now_ms=now_ms, later=done, late=None), ticket, newest)
+            except Exception as error:
+                verdict = self._failed(error, asked.arrival, now_ms, asked.room)
+            if verdict is not None:
+                done(verdict)
+
+        def hold(newest: Outcome) -> Verdict:
+            return self._hold(POLL, replace(asked, now_ms=self.now_ms()), ticket, newest)
+
+        trying = LateTry(asked.room.ledger, ticket, asked.now_ms - ticket.checked_ms, outcome, decide, hold)
+        return None if asked.late is not None and asked.late(trying) else trying.give_up() or OUTAGE
+
+    # -- verdicts --------------------------------------------------------------------------------------------------------------
+
+    def _answered(
+        self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket, outcome: Outcome, visiting: bool = False
+    ) -> Verdict | None:
+        """What the ledger's answer means."""
+        standing = outcome.standing
+        if standing is STANDING_ACTIVE:
+            return self._let_in(asked, ticket, outcome, ACTIVE, visiting)
+        if standing is STANDING_WAITING:
+            if outcome.called and question is POLL and is_late(ticket, asked.now_ms):
+                return self._tried_late(asked, ticket, outcome)
+            return self._hold(question, asked, ticket, outcome)
+        return self._again(asked) if standing is STANDING_GONE else self._let_in(asked, ticket, outcome, ADMITTED, visiting)
 
     def _new_ticket(self, now_ms: int) -> Ticket:
         drawn = self._entropy(TICKET_ID_BYTES + 3)
         key = make_key(now_ms, int.from_bytes(drawn[TICKET_ID_BYTES:], "big"))
         return Ticket(drawn[:TICKET_ID_BYTES], key, 0, now_ms, 0)
 
-    def _receipt(self, compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, now_ms: int) -> Verdict:
-        receipt = compiled.draw.receipt_file(ticket.id) if compiled.draw is not None else None
-        if compiled.draw is None or receipt is None:
-            raise ValueError("a receipt was promised, and there is none")
-        self._observe(DecisionEvent(now_ms, Decided.RECEIPT, compiled.effective, arrival, ticket))
-        return receipt_answer(receipt, compiled.draw.draw_id)
-
     def _failed(self, error: Exception, arrival: Arrival, now_ms: int, compiled: CompiledRoom | None = None) -> Verdict:
         self._on_error(error)
         self._observe(DecisionEvent(now_ms, Decided.FAILED, compiled.effective if compiled else None, arrival))
         return OUTAGE
 
-    def _let_in(
-        self,
-        compiled: CompiledRoom,
-        arrival: Arrival,
-        found: Found,
-        ticket: Ticket,
-        outcome: Outcome,
-        decided: Decided,
-        now_ms: int,
-        visiting: bool = False,
-    ) -> Verdict:
+    def _let_in(self, asked: Inquiry, ticket: Ticket, outcome: Outcome, decided: Decided, visiting: bool = False) -> Verdict:
         """`visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE."""
+        room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
         presented, spelled = found[0] if found else _NO_TICKET
-        self._observe(DecisionEvent(now_ms, decided, compiled.effective, arrival, presented, outcome))
+        self._observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))
         accepted_ms, checked_ms, home = ticket.accepted_ms, ticket.checked_ms, ticket.home
         renewed_ms = outcome.renewed_ms or now_ms
         if (data_centers := self.data_centers) is not None and not (visiting and decided is ACTIVE):
             home = data_centers.here
-        if spelled and accepted_ms and checked_ms == renewed_ms and ticket.home == home:
+        if spelled and checked_ms == renewed_ms and accepted_ms and ticket.home == home:
             sealed = spelled  # nothing in it has changed since the visitor got it, at most q ago
         else:
-            sealed = self._sealer.seal_once(Ticket(ticket.id, ticket.key, accepted_ms or now_ms, renewed_ms, 0, home), compiled.id)
-        session_ms, scheme, passes = compiled.session_ms, arrival.scheme, compiled.passes
-        lasts_s = (session_ms if compiled.renews else outcome.renewed_ms + session_ms - now_ms) // 1000
-        cookie = compiled.cookies.of(scheme).set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
-        if arrival.header(UPDATE_HEADER) is not None:
-            return let_in_update(compiled.page, cookie)
+            sealed = self._sealer.seal_once(Ticket(ticket.id, ticket.key, accepted_ms or now_ms, renewed_ms, 0, home), room.id)
+        session_ms, scheme, passes = room.session_ms, arrival.scheme, room.passes
+        lasts_s = (session_ms if room.renews else outcome.renewed_ms + session_ms - now_ms) // 1000
+        cookie = room.cookies.of(scheme).set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
+        header = arrival.header if arrival.facts is None else arrival.facts.get
+        if header(UPDATE_HEADER) is not None:
+            return let_in_update(room.page, cookie)
         early = presented is not None and decided is ACTIVE and home == ticket.home and 2 * (now_ms - checked_ms) <= session_ms
         passed = passes.cookie(arrival, outcome, now_ms) if passes is not None and not visiting else b""
         provisional = decided is PROVISIONALLY
-        ends_ms, page = outcome.expires_ms, compiled.page
-        return Forward(cookie, compiled.room.id, ticket, compiled.obeys_origin, ends_ms, provisional, early, passed, scheme, page)
+        return Forward(cookie, room.room.id, ticket, room.obeys_origin, outcome.expires_ms, provisional, early, passed, scheme, room.page)

@@ -81,7 +81,6 @@ class TicketReader:
         """The candidates that are tickets."""
         found: FoundTickets = ()
         for value in values:
-            ticket = self._sealer.open(value, room_id, now_ms)
-            if ticket is not None:
-                found = (*found, (ticket, value))
+            if (ticket := self._sealer.open(value, room_id, now_ms)) is not None:
+                found += ((ticket, value),)
         return found

@@ -5,26 +5,23 @@ The same segments with the same words make the page and the `words` of its updat
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from gzip import compress
 from hashlib import sha256
 from html import escape
 from importlib import resources
-from operator import itemgetter
 
 import msgspec
 
 from greenroom.model.visit import Held
 from greenroom.pages.brand import NO_BRAND, Brand
+from greenroom.pages.filled import Filled, slots_of
 from greenroom.pages.language import Language, language
-from greenroom.pages.variables import SECONDS_KEPT, PageVariables, chance_per_try, facts_of, iso_second
-
-ReadVariable = Callable[[PageVariables], bytes]
+from greenroom.pages.variables import PageVariables, facts_of
 
 _HOLE = re.compile(r"\{([a-z_]+)\}")
-_HIDDEN = b" hidden"
 _STRING = re.compile(r'("[^"\n]*")')
 _SCRIPT_ENDS = "})();"
 _SPACES_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
@@ -32,12 +29,6 @@ _SPACES_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 
 MOMENTS_MAX = 16
 """Pages that many see, kept ready per language: those of one second differ in when to try again, by a second or two."""
-
-SAID_MAX = 4_096
-"""Times and numbers kept ready in words, per language: more than the minutes of two days."""
-
-THOUSAND, THOUSAND_FROM = 1_000, 10_000
-"""From the second on every language divides a number before its last three digits."""
 
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -110,15 +101,15 @@ class BuiltIn:
 
     def __init__(self, words: Language, brand: Brand = NO_BRAND, table: str = "") -> None:
         """`table`: where the table of the line is, as Page has it."""
-        slots = _slots(words)
-        draw = _Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
-        slots["draw"] = lambda facts: draw.fill(facts) if facts.held.receipt else b""
-        self._pages = {view: _Filled(_pieces(source("page.html"), view, words, brand, table=table), slots) for view in LAYOUTS}
-        self._words = {view: _Filled(_pieces(_words_json(view), view, words, brand, True), slots) for view in LAYOUTS}
+        slots = slots_of(words)
+        draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
+        slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
+        self._pages = {view: Filled(_pieces(source("page.html"), view, words, brand, table=table), slots) for view in LAYOUTS}
+        self._words = {view: Filled(_pieces(_words_json(view), view, words, brand, True), slots) for view in LAYOUTS}
         self._news = {
-            view.encode(): _Filled(_pieces(_news_json(view, words, bool(table)), view, words, brand, True), slots) for view in LAYOUTS
+            view.encode(): Filled(_pieces(_news_json(view, words, bool(table)), view, words, brand, True), slots) for view in LAYOUTS
         }
-        self._turns = {view: _Filled(_pieces(_turn_json(view, bool(table)), view, words, brand, True), slots) for view in LAYOUTS}
+        self._turns = {view: Filled(_pieces(_turn_json(view, bool(table)), view, words, brand, True), slots) for view in LAYOUTS}
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
@@ -154,94 +145,6 @@ class BuiltIn:
             return b""
         view = view_of(held)
         return (known if shown == view.encode() and not held.receipt else self._turns[view]).fill(facts_of(held))
-
-
-class _Filled:
-    """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text is empty.
-
-    Each slot is read once; which text goes where is known beforehand, so that putting them in place costs the interpreter no step a hole.
-    """
-
-    __slots__ = ("_hiding", "_pick", "_pieces", "_reads")
-
-    def __init__(self, pieces: list[str], slots: Mapping[str, ReadVariable]) -> None:
-        """`pieces` alternate: fixed text, then the name of a hole, and so on."""
-        holes = pieces[1::2]
-        read = list(dict.fromkeys(name.removesuffix("_hidden") for name in holes))
-        hiding = list(dict.fromkeys(name for name in holes if name.endswith("_hidden")))
-        self._pieces = [b"" if index % 2 else piece.encode() for index, piece in enumerate(pieces)]
-        self._reads = tuple(slots[name] for name in read)
-        self._hiding = tuple(read.index(name.removesuffix("_hidden")) for name in hiding)
-        self._pick = _picker([(read + hiding).index(name) for name in holes])
-
-    def fill(self, facts: PageVariables) -> bytes:
-        texts = [read(facts) for read in self._reads]
-        if self._hiding:
-            texts += [b"" if texts[at] else _HIDDEN for at in self._hiding]
-        pieces = self._pieces.copy()
-        pieces[1::2] = self._pick(texts)
-        return b"".join(pieces)
-
-
-def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
-    """Gives the texts at these places, in this order."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda texts: tuple(texts[place] for place in places)
-
-
-def _slots(words: Language) -> dict[str, ReadVariable]:
-    """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
-    unknown = words.unknown.encode()
-    says = (words.at_most, words.at_least, words.span, words.time)
-    wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
-    number, clock = numbers_in(words), _clock_in(words)
-    first = words.labels["first"].encode()
-    changes = {name: text.encode() for name, text in words.changes.items()}
-
-    return {
-        "position": lambda f: number(f.held.position) if f.held.position > 0 else b"",
-        "place": lambda f: b"%d" % f.held.position,
-        "ahead": lambda f: number(f.held.ahead) if f.held.position > 0 else b"",
-        "wait": lambda f: wait(f.minutes, f.most) if f.known else least(f.held.least_minutes),
-        "span": lambda f: span(f.p25, f.p75) if f.known else unknown,
-        "chance": lambda f: words.chance(chance_per_try(f.held)).encode(),
-        "waiting": lambda f: number(f.held.waiting) if f.held.waiting > 0 else b"",
-        "change": lambda f: changes.get(f.change, b""),
-        "first": lambda f: first if f.held.position == 1 else b"",
-        "start": lambda f: time(f.start_minutes),
-        "receipt": lambda f: f.held.receipt.encode(),
-        "seal": lambda f: f.held.draw_commitment.encode(),
-        "drawn": lambda f: words.drawn(f.held.drawn_place, f.held.drawn_size).encode() if f.held.drawn_place else b"",
-        "next_try": lambda f: b"%d" % f.held.next_try_s,
-        "updated": lambda f: b"%d" % f.held.last_updated_ms,
-        "progress": lambda f: b"%d" % f.progress,
-        "joined": lambda f: b"%d" % f.held.joined_ms if f.held.in_line else b"0",
-        "value": lambda f: b" value=%d" % f.progress if f.progress >= 0 else b"",
-        "clock": lambda f: clock(f.held.last_updated_ms // 1000),
-    }
-
-
-def _clock_in(words: Language) -> Callable[[int], bytes]:
-    """Seconds of Unix time as `time` elements show them, without the beginning."""
-
-    def clock(unix_s: int) -> bytes:
-        said = iso_second(unix_s)
-        return f"datetime={said}Z>{words.clock.format(clock=said[11:])}".encode()
-
-    return lru_cache(SECONDS_KEPT)(clock)
-
-
-def numbers_in(words: Language) -> Callable[[int], bytes]:
-    """Numbers in words. Small ones are kept ready; of larger ones the thousands and the last three digits, which no language joins."""
-    small = lru_cache(THOUSAND_FROM)(_in_bytes(words.number))
-    thousands = lru_cache(SAID_MAX)(lambda count: words.number(count * THOUSAND)[:-3].encode())
-    ends = [words.number(THOUSAND_FROM + end)[-3:].encode() for end in range(THOUSAND)]
-    return lambda number: small(number) if number < THOUSAND_FROM else thousands(number // THOUSAND) + ends[number % THOUSAND]
-
-
-def _in_bytes(say: Callable[..., str]) -> Callable[..., bytes]:
-    return lambda *minutes: say(*minutes).encode()
 
 
 def _pieces(source: str, view: str, words: Language, brand: Brand = NO_BRAND, json: bool = False, table: str = "") -> list[str]:

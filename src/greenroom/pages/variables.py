@@ -18,6 +18,8 @@ from greenroom.model.visit import Estimate, Held
 WAIT_MINUTES_MAX = 525_600
 """A year: a longer wait says nothing more, and a runaway estimate must not print hundreds of digits."""
 
+WAIT_MAX_S = WAIT_MINUTES_MAX * 60
+
 LAST_S = 253_402_300_799
 """The end of the year 9999: later times have no ISO 8601 form with four digits for the year."""
 
@@ -90,14 +92,17 @@ class Variable:
 def facts_of(held: Held) -> PageVariables:
     """The facts of one held visitor. Under queue_all the wait is unknown, even with an estimate."""
     estimate = usable_estimate(held)
-    minutes = most = 0
+    minutes = most = start = end = 0
     progress, change = -1, ""
     if estimate is not None:
-        minutes, most, change = _minutes(estimate.p50_s), _minutes(estimate.most_s), estimate.change
+        p50_s = estimate.p50_s
+        minutes, most, change = _minutes(p50_s), _minutes(estimate.most_s), estimate.change
         if held.method != "random" and held.joined_ms and held.in_line:
-            progress = _progress(max(0, held.now_ms - held.joined_ms) / 1000, max(0.0, estimate.p50_s))
-    start = _minutes((held.event_start_ms - held.now_ms) / 1000) if held.event_prequeueing else 0
-    end = _minutes((held.event_end_ms - held.now_ms) / 1000) if held.event_active else 0
+            waited_ms = held.now_ms - held.joined_ms
+            progress = _progress(waited_ms / 1000 if waited_ms > 0 else 0.0, p50_s if p50_s > 0.0 else 0.0)
+    if held.event_active or held.event_prequeueing:
+        start = _minutes((held.event_start_ms - held.now_ms) / 1000) if held.event_prequeueing else 0
+        end = _minutes((held.event_end_ms - held.now_ms) / 1000) if held.event_active else 0
     return PageVariables(held, estimate is not None, minutes, most, change, start, end, progress)
 
 
@@ -115,8 +120,10 @@ def usable_estimate(held: Held) -> Estimate | None:
 
 
 def _progress(waited_s: float, remaining_s: float) -> int:
+    """Both at least 0."""
     whole_s = waited_s + remaining_s
-    return min(PROGRESS_MAX, int(100 * waited_s / whole_s)) if whole_s else PROGRESS_MAX
+    percent = int(100 * waited_s / whole_s) if whole_s else PROGRESS_MAX
+    return percent if percent < PROGRESS_MAX else PROGRESS_MAX
 
 
 def chance_per_try(held: Held) -> float:
@@ -130,7 +137,7 @@ def chance_per_try(held: Held) -> float:
 def _minutes(seconds: float) -> int:
     if seconds <= 0:
         return 0
-    return -(-int(min(seconds, WAIT_MINUTES_MAX * 60) * 1000 + 0.5) // 60_000)
+    return -(-int((seconds if seconds < WAIT_MAX_S else WAIT_MAX_S) * 1000 + 0.5) // 60_000)
 
 
 def iso(unix_ms: int) -> str:

@@ -13,7 +13,7 @@ from greenroom.admission.queueing.line_table import due, ranks, table_of
 from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
 from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
-from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
+from greenroom.model.visit import TIE_BITS, Estimate, Outcome, Standing
 
 WAITING = Standing.WAITING
 
@@ -65,12 +65,13 @@ class HeldVisitors:
 
     def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False) -> Outcome:
         """Held in line until the next try. `first`: the place has just been taken."""
-        estimate = self._estimate(rank + 1, arrival_ms_of(self.line.keys[slot]), now_ms)
-        called = self._called(slot, rank)
+        line, lease, place, waiting, able = self.line, self.lease, rank + 1, len(self.line.slots), self._open and not self.halted
+        estimate = self.waits.estimate(lease, place, waiting, line.keys[slot] >> TIE_BITS, now_ms) if able else None
+        called = self._open and self._queueing.called(slot, rank, lease.permits, self.lookahead.permits)
         refresh_ms = soon(random_bits) if called else self._refresh(rank, estimate, random_bits, first)
-        self.line.expect(slot, now_ms, refresh_ms)
+        line.expect(slot, now_ms, refresh_ms)
         estimate = not_before(refresh_ms, estimate)
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, rank + 1, rank, len(self.line.slots), estimate, self.halted, called)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, place, rank, waiting, estimate, self.halted, called)
 
     def _early(self, slot: int, now_ms: int) -> Outcome:
         """Held in line, and here before the next try: what was told before still holds."""
@@ -78,7 +79,7 @@ class HeldVisitors:
         key = line.keys[slot]
         rank = line.rank(key)
         attempted_ms, refresh_ms = line.attempted[slot], line.refresh[slot]
-        estimate = not_before(attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, arrival_ms_of(key), now_ms))
+        estimate = not_before(attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, key >> TIE_BITS, now_ms))
         return Outcome(WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, len(line.slots), estimate, self.halted)
 
     def _table(self, now_ms: int) -> LineTable:
@@ -96,12 +97,12 @@ class HeldVisitors:
 
     def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
         """Milliseconds until the next try of a waiter who is not called; 0 where pages do not refresh."""
+        longest_ms = self._refresh_max_ms
         if self._rejecting:
             return 0
-        if self._open and self._method == "fifo":
-            longest_ms = min(self._refresh_max_ms, FIRST_REFRESH_MS) if first else self._refresh_max_ms
-            return by_rank(rank, estimate, longest_ms, random_bits)
-        return later(self._refresh_max_ms, random_bits)
+        if not self._open or self._method != "fifo":
+            return later(longest_ms, random_bits)
+        return by_rank(rank, estimate, FIRST_REFRESH_MS if first and longest_ms > FIRST_REFRESH_MS else longest_ms, random_bits)
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
         """None is unknown: admissions are stopped, or there is no reliable estimate."""

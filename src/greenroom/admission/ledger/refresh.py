@@ -23,10 +23,16 @@ def by_rank(rank: int, estimate: Estimate | None, longest_ms: int, random_bits: 
 
     The first few try often however slow the line is: should the head be a ghost, the next is there.
     """
-    wait_ms = min(longest_ms, CALLED_REFRESH_MS * (rank + 1))
+    wait_ms = CALLED_REFRESH_MS * (rank + 1)
+    if wait_ms > longest_ms:
+        wait_ms = longest_ms
     if estimate:
-        wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, int(estimate.p50_s * 333)))
-    return later(wait_ms, random_bits)
+        third_ms = int(estimate.p50_s * 333)
+        if third_ms < wait_ms:
+            wait_ms = third_ms
+        if wait_ms < CALLED_REFRESH_MS:
+            wait_ms = CALLED_REFRESH_MS
+    return spread(wait_ms, 10, random_bits)
 
 
 def spread(value_ms: int, percent: int, random_bits: int) -> int:

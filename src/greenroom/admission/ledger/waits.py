@@ -44,11 +44,14 @@ class Waits:
 
     def estimate(self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int) -> Estimate | None:
         """For a visitor who is (or would be) at `position` of `waiting`, counted from 1, and arrived at that moment of the line's clock."""
-        without = (max(position, waiting) if self._random else position) - lease.permits
-        if without <= 0 and not self._random:
+        outlook, without = self.outlook, position - lease.permits
+        if self._random:
+            without = max(position, waiting) - lease.permits
+            found = outlook.random(arrival_ms, now_ms)
+        elif without <= 0:
             return AT_ONCE
-        outlook = self.outlook
-        found = outlook.random(arrival_ms, now_ms) if self._random else outlook.fifo(without, arrival_ms, now_ms)
+        else:
+            found = outlook.fifo(without, arrival_ms, now_ms)
         if not lease.connected(now_ms):
             lease.trim(now_ms)
             return cut_off(self._formula(without, len(lease.window) if lease.disconnected_rate else 0), found, outlook.age_s)

@@ -82,7 +82,7 @@ class Outlook:
         undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
         if undecided_s > 0:
             before -= wait_table.strays_per_s * min(undecided_s, UNDECIDED_S)
-        count = self._gone + max(0.0, before)
+        count = self._gone + (before if before > 0.0 else 0.0)
         people = wait_table.people
         index = bisect_left(people, count, 1)
         if index == len(people):
@@ -94,8 +94,9 @@ class Outlook:
         p50_s = middle[below] + part * (middle[index] - middle[below]) - passed_s
         p75_s = high[below] + part * (high[index] - high[below]) - passed_s
         most_s = top[below] + part * (top[index] - top[below]) - passed_s
-        change = self._change(wait_table, arrival_ms)
-        return Estimate(max(0.0, p25_s), max(0.0, p50_s), max(0.0, p75_s), max(0.0, most_s), change)
+        if p25_s < 0.0 or p50_s < 0.0 or p75_s < 0.0 or most_s < 0.0:
+            p25_s, p50_s, p75_s, most_s = max(0.0, p25_s), max(0.0, p50_s), max(0.0, p75_s), max(0.0, most_s)
+        return Estimate(p25_s, p50_s, p75_s, most_s, self._change(wait_table, arrival_ms))
 
     def random(self, arrival_ms: int, now_ms: int) -> Estimate | None:
         """For every present visitor. None: not known."""

@@ -202,7 +202,7 @@ class OriginConnection(asyncio.Protocol):
                 return
         self.pool.counts.origin_wait_seconds += monotonic() - self._began_s
         self._keep, self._idle_s, length = head.keep_alive, head.idle_s, head.content_length
-        if head.plain and exchange.head.plain and length == len(data):  # as nearly always
+        if head.plain and exchange.head.framing.plain and length == len(data):  # as nearly always
             self._release(True)
             exchange.answer_begins(head, data, True)
         else:

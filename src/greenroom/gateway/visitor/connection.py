@@ -86,8 +86,8 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         """Bytes from the visitor."""
         try:
             exchange, body = self.exchange, self.body
-            free = exchange is None and body is None and not (self._buffer or self.write_paused or self._ending)
-            if free and 0 < data.find(END_OF_HEAD) == len(data) - len(END_OF_HEAD) and data[0] != CR:
+            resting = exchange is None and body is None and not (self._buffer or self.write_paused or self._ending)
+            if resting and 0 < data.find(END_OF_HEAD) == len(data) - 4 and data[0] != CR:
                 self._take_request(data)  # one head came and nothing else, as nearly always
             elif body is not None and body.flowing:
                 if self._buffer:  # it waits for its turn
@@ -218,7 +218,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         exchange = self.exchange = Exchange(self, head)
         if gateway.on_request is not None:
             exchange.began = gateway.now()
-        if head.content_length or head.chunked:
+        if head.framing.embodied:
             if 0 < self.limits.body_bytes < (head.content_length or 0):
                 return self.refuse(413, "the body of the request is too large")
             self.body = RequestBody(head, self.limits)
@@ -303,7 +303,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""
-        return head.keep_alive and self.gateway.keeps and self.requests < self.limits.requests_per_connection
+        return head.framing.keep_alive and self.gateway.keeps and self.requests < self.limits.requests_per_connection
 
     def refuse(self, status: int, reason: str, *, bodiless: bool = False) -> bool:
         """Answers a request that goes no further (`bodiless`: a HEAD), and closes: where the next one begins is unknown. Always False."""

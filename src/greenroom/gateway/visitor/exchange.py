@@ -19,7 +19,7 @@ from greenroom.gateway.visitor.flow import ORIGIN
 from greenroom.gateway.visitor.late_tries import Trying
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.visitor.tunnelling import Tunnelling
-from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, publicly_cacheable, visitor_lines
+from greenroom.gateway.wire.answer_head import NO_BODY, TICKET, AnswerHead, publicly_cacheable, visitor_lines
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.websocket import valid_key
@@ -91,17 +91,17 @@ class Exchange(Tunnelling):
             self._collect(visitor, body, FORM_BYTES_MAX + 1)
 
     def _send(self, visitor: VisitorSide) -> None:
-        head = self.head
-        if head.upgrade:
-            keys = [value for name, value in head.arrival.headers if name == b"sec-websocket-key"]
+        arrival, upgrade = self.head.arrival, self.head.framing.upgrade
+        if upgrade:
+            keys = [value for name, value in arrival.headers if name == b"sec-websocket-key"]
             if len(keys) != 1 or not valid_key(keys[0]):
                 visitor.refuse(400, "Sec-WebSocket-Key is missing or malformed")
                 return
             self.key = keys[0]
-        self._pool = pool = visitor.gateway.pool_for(head.arrival.host)
+        self._pool = pool = visitor.gateway.pool_for(arrival.host)
         if pool is None:
             visitor.refuse(421, "this host is not configured")
-        elif head.upgrade and not pool.may_tunnel(self):
+        elif upgrade and not pool.may_tunnel(self):
             self.origin_failed(503)
         elif (body := visitor.body) is not None and body.read_first():
             self._collect(visitor, body, visitor.limits.body_first_bytes)
@@ -143,17 +143,16 @@ class Exchange(Tunnelling):
         self.origin = connection
         try:
             data = outgoing_head(self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies)
-            limits, body = visitor.limits, visitor.body
-            if body is None and self._collected is None:
-                visitor.expect(limits.origin_read_s)
-            elif self._collected is not None:
-                data += self._collected.take()
+            limits, body, collected = visitor.limits, visitor.body, self._collected
+            silence_s = limits.origin_read_s if body is None else limits.body_idle_s
+            if collected is not None:
+                data += collected.take()
                 self._collected = None
                 self.origin_has_room()
-                visitor.expect(limits.origin_read_s if body is None else limits.body_idle_s)
             elif body is not None:
                 data += visitor.start_body(self, body)
-                visitor.expect(limits.origin_read_s if body.done else limits.body_idle_s)
+                silence_s = limits.origin_read_s if body.done else limits.body_idle_s
+            visitor.expect(silence_s)
             connection.begin(self, data)
         except BadBody as bad:
             visitor.refuse(bad.status, str(bad))
@@ -227,18 +226,19 @@ class Exchange(Tunnelling):
         if head.caching or head.command:
             cookie, passed = self._cookies(visitor, forward, head)
         keep = visitor.lasts(request) and (visitor.body is None or not done or visitor.can_go_on(request))
-        lines = visitor_lines(head, cookie, visitor.gateway.receiver.own_cookies)
-        if done and keep and head.plain and request.plain and not passed:  # as nearly always
-            framing = head.length_line
+        if done and keep and cookie and head.behind_ticket and request.framing.plain and not passed:  # as nearly always
+            data = b"".join((head.lines, TICKET, cookie, head.behind_ticket, payload))
         else:
+            lines = visitor_lines(head, cookie, visitor.gateway.receiver.own_cookies)
             framing, payload, keep = self._framing(head, payload, done, passed, keep)
-        self._keep = keep
+            data = b"".join((lines, framing, b"\r\n", payload))
         self.answered, self.status = True, head.status
         self.sent += len(payload)
-        visitor.write(b"".join((lines, framing, b"\r\n", payload)))
+        visitor.write(data)
         if done:
             visitor.finished(keep)
         else:
+            self._keep = keep
             self.progressed()
 
     def _cookies(self, visitor: VisitorSide, forward: Forward, head: AnswerHead) -> tuple[bytes, bytes]:

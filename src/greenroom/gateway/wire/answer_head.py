@@ -50,13 +50,15 @@ HEADS_REMEMBERED, HEAD_REMEMBERED_MAX = 512, 1_024
 """Whole heads that are remembered, and their longest: one file, or one page of fixed length, asked for often within a second."""
 
 PRIVATE = b"Cache-Control: private\r\n"
+TICKET = b"Set-Cookie: "
 
 
 class AnswerHead(msgspec.Struct):
     """What an origin's answer says. `lines` are the status line and the headers that travel on, CRLF after each.
 
     `digit` is the first one of the status, 5 at most; `length_line` is the line that says `content_length` to the visitor.
-    `plain`: the answer to anything but a HEAD has a body of this length.
+    `plain`: the answer to anything but a HEAD has a body of this length. `behind_ticket` is what follows the ticket's value in the usual
+    head of a plain answer without cookies of its own; empty for any other.
     """
 
     status: int
@@ -74,6 +76,7 @@ class AnswerHead(msgspec.Struct):
     digit: int = 0
     length_line: bytes = b""
     plain: bool = False
+    behind_ticket: bytes = b""
 
 
 _Item = tuple[bytes, bytes]
@@ -171,6 +174,8 @@ def _read(block: bytes) -> AnswerHead | None:
     if head.content_length is not None:
         head.length_line = b"Content-Length: %d\r\n" % head.content_length
         head.plain = code >= 200 and code not in NO_BODY
+    if head.plain and not head.cookies:
+        head.behind_ticket = b"\r\n" + _private(head) + head.length_line + b"\r\n"
     return head if codings is None or _read_codings(head, codings, modern) else None
 
 
@@ -250,11 +255,14 @@ def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset
         if cookie.partition(b"=")[0].strip(b" \t") not in own_cookies:
             lines += b"Set-Cookie: " + cookie + b"\r\n"
     if ticket_cookie:
-        caching = private_caching(head.caching) if head.caching else PRIVATE
-        return b"".join((lines, b"Set-Cookie: ", ticket_cookie, b"\r\n", caching))
+        return b"".join((lines, TICKET, ticket_cookie, b"\r\n", _private(head)))
     for name, value in head.caching:
         lines += name.title() + b": " + value + b"\r\n"
     return lines
+
+
+def _private(head: AnswerHead) -> bytes:
+    return private_caching(head.caching) if head.caching else PRIVATE
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from collections.abc import Set
 
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import forwarding_lines
-from greenroom.gateway.wire.head_records import HeaderLines, RequestHead
+from greenroom.gateway.wire.head_records import Framing, HeaderLines, RequestHead
 from greenroom.gateway.wire.hop import HEADER, marked_line
 from greenroom.gateway.wire.request_head import Peer
 
@@ -33,45 +33,52 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
 
     `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies` are cut out.
     """
-    section = head.section
-    wanted = (authority, own_cookies)
-    if head.upgrade or section.tail_for != wanted:
-        section.tail = _tail(head, peer, authority, own_cookies)
-        section.tail_for = None if head.upgrade else wanted
-    return b"".join((head.method, b" ", head.target, section.tail))
+    known = head.sent_for
+    if known is not None and known[0] == authority and known[1] is own_cookies:
+        return head.sent  # the same visitor asks for the same again
+    arrival, framing, frame, of_proxies = head.arrival, head.framing, head.lines.frame, peer.policy.kept
+    host, visitor, more = head.authority, peer.forwarding, b""
+    passed = frame.passed
+    if passed is None or frame.passed_without is not of_proxies:
+        passed = _passed(head.lines, of_proxies)
+    if peer.trusted:
+        visitor = forwarding_lines(arrival.client, arrival.scheme)
+        if peer.policy.of(arrival.host).covers(peer.address):
+            more = b"".join([b"\r\n%b: %b" % item for item in arrival.headers if item[0] in of_proxies])
+    for value in arrival.values(b"cookie"):
+        if kept := without_cookies(value, own_cookies):
+            more += b"\r\ncookie: " + kept
+    if not framing.bare:
+        more += _framed(framing)
+    sent = b"".join(
+        (
+            framing.method, b" ", head.target, b" HTTP/1.1\r\nhost: ", authority or host, passed, more, b"\r\n",
+            visitor, b'"', host, b'"\r\nx-forwarded-host: ', host, b"\r\n\r\n",
+        )
+    )  # fmt: skip
+    head.sent, head.sent_for = sent, (authority, own_cookies)
+    return sent
 
 
-def _tail(head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]) -> bytes:
-    """Everything behind the target: the same for every request with the same section that is no WebSocket."""
-    arrival, host, of_proxies = head.arrival, head.authority, peer.policy.kept
-    lines = [b" HTTP/1.1\r\nhost: " + (authority or host) + _passed(head.section.lines, of_proxies)]
-    if peer.trusted and peer.policy.of(arrival.host).covers(peer.address):
-        lines += [b"%b: %b" % item for item in arrival.headers if item[0] in of_proxies]
-    lines += [b"cookie: " + kept for value in arrival.values(b"cookie") if (kept := without_cookies(value, own_cookies))]
-    if head.content_length is not None:
-        lines.append(b"content-length: %d" % head.content_length)
-    elif head.chunked:
-        lines.append(b"transfer-encoding: chunked")
-    if head.upgrade:
-        lines.append(b"connection: Upgrade\r\nupgrade: " + head.upgrade)
-    visitor = (
-        peer.forwarding
-        if (arrival.client, arrival.scheme) == (peer.client, peer.scheme)
-        else forwarding_lines(arrival.client, arrival.scheme)
-    )
-    return b'%b\r\n%b"%b"\r\nx-forwarded-host: %b\r\n\r\n' % (b"\r\n".join(lines), visitor, host, host)
+def _framed(framing: Framing) -> bytes:
+    """How the origin is told of a body, or of a WebSocket."""
+    told = b""
+    if framing.content_length is not None:
+        told = b"\r\ncontent-length: %d" % framing.content_length
+    elif framing.chunked:
+        told = b"\r\ntransfer-encoding: chunked"
+    return told + b"\r\nconnection: Upgrade\r\nupgrade: " + framing.upgrade if framing.upgrade else told
 
 
 def _passed(lines: HeaderLines, of_proxies: frozenset[bytes]) -> bytes:
     """The lines that travel on as they were sent, a CRLF before each. The values that are cut out of a frame are not among them."""
     frame = lines.frame
-    if frame.passed is None or frame.passed_without is not of_proxies:
-        dropped = NEVER_KEPT | of_proxies
-        if not _USUAL_HOPS.issuperset(frame.hops):
-            dropped = dropped.union(frame.hops)
-        if any(name == _PROXY_ONLY[0] for name, _ in lines.headers):
-            dropped = dropped.union(_PROXY_ONLY)
-        kept = [item for item in lines.headers if item[0] not in dropped and not item[0].startswith(_FORWARDING)]
-        mark = marked_line([v for name, v in lines.headers if name == HEADER])
-        frame.passed, frame.passed_without = b"".join([b"\r\n%b: %b" % item for item in kept]) + mark, of_proxies
+    dropped = NEVER_KEPT | of_proxies
+    if not _USUAL_HOPS.issuperset(frame.hops):
+        dropped = dropped.union(frame.hops)
+    if any(name == _PROXY_ONLY[0] for name, _ in lines.headers):
+        dropped = dropped.union(_PROXY_ONLY)
+    kept = [item for item in lines.headers if item[0] not in dropped and not item[0].startswith(_FORWARDING)]
+    mark = marked_line([v for name, v in lines.headers if name == HEADER])
+    frame.passed, frame.passed_without = b"".join([b"\r\n%b: %b" % item for item in kept]) + mark, of_proxies
     return frame.passed

@@ -1,4 +1,4 @@
-"""What a request head says, once it is understood: the lines behind the request line, the section that they make, the head as a whole.
+"""What a request head says, once it is understood: the lines behind the request line, how it is framed, the head as a whole.
 
 Records only. `header_lines` and `request_head` make them of bytes.
 """
@@ -14,12 +14,31 @@ from greenroom.model.visit import Arrival
 Facts = dict[bytes, bytes]
 
 
+class Framing(msgspec.Struct, frozen=True, gc=False):
+    """What method, version and header lines together say about the body and about what becomes of the connection.
+
+    `embodied`: it has a body. `bare`: it announces neither a body nor a WebSocket. `plain`: it is in HTTP/1.1 and no HEAD, so its answer
+    is framed in the usual way.
+    """
+
+    method: bytes
+    minor: int
+    content_length: int | None
+    chunked: bool
+    keep_alive: bool
+    expect_continue: bool
+    upgrade: bytes
+    embodied: bool
+    bare: bool
+    plain: bool
+
+
 class Frame(msgspec.Struct, gc=False):
     """What header lines say about host, body and connection. `authority` is the host as sent; `count` is the number of lines.
 
     Both are empty without a Host line, which only HTTP/1.0 may leave out. `passed` is what `forwarded_head` makes of them for the origin
-    (without the headers that are for proxies to say), once for all connections, and `signs` what they say of the kind of request, for
-    lines that are remembered; nothing else changes.
+    (without the headers that are for proxies to say), once for all connections, `signs` what they say of the kind of request, for
+    lines that are remembered, and `framings` what they say behind each usual method and version; nothing else changes.
     """
 
     count: int
@@ -35,6 +54,7 @@ class Frame(msgspec.Struct, gc=False):
     passed: bytes | None = None
     signs: HeaderSigns | None = None
     passed_without: frozenset[bytes] | None = None
+    framings: dict[bytes, Framing] = {}
 
 
 class HeaderLines(msgspec.Struct, frozen=True, gc=False):
@@ -53,47 +73,58 @@ class RememberedLines(msgspec.Struct, frozen=True, gc=False):
     cost: int
 
 
-class Section(msgspec.Struct):
-    """Everything behind the request line of one head, and whom it is from. `tail` is what `forwarded_head` made of it for `tail_for`.
-
-    A browser sends the same lines with each request of a kind, so the latest section of a connection is compared before one is read.
-    """
-
-    raw: bytes
-    lines: HeaderLines
-    client: str
-    scheme: str
-    host: str
-    authority: bytes
-    tail: bytes = b""
-    tail_for: tuple[bytes, Set[bytes]] | None = None
-
-
-class RequestHead(msgspec.Struct, frozen=True, gc=False):
+class RequestHead(msgspec.Struct, gc=False):
     """One request's head, understood.
 
     `target` is what the origin is sent: exactly the path and query that were matched, or `*`. A request has a body exactly when
-    `chunked` or `content_length` is positive. `plain`: it is in HTTP/1.1 and no HEAD, so its answer is framed in the usual way.
+    `chunked` or `content_length` is positive. `authority` is the visitor's own host with its port, as sent. `sent` is what `forwarded_head`
+    made of it for `sent_for`; nothing else changes.
     """
 
     arrival: Arrival
-    method: bytes
     target: bytes
-    minor: int
-    content_length: int | None
-    chunked: bool
-    keep_alive: bool
-    expect_continue: bool
-    upgrade: bytes
-    section: Section
-    plain: bool
+    framing: Framing
+    lines: HeaderLines
+    authority: bytes
+    sent: bytes = b""
+    sent_for: tuple[bytes, Set[bytes]] | None = None
 
     @property
-    def authority(self) -> bytes:
-        """The visitor's own host with its port, as sent."""
-        return self.section.authority
+    def method(self) -> bytes:
+        """As sent."""
+        return self.framing.method
+
+    @property
+    def minor(self) -> int:
+        """Of the version: 0 or 1."""
+        return self.framing.minor
+
+    @property
+    def content_length(self) -> int | None:
+        """Bytes of the body; None: not announced."""
+        return self.framing.content_length
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the body comes in chunks."""
+        return self.framing.chunked
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the client wants to go on with this connection."""
+        return self.framing.keep_alive
+
+    @property
+    def expect_continue(self) -> bool:
+        """Whether the client waits for 100 Continue."""
+        return self.framing.expect_continue
+
+    @property
+    def upgrade(self) -> bytes:
+        """`websocket`, or empty."""
+        return self.framing.upgrade
 
     @property
     def hops(self) -> tuple[bytes, ...]:
         """The lower-case names that Connection marks as meant for us only."""
-        return self.section.lines.frame.hops
+        return self.lines.frame.hops

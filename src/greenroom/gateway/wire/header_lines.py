@@ -78,10 +78,8 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
     shape, values = raw, []
     for name, usual, lower in varying:
         start = shape.rfind(usual)
-        if start < 0:
-            start = shape.rfind(lower)
-            if start < 0:
-                continue
+        if start < 0 and (start := shape.rfind(lower)) < 0:
+            continue
         start += len(usual)
         end = shape.find(b"\r\n", start)
         values.append((name, shape[start:end]))
@@ -92,17 +90,18 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
     lines = known.lines
     if not values:
         return lines
-    headers, facts = list(lines.headers), lines.facts.copy() if lines.facts is not None else None
+    headers, facts, places = list(lines.headers), lines.facts, known.places
+    if facts is not None:
+        facts = facts.copy()
     for name, value in values:
-        at = known.places.get(name)
-        if at is None:  # it comes twice: which of its lines the value is from matters
+        if name not in places:  # it comes twice: which of its lines the value is from matters
             return _read_whole(raw)
-        if len(value) != len(value.translate(None, _CONTROLS)):
+        if value.translate(None, _CONTROLS) != value:
             return _UNPRINTABLE
-        stripped = value.strip()
-        headers[at] = (name, stripped)
+        value = value.strip()
+        headers[places[name]] = (name, value)
         if facts is not None:
-            facts[name] = stripped
+            facts[name] = value
     return HeaderLines(lines.frame, tuple(headers), facts)
 
 

@@ -34,10 +34,10 @@ def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line
     `bodiless`: the request is a HEAD although its head could not be read as a whole.
     """
     body, cookie, headers = answer.body, answer.set_cookie, answer.headers
-    lines, length = _lines(answer.status, headers.shared, keep, head is None or head.minor > 0, date_line), b"%d" % len(body)
+    lines, length = _lines(answer.status, headers.shared, keep, head is None or head.framing.minor > 0, date_line), b"%d" % len(body)
     if headers.own:
         length += b"".join([b"\r\n%b: %b" % pair for pair in headers.own])
-    if bodiless or (head is not None and head.method == b"HEAD"):
+    if bodiless or (head is not None and head.framing.method == b"HEAD"):
         body = b""
     if cookie:
         return b"".join((lines, length, b"\r\nSet-Cookie: ", cookie, b"\r\n\r\n", body))

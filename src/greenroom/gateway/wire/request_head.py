@@ -11,21 +11,18 @@ llhttp is the test oracle: it must read every request that is accepted here in t
 from collections import deque
 
 from greenroom.core.canonical import Refusal
-from greenroom.decision.arrival import NO_HOST, TOO_LARGE, TOO_LONG, TOO_MANY, Sender, read_host, target_of, visitor_of
+from greenroom.decision.arrival import NO_HOST, TOO_LARGE, TOO_LONG, TOO_MANY, Sender, target_of, visitor_of
 from greenroom.decision.forwarded import ForwardedPolicy, forwarding_lines
-from greenroom.gateway.wire.head_records import RequestHead, Section
+from greenroom.gateway.wire.head_records import Frame, Framing, HeaderLines, RequestHead
 from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, NOT_CHUNKED, Varying, read_header_lines
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_line import LINE_REMEMBERED_MAX, RequestLine, read_line, remembered_line
 from greenroom.model.visit import Arrival
 
-SECTION_REMEMBERED_MAX = 4_096
-"""Longer header sections are parsed each time; a browser's have 600 to 2,000 bytes."""
-
 BLOCK_REMEMBERED_MAX = 4_096
-"""The longest whole head that is remembered with what it said."""
+"""Longer heads are read each time; a browser's have 600 to 2,000 bytes."""
 
-SECTIONS_REMEMBERED = 1_000
+HEADS_REMEMBERED = 1_000
 """Connections whose latest head is remembered: those that are busy, at most 12 MB however many there are."""
 
 
@@ -33,9 +30,9 @@ _LIMITS = Limits()
 
 
 class Peer(Sender):
-    """The other end of one connection of the gateway. Only what came last changes: `section`, and `block` with the `head` it made."""
+    """The other end of one connection of the gateway. Only what came last changes: `block`, and the `head` it made."""
 
-    __slots__ = ("block", "forwarding", "head", "limits", "section", "varying")
+    __slots__ = ("block", "forwarding", "head", "limits", "varying")
 
     def __init__(
         self,
@@ -54,19 +51,8 @@ class Peer(Sender):
         self.limits = limits
         self.varying = varying or ((COOKIE, FORWARDED_FOR) if self.trusted else (COOKIE,))
         self.forwarding = forwarding_lines(self.client, self.scheme)
-        self.section: Section | None = None
         self.block = b""
         self.head: RequestHead | None = None
-
-    def remember(self, section: Section) -> None:
-        """Keeps this section at hand for the next request, and lets go of that of the connection that was least lately new here."""
-        if len(section.raw) > SECTION_REMEMBERED_MAX:
-            return
-        if self.section is None:
-            _remembering.append(self)
-            if len(_remembering) > SECTIONS_REMEMBERED:
-                _remembering.popleft().forget()
-        self.section = section
 
     @property
     def default_authority(self) -> bytes:
@@ -77,7 +63,7 @@ class Peer(Sender):
 
     def forget(self) -> None:
         """Lets go of what came last."""
-        self.section = self.head = None
+        self.head = None
         self.block = b""
 
 
@@ -92,10 +78,11 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
     Never raises, for any bytes. After a refusal the connection must be closed: the start of the next request is unknown.
     """
-    if peer.head is not None and block == peer.block:
-        return peer.head
-    end, limits = block.find(b"\r\n"), peer.limits
-    if len(block) > limits.head_bytes:
+    before = peer.head
+    if before is not None and block == peer.block:
+        return before
+    end, size, limits = block.find(b"\r\n"), len(block), peer.limits
+    if size > limits.head_bytes:
         return TOO_LARGE
     if end > limits.url_bytes:
         return TOO_LONG
@@ -103,76 +90,83 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
     if isinstance(line, Refusal):
         return line
     raw = block[end:]
-    known = peer.section
-    if known is not None and known.raw == raw:
-        section = known
-    else:
-        read = _read_section(raw, peer)
-        if isinstance(read, Refusal):
-            return read
-        section = read
-        peer.remember(section)
-    head = _understood(line, section, peer)
-    if isinstance(head, RequestHead) and section is peer.section and len(block) <= BLOCK_REMEMBERED_MAX:
+    lines = before.lines if before is not None and before.arrival.lines == raw else read_header_lines(raw, peer.varying)
+    if isinstance(lines, Refusal):
+        return lines
+    if lines.frame.count > limits.header_lines:
+        return TOO_MANY
+    head = _understood(line, raw, lines, peer)
+    if size <= BLOCK_REMEMBERED_MAX and isinstance(head, RequestHead):
+        if before is None:
+            _let_go_for(peer)
         peer.block, peer.head = block, head
     return head
 
 
-def _read_section(raw: bytes, peer: Peer) -> Section | Refusal:
-    """Everything from the CRLF behind the request line to the end."""
-    lines = read_header_lines(raw, peer.varying)
-    if isinstance(lines, Refusal):
-        return lines
-    frame = lines.frame
-    if frame.count > peer.limits.header_lines:
-        return TOO_MANY
-    authority = frame.authority or peer.default_authority
-    if not peer.trusted:
-        return Section(raw, lines, peer.client, peer.scheme, frame.host or read_host(authority), authority)
-    visitor = visitor_of(lines.headers, authority, peer, lines.facts)
-    return visitor if isinstance(visitor, Refusal) else Section(raw, lines, *visitor)
+def _let_go_for(peer: Peer) -> None:
+    """The latest head of this connection is remembered from now on; that of the one that was least lately new here is not any more."""
+    _remembering.append(peer)
+    if len(_remembering) > HEADS_REMEMBERED:
+        _remembering.popleft().forget()
 
 
-def _understood(line: RequestLine, section: Section, peer: Peer) -> RequestHead | Refusal:
+def _understood(line: RequestLine, raw: bytes, lines: HeaderLines, peer: Peer) -> RequestHead | Refusal:
     """The request line and the lines behind it, together."""
-    method, minor, lines = line.method, line.minor, section.lines
-    frame = lines.frame
-    if not section.host or (minor and not frame.host):
-        return NO_HOST
-    target = line.target
+    frame, target = lines.frame, line.target
+    framing = frame.framings.get(line.kind) or _framed(line, frame)
+    if isinstance(framing, Refusal):
+        return framing
+    client, scheme, host, authority = peer.client, peer.scheme, frame.host, frame.authority
+    if peer.trusted or not host:
+        visitor = visitor_of(lines.headers, authority or peer.default_authority, peer, lines.facts)
+        if isinstance(visitor, Refusal):
+            return visitor
+        client, scheme, host, authority = visitor
     if target is None:
-        authority, paths = frame.authority or section.authority, peer.policy.paths.of(section.host)
-        found = target_of(line.raw, line.name, authority, section.scheme, paths)
+        found = target_of(line.raw, line.name, frame.authority or authority, scheme, peer.policy.paths.of(host))
         if isinstance(found, Refusal):
             return found
         target = found
+    arrival = Arrival(
+        line.name,
+        scheme,
+        host,
+        target.path,
+        target.query,
+        lines.headers,
+        client,
+        line.raw,
+        _VERSIONS[line.minor],
+        peer.server,
+        0,
+        target.readings,
+        lines.facts,
+        raw,
+        frame.signs,
+    )
+    return RequestHead(arrival, target.raw, framing, lines, authority)
+
+
+def _framed(line: RequestLine, frame: Frame) -> Framing | Refusal:
+    """What the two say about body and connection, remembered for usual methods; or why they do not belong together."""
+    method, minor = line.method, line.minor
+    if minor and not frame.host:
+        return NO_HOST
     if frame.chunked and not minor:
         return NOT_CHUNKED
-    return RequestHead(
-        Arrival(
-            line.name,
-            section.scheme,
-            section.host,
-            target.path,
-            target.query,
-            lines.headers,
-            section.client,
-            line.raw,
-            _VERSIONS[minor],
-            peer.server,
-            facts=lines.facts,
-            readings=target.readings,
-            lines=section.raw,
-            signs=frame.signs,
-        ),
+    upgrade = b"websocket" if frame.websocket and method == b"GET" and minor == 1 else b""
+    framing = Framing(
         method,
-        target.raw,
         minor,
         frame.content_length,
         frame.chunked,
         not frame.closes and (minor == 1 or frame.keeps),
         frame.expects and minor == 1,
-        b"websocket" if frame.websocket and method == b"GET" and minor == 1 else b"",
-        section,
+        upgrade,
+        frame.chunked or bool(frame.content_length),
+        frame.content_length is None and not frame.chunked and not upgrade,
         minor == 1 and method != b"HEAD",
     )
+    if line.kind:
+        frame.framings[line.kind] = framing
+    return framing

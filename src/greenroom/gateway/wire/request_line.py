@@ -19,7 +19,7 @@ _MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 
 class RequestLine(msgspec.Struct, frozen=True, gc=False):
     """A request line, understood. `target` is None when what it means hangs on the lines behind it: for one that is no path, and where
-    the host decides how its path is read.
+    the host decides how its path is read. `kind` is method and version of a usual method, or empty.
     """
 
     method: bytes
@@ -27,6 +27,7 @@ class RequestLine(msgspec.Struct, frozen=True, gc=False):
     raw: bytes
     target: Target | None
     minor: int
+    kind: bytes = b""
 
 
 def read_line(line: bytes) -> RequestLine | Refusal:
@@ -45,7 +46,8 @@ def read_line(line: bytes) -> RequestLine | Refusal:
             return wrong
     canonical = canonical_target(target) if target[:1] == b"/" else None
     alike = canonical if isinstance(canonical, Target) and not has_readings(target) else None
-    return RequestLine(method, _METHODS.get(method) or method.decode("ascii"), target, alike, minor)
+    usual = _METHODS.get(method)
+    return RequestLine(method, usual or method.decode("ascii"), target, alike, minor, method + version if usual else b"")
 
 
 remembered_line = lru_cache(maxsize=LINES_REMEMBERED)(read_line)

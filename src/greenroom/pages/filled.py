@@ -1,0 +1,121 @@
+"""Puts what changes from visitor to visitor into texts that are put together once for each language."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import repeat
+from operator import itemgetter
+
+from greenroom.pages.language import Language
+from greenroom.pages.variables import SECONDS_KEPT, PageVariables, chance_per_try, iso_second
+
+ReadTexts = Callable[[PageVariables], tuple[bytes, ...]]
+Slots = dict[tuple[str, ...], ReadTexts]
+"""Texts that change from visitor to visitor, by their names: those that are shown together are read together."""
+
+_IF_EMPTY, _ELSE = {b"": b" hidden"}.get, repeat(b"")
+"""What hides a part of the page whose text is empty, and what is there instead for any other."""
+
+SAID_MAX = 4_096
+"""Times and numbers kept ready in words, per language: more than the minutes of two days."""
+
+THOUSAND, THOUSAND_FROM = 1_000, 10_000
+"""From the second on every language divides a number before its last three digits."""
+
+
+class Filled:
+    """Segments with holes. A hole is filled with its slot's text, or with ` hidden` when that text is empty.
+
+    Which text goes where is known beforehand, so that putting them in place costs the interpreter no step a hole.
+    """
+
+    __slots__ = ("_hiding", "_pick", "_pieces", "_reads")
+
+    def __init__(self, pieces: list[str], slots: Slots) -> None:
+        """`pieces` alternate: fixed text, then the name of a hole, and so on."""
+        holes = pieces[1::2]
+        shown = {name.removesuffix("_hidden") for name in holes}
+        needed = {names: read for names, read in slots.items() if not shown.isdisjoint(names)}
+        read = [name for names in needed for name in names]
+        hiding = list(dict.fromkeys(name for name in holes if name.endswith("_hidden")))
+        self._pieces = [b"" if index % 2 else piece.encode() for index, piece in enumerate(pieces)]
+        self._reads = tuple(needed.values())
+        self._hiding = _picker([read.index(name.removesuffix("_hidden")) for name in hiding]) if hiding else None
+        self._pick = _picker([(read + hiding).index(name) for name in holes])
+
+    def fill(self, facts: PageVariables) -> bytes:
+        """The whole text for one visitor."""
+        texts: list[bytes] = []
+        for read in self._reads:
+            texts += read(facts)
+        if self._hiding is not None:
+            texts.extend(map(_IF_EMPTY, self._hiding(texts), _ELSE))
+        pieces = self._pieces.copy()
+        pieces[1::2] = self._pick(texts)
+        return b"".join(pieces)
+
+
+def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
+    """Gives the texts at these places, in this order."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda texts: tuple(texts[place] for place in places)
+
+
+def slots_of(words: Language) -> Slots:
+    """What changes from visitor to visitor. Every text is safe in HTML, attributes and JSON (Language refuses others)."""
+    unknown = words.unknown.encode()
+    says = (words.at_most, words.at_least, words.span, words.time)
+    wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
+    number, clock = numbers_in(words), _clock_in(words)
+    first = words.labels["first"].encode()
+    changes = {name: text.encode() for name, text in words.changes.items()}
+
+    def times(f: PageVariables) -> tuple[bytes, ...]:
+        held, progress = f.held, f.progress
+        joined = b"%d" % held.joined_ms if held.in_line else b"0"
+        return b"%d" % held.next_try_s, b"%d" % held.last_updated_ms, b"%d" % progress, joined
+
+    def place(f: PageVariables) -> tuple[bytes, ...]:
+        held = f.held
+        position, change = held.position, changes.get(f.change, b"")
+        said = wait(f.minutes, f.most) if f.known else least(held.least_minutes)
+        if position <= 0:
+            return b"", b"", said, change, b""
+        return number(position), number(held.ahead), said, change, first if position == 1 else b""
+
+    return {
+        ("next_try", "updated", "progress", "joined"): times,
+        ("position", "ahead", "wait", "change", "first"): place,
+        ("place",): lambda f: (b"%d" % f.held.position,),
+        ("span",): lambda f: (span(f.p25, f.p75) if f.known else unknown,),
+        ("chance",): lambda f: (words.chance(chance_per_try(f.held)).encode(),),
+        ("waiting",): lambda f: (number(f.held.waiting) if f.held.waiting > 0 else b"",),
+        ("start",): lambda f: (time(f.start_minutes),),
+        ("receipt",): lambda f: (f.held.receipt.encode(),),
+        ("seal",): lambda f: (f.held.draw_commitment.encode(),),
+        ("drawn",): lambda f: (words.drawn(f.held.drawn_place, f.held.drawn_size).encode() if f.held.drawn_place else b"",),
+        ("value",): lambda f: (b" value=%d" % f.progress if f.progress >= 0 else b"",),
+        ("clock",): lambda f: (clock(f.held.last_updated_ms // 1000),),
+    }
+
+
+def _clock_in(words: Language) -> Callable[[int], bytes]:
+    """Seconds of Unix time as `time` elements show them, without the beginning."""
+
+    def clock(unix_s: int) -> bytes:
+        said = iso_second(unix_s)
+        return f"datetime={said}Z>{words.clock.format(clock=said[11:])}".encode()
+
+    return lru_cache(SECONDS_KEPT)(clock)
+
+
+def numbers_in(words: Language) -> Callable[[int], bytes]:
+    """Numbers in words. Small ones are kept ready; of larger ones the thousands and the last three digits, which no language joins."""
+    small = lru_cache(THOUSAND_FROM)(_in_bytes(words.number))
+    thousands = lru_cache(SAID_MAX)(lambda count: words.number(count * THOUSAND)[:-3].encode())
+    ends = [words.number(THOUSAND_FROM + end)[-3:].encode() for end in range(THOUSAND)]
+    return lambda number: small(number) if number < THOUSAND_FROM else thousands(number // THOUSAND) + ends[number % THOUSAND]
+
+
+def _in_bytes(say: Callable[..., str]) -> Callable[..., bytes]:
+    return lambda *minutes: say(*minutes).encode()

@@ -34,6 +34,8 @@ from awake import Client, request
 from gateway import cpu_seconds, running, worker_of
 from proxy_floors import YES_CONF, nginx_asks
 
+from greenroom.decision.native_pass import PassKeys
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 BIN = Path(sys.executable).parent
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -143,14 +145,15 @@ def configure(name: str, folder: Path, proxy: int, greenroom: int, limit: int) -
         text = (folder / FILES[name]).read_text().replace("config spoe.cfg", f"config {folder}/spoe.cfg")
         (folder / FILES[name]).write_text(text.replace("(open-until.map", f"({folder}/open-until.map"))
     (folder / "secret").write_text(SECRET)
-    (folder / "pass-secret.conf").write_text(f'set $pass_secret "{SECRET}";')
+    own = PassKeys(SECRET).link_secret("shop", "/").decode()
+    (folder / "pass-secret.conf").write_text(f'secure_link_md5 "$secure_link_expires${{http_host}}{own}";')
 
 
-def own_pass(name: str, host: str) -> str:
+def own_pass(name: str, host: str, port: int) -> str:
     """A pass that lasts through the run."""
     until = int(time.time()) + 3_600
     if name.startswith("nginx"):
-        digest = md5(f"{until} shop {host} / {SECRET}".encode(), usedforsecurity=False).digest()
+        digest = md5(f"{until}{host}:{port}{PassKeys(SECRET).link_secret('shop', '/').decode()}".encode(), usedforsecurity=False).digest()
         return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}.{until}"
     parts = [{"alg": "HS256", "typ": "JWT"}, {"aud": "shop", "host": host, "path": "/", "exp": until}]
     signed = b".".join(base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=") for part in parts)
@@ -204,7 +207,7 @@ class Bench:
         self.pids[f"{kind}, {told}"] = (asks, asked)
         header = ticket(proxy)
         if "native" in name:
-            header = f"Cookie: __greenroom_pass={own_pass(name, '127.0.0.1')}"
+            header = f"Cookie: __greenroom_pass={own_pass(name, '127.0.0.1', proxy)}"
         self.contestants[f"{kind}, {told}"] = (proxy, header if limit > 1 else "Accept: text/html", f"{kind}, plain")
 
     def nginx_floor(self) -> None:

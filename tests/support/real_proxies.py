@@ -1,6 +1,8 @@
 """The real proxies with the configurations of examples/, on free ports."""
 
+import base64
 import contextlib
+import hmac
 import re
 import shutil
 import socket
@@ -48,7 +50,13 @@ def write_configuration(name: str, folder: Path, at: dict[str, int], rooms: str 
             text = change(text)
         (folder / file).write_text(text)
     (folder / "secret").write_text(SECRET)
-    (folder / "pass-secret.conf").write_text(f'set $pass_secret "{SECRET}";')
+    (folder / "pass-secret.conf").write_text(f'secure_link_md5 "$secure_link_expires${{http_host}}{link_secret("shop", "/")}";')
+
+
+def link_secret(room: str, path: str, secret: str = SECRET) -> str:
+    """As documented: the first characters of an HMAC in base64url."""
+    made = hmac.digest(secret.encode(), f'secure_link ["{room}", "{path}"]'.encode(), "sha256")
+    return base64.urlsafe_b64encode(made).decode()[:22]
 
 
 def command_of(name: str) -> str:

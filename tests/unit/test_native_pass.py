@@ -15,8 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 from visitors import Browser, Site
 
+from greenroom.cli.commands import app
 from greenroom.config.load import read_config
 from greenroom.decision.cookies import TicketCookies
 from greenroom.decision.native_pass import PassKeys, PassWriter, no_pass_because, pass_writer
@@ -41,7 +43,7 @@ def active(renewed_ms: int = NOW, ends_ms: int = NOW + 300_000) -> Outcome:
 
 
 def visit(host: str = "shop.example", scheme: str = "http") -> Arrival:
-    return Arrival("GET", scheme, host, "/shop", "", (), "192.0.2.1")
+    return Arrival("GET", scheme, host.lower().partition(":")[0], "/shop", "", ((b"host", host.encode()),), "192.0.2.1")
 
 
 def decoded(text: bytes) -> bytes:
@@ -80,9 +82,28 @@ def test_a_jwt_says_room_host_path_and_end_and_nothing_else(kind: str) -> None:
 
 
 def test_a_secure_link_is_what_nginx_computes() -> None:
-    digest, until = passed("secure_link").split(b".")
-    assert int(until) == NOW // 1000 + 4, "nginx counts the whole second that it names"
-    assert decoded(digest) == hashlib.md5(f"{until.decode()} shop shop.example /shop {SECRET}".encode()).digest()
+    made = base64.urlsafe_b64encode(hmac.digest(SECRET.encode(), b'secure_link ["shop", "/shop"]', "sha256"))[:22].decode()
+    for host in ("shop.example", "Shop.example:8080", "a" * 53):
+        digest, until = passed("secure_link", host).split(b".")
+        assert int(until) == NOW // 1000 + 4, "nginx counts the whole second that it names"
+        assert decoded(digest) == hashlib.md5(f"{until.decode()}{host}{made}".encode()).digest()
+    assert passed("secure_link", "a" * 54) == b"", "of that, MD5 would read a step without the secret"
+    assert passed("hs256", "a" * 54) != b""
+
+
+def test_each_room_and_path_has_a_link_secret_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(SECRET + "\n")
+    asked = [("shop", "/"), ("shop", "/a"), ("shop2", "/"), ("shop /", "a"), ("shop", '/"'), ("shop", '/\\"')]
+    made = [KEYS.link_secret(*one) for one in asked]
+    assert len(set(made)) == len(made)
+    printed = CliRunner().invoke(app, ["pass-secret", str(tmp_path / "secret"), "shop", "/a"])
+    assert (printed.exit_code, printed.output) == (0, made[1].decode() + "\n")
+    for content, said in (("short", "at least 32"), ("", "empty")):
+        (tmp_path / "secret").write_text(content)
+        refused = CliRunner().invoke(app, ["pass-secret", str(tmp_path / "secret"), "shop"])
+        assert refused.exit_code == 1
+        assert said in refused.output
+    assert CliRunner().invoke(app, ["pass-secret", str(tmp_path / "none"), "shop"]).exit_code == 1
 
 
 def test_two_visitors_get_the_same_pass_because_it_names_no_visitor(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from greenroom.cli import export_import
 from greenroom.cli.accounts import accounts
 from greenroom.cli.analytics import analytics
 from greenroom.cli.explain import explain
+from greenroom.cli.pass_secret import pass_secret
 from greenroom.cli.probe import probe
 from greenroom.cli.show import complain, complain_of, say, show_config
 from greenroom.cli.simulate import simulate
@@ -54,6 +55,7 @@ app.command()(simulate)
 app.command()(verify_draw)
 app.command()(explain)
 app.command()(probe)
+app.command()(pass_secret)
 
 _room, _server = specs(Room), specs(Server)
 WORKERS_MAX = 64

@@ -34,6 +34,15 @@ COOKIE_NAME = "__greenroom_pass"
 SECRET_LEAST = 32
 """Characters of the shared secret: 32 of hexadecimal are 128 bits."""
 
+LINK_SECRET = 22
+"""Characters of a room's own secret for secure_link: 132 bits. MD5 reads 64 bytes at once, nine of them its own, so end, host and secret
+
+are hashed in one step for hosts of up to 23 characters.
+"""
+
+LINK_HOST_MAX = 53
+"""The longest Host header of a secure_link: end and host are less than 64 bytes, so no step of MD5 is without a part of the secret."""
+
 LEAST_MS = 1_000
 """A pass that is valid for less is not worth its bytes."""
 
@@ -68,13 +77,23 @@ class PassKeys:
         return bool(self._key if kind == "es256" else self._secret)
 
     def sign(self, kind: str, room: Room, host: str, until_s: int) -> bytes:
-        """A pass of this kind that is valid before the Unix second `until_s`."""
-        if kind == "secure_link":  # nginx counts the second that it is given as valid
-            text = f"{until_s - 1} {room.name} {host} {room.path} ".encode() + self._secret
-            return b"%b.%d" % (_base64url(hashlib.md5(text, usedforsecurity=False).digest()), until_s - 1)
+        """A JWT of this kind that is valid before the Unix second `until_s`."""
         claims = json.dumps({"aud": room.name, "host": host, "path": room.path, "exp": until_s}, separators=(",", ":"))
         text = _base64url(b'{"alg":"%b","typ":"JWT"}' % kind.upper().encode()) + b"." + _base64url(claims.encode())
         return text + b"." + _base64url(self._signature(kind, text))
+
+    def link(self, room: Room, sent_host: bytes, until_s: int) -> bytes:
+        """A secure_link that is valid before the Unix second `until_s`, for this Host header byte for byte; empty when that is too long."""
+        if not 0 < len(sent_host) <= LINK_HOST_MAX:
+            return b""
+        last = b"%d" % (until_s - 1)  # nginx counts the second that it is given as valid
+        text = last + sent_host + self.link_secret(room.name, room.path)
+        return _base64url(hashlib.md5(text, usedforsecurity=False).digest()) + b"." + last
+
+    def link_secret(self, room: str, path: str) -> bytes:
+        """The secret of this room's links: nginx has it, and not the one that it is made from. `path` is the room's."""
+        made = hmac.digest(self._secret, f"secure_link {json.dumps([room, path])}".encode(), "sha256")
+        return _base64url(made)[:LINK_SECRET]
 
     def _signature(self, kind: str, text: bytes) -> bytes:
         if kind == "hs256":
@@ -131,7 +150,7 @@ class PassWriter:
         self._kind = room.native_pass
         self._keys = keys
         self._cookies = TicketCookies(room, always_use_https, pass_cookie_name(room))
-        self._signed: dict[tuple[str, int], bytes] = {}
+        self._signed: dict[tuple[str | bytes, int], bytes] = {}
 
     def cookie(self, arrival: Arrival, outcome: Outcome, now_ms: int) -> bytes:
         """For a visitor whose session the ledger has just answered for; empty when there is no time left for a pass.
@@ -143,13 +162,18 @@ class PassWriter:
         left_ms = until_s * 1000 - now_ms
         if left_ms < LEAST_MS:
             return b""
-        host = arrival.host
+        links = self._kind == "secure_link"
+        host: str | bytes = arrival.header(b"host") or b"" if links else arrival.host
         signed = self._signed.get((host, until_s))
         if signed is None:
             if len(self._signed) >= PASSES_REMEMBERED:
                 self._signed.clear()
-            signed = self._signed[host, until_s] = self._keys.sign(self._kind, self._room, host, until_s)
-        return self._cookies.of(arrival.scheme).set(signed, -(-left_ms // 1000), now_ms)
+            if isinstance(host, bytes):
+                signed = self._keys.link(self._room, host, until_s)
+            else:
+                signed = self._keys.sign(self._kind, self._room, host, until_s)
+            self._signed[host, until_s] = signed
+        return self._cookies.of(arrival.scheme).set(signed, -(-left_ms // 1000), now_ms) if signed else b""
 
 
 def pass_writer(room: Room, keys: PassKeys | None, rooms: Iterable[Room], always_use_https: bool) -> PassWriter | None:

@@ -123,23 +123,19 @@ def explain(
     covering = [seen for path in arrival.readings or (arrival.path,) if (seen := table.find(arrival.host, path)) is not None]
     plan, route = covering[0] if covering else (None, None)
     query = f"?{arrival.query}" if arrival.query else ""
+    several = len({other.room.id for other, _ in covering}) > 1
+    result, word, reason = _without_room(arrival, several, hosts)
     told = Explanation(
         method=arrival.method,
         url=f"{arrival.scheme}://{arrival.host}{arrival.path}{query}",
         client=arrival.client,
-        result="origin",
-        word="no_room",
-        reason="No room covers this host and path.",
+        result=result,
+        word=word,
+        reason=reason,
         routes=_routes(arrival, plans, plan, route),
         readings=arrival.readings,
     )
-    if len({other.room.id for other, _ in covering}) > 1:
-        reason = "Status 400: the path can be read in several ways, which belong to different rooms."
-        return msgspec.structs.replace(told, result="refused", word="several_rooms", reason=reason)
-    if plan is None and hosts is not None and not hosts.knows(arrival.host):
-        reason = f"Status 421: no room, zone or entry of [origins] names the host {arrival.host} (other_hosts)."
-        return msgspec.structs.replace(told, result="refused", word="unknown_host", reason=reason)
-    if plan is None:
+    if plan is None or several:
         return told
     room = plan.room
     known = ledgers.get(room.id)
@@ -162,6 +158,15 @@ def explain(
         seats=known,
         notes=_notes(arrival, room, result),
     )
+
+
+def _without_room(arrival: Arrival, several: bool, hosts: KnownHosts | None) -> tuple[str, str, str]:
+    """Result, word and reason where there is no room, or `several` of them."""
+    if several:
+        return "refused", "several_rooms", "Status 400: the path can be read in several ways, which belong to different rooms."
+    if hosts is not None and not hosts.knows(arrival.host):
+        return "refused", "unknown_host", f"Status 421: no room, zone or entry of [origins] names the host {arrival.host} (other_hosts)."
+    return "origin", "no_room", "No room covers this host and path."
 
 
 def _routes(arrival: Arrival, plans: Sequence[RoomDefinition], chosen: RoomDefinition | None, route: Route | None) -> tuple[RouteSeen, ...]:

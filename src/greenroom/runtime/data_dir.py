@@ -11,7 +11,7 @@ from greenroom.errors import GreenroomError
 PID_FILE = "pid"
 CONFIG_STORE = "config.db"
 
-HANDOVER_S = 0.02
+LOOK_S = 0.02
 """Between two attempts to take the lock over from a process that is ending."""
 
 
@@ -47,7 +47,7 @@ class DataDir:
                 fcntl.flock(self._lock, kind | fcntl.LOCK_NB)
                 break
             if time.monotonic() < until_s:
-                time.sleep(HANDOVER_S)
+                time.sleep(LOOK_S)
                 continue
             os.close(self._lock)
             owner = ""

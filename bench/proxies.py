@@ -149,11 +149,11 @@ def configure(name: str, folder: Path, proxy: int, greenroom: int, limit: int) -
     (folder / "pass-secret.conf").write_text(f'secure_link_md5 "$secure_link_expires${{http_host}}{own}";')
 
 
-def own_pass(name: str, host: str, port: int) -> str:
+def own_pass(name: str, host: str) -> str:
     """A pass that lasts through the run."""
     until = int(time.time()) + 3_600
     if name.startswith("nginx"):
-        digest = md5(f"{until}{host}:{port}{PassKeys(SECRET).link_secret('shop', '/').decode()}".encode(), usedforsecurity=False).digest()
+        digest = md5(f"{until}{host}{PassKeys(SECRET).link_secret('shop', '/').decode()}".encode(), usedforsecurity=False).digest()
         return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}.{until}"
     parts = [{"alg": "HS256", "typ": "JWT"}, {"aud": "shop", "host": host, "path": "/", "exp": until}]
     signed = b".".join(base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=") for part in parts)
@@ -207,7 +207,7 @@ class Bench:
         self.pids[f"{kind}, {told}"] = (asks, asked)
         header = ticket(proxy)
         if "native" in name:
-            header = f"Cookie: __greenroom_pass={own_pass(name, '127.0.0.1', proxy)}"
+            header = f"Cookie: __greenroom_pass={own_pass(name, '127.0.0.1')}"
         self.contestants[f"{kind}, {told}"] = (proxy, header if limit > 1 else "Accept: text/html", f"{kind}, plain")
 
     def nginx_floor(self) -> None:

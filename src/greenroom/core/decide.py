@@ -148,8 +148,12 @@ def decide(covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[
     found = tickets(covered, arrival, now_ms)
     if not found:
         return decide_among(covered, arrival, now_ms, found, False)
-    alone = len(found) == 1 and found[0][0].accepted_ms  # as nearly always: there is nothing to rank
-    return decide_among(covered, arrival, now_ms, found if alone else rank(found, now_ms), True)
+    if len(found) == 1:  # as nearly always: there is nothing to sort
+        ticket = found[0][0]
+        ranked = found if ticket.accepted_ms or now_ms - ticket.checked_ms <= PLACE_KEPT_MS else ()
+    else:
+        ranked = rank(found, now_ms)
+    return decide_among(covered, arrival, now_ms, ranked, True)
 
 
 def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, now_ms: int) -> bool:
@@ -200,9 +204,6 @@ def rank(found: Found, now_ms: int) -> Found:
 
     A waiting ticket whose last check-in is more than five minutes old has lost its place and is left out.
     """
-    if len(found) == 1:  # as nearly always
-        ticket = found[0][0]
-        return found if ticket.accepted_ms or now_ms - ticket.checked_ms <= PLACE_KEPT_MS else ()
     alive = [one for one in found if one[0].accepted_ms or now_ms - one[0].checked_ms <= PLACE_KEPT_MS]
     if len(alive) > 1:
         alive.sort(key=lambda one: (0, -one[0].checked_ms) if one[0].accepted_ms else (1, one[0].key))

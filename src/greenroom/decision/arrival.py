@@ -7,7 +7,7 @@ The gateway reads heads from bytes and remembers what it has read (`gateway.wire
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
@@ -126,15 +126,15 @@ class Visitor(NamedTuple):
 def arrival_from(
     method: str,
     target: bytes,
-    headers: Iterable[tuple[bytes, bytes]],
+    headers: Iterable[Sequence[bytes]],
     sender: Sender,
     limits: ArrivalLimits = USUAL_LIMITS,
     version: str = "HTTP/1.1",
 ) -> Arrival | Refusal:
     """The arrival of a request, or why it is refused (status 400 to 431). Never raises, for any bytes.
 
-    `target` is the request target as the visitor sent it: a path with query, an absolute URL, or `*` of OPTIONS. `headers` are names in
-    any case with their values, in order, the host among them.
+    `target` is the request target as the visitor sent it: a path with query, an absolute URL, or `*` of OPTIONS. `headers` are pairs of a
+    name in any case and its value, in order, the host among them; some servers give lists.
     """
     lines = checked_lines(headers, limits)
     if isinstance(lines, Refusal):
@@ -142,7 +142,7 @@ def arrival_from(
     return arrival_of(method, target, lines, sender, limits, version)
 
 
-def checked_lines(headers: Iterable[tuple[bytes, bytes]], limits: ArrivalLimits) -> CheckedLines | Refusal:
+def checked_lines(headers: Iterable[Sequence[bytes]], limits: ArrivalLimits) -> CheckedLines | Refusal:
     """Header lines in the one form that all rules read, or why they are refused. Never raises, for any bytes."""
     given = [(name, value.strip(b" \t")) for name, value in headers]
     values = b"".join([value for _, value in given])

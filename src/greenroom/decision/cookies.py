@@ -113,7 +113,7 @@ def _values(header: bytes, wanted: bytes) -> list[bytes]:
     at, size = header.find(wanted), len(wanted)
     while at >= 0:
         start = at + size
-        if at == 0 or header[at - 2 : at] == b"; " or _begins_pair(header, at):
+        if at == 0 or (at > 1 and header[at - 2 : at] == b"; ") or _begins_pair(header, at):
             end = header.find(b";", start)
             item = (header[start:] if end < 0 else header[start:end]).strip(b" \t")
             if len(item) <= VALUE_MAX:

@@ -43,8 +43,8 @@ class Kept:
         self._api = api
         self._operation = ""
 
-    def ids(self) -> dict[str, str]:
-        """By the names that paths give them."""
+    def ids(self, path: str) -> dict[str, str]:
+        """By the names that paths give them. Previews and agents are made anew each time, for paths that are about them."""
         known = self._api.store.read()
         zone_id = self._only(known.zones.values(), "/zones", {"name": "shop.example.com"})
         rooms = f"/zones/{zone_id}/waiting_rooms"
@@ -65,8 +65,8 @@ class Kept:
             "healthcheck_id": self._only(
                 known.health_checks.of(zone_id), f"/zones/{zone_id}/healthchecks", {"name": "kept", "address": "origin.shop.example.com"}
             ),
-            "preview_id": self._preview(zone_id),
-            "agent_name": self._agent(),
+            "preview_id": self._preview(zone_id) if "preview" in path else "",
+            "agent_name": self._agent() if "probe_agents" in path else "",
             "list_id": list_id,
             "item_id": self._api.store.read().list_items.of(list_id)[0].id,
             "operation_id": self._operation,
@@ -135,7 +135,7 @@ def schema(api) -> Iterator[Any]:
     @schemathesis.hook
     def before_call(context: Any, case: Any, **kwargs: Any) -> None:
         api.clock.at_ms += FAILURES_MS  # wrong tokens are tried too, and must not have to wait for that
-        ids = kept.ids()
+        ids = kept.ids(case.operation.path)
         if next(requests) % 8:
             case.path_parameters = {name: ids.get(name, value) for name, value in (case.path_parameters or {}).items()}
 

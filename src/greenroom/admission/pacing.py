@@ -1,7 +1,7 @@
 """How evenly admissions follow each other: a crowd that comes after a quiet time does not reach the origin all at once.
 
 Theory. While people wait the coordinator hands permits out at an even pace, but in a quiet time they are leased ahead of need, and a whole
-minute's worth would be spent within a second. So each ledger lets one visitor in per gap, and saves up a second of them at most
+minute's worth would be spent within a second. So each ledger lets one visitor in per gap, and saves up a second of them, or four, at most
 (a token bucket, kept as one moment: when all that was spent would have been earned). The gap comes from the coordinator: PACE_FACTOR
 times the even pace of the room, divided by share of arrivals or of permits, whichever is more, and never less than an even part of it or
 of ten a second. Passthrough is not paced, nor are a visitor whose session was elsewhere, and requests that cannot wait (`provisional`).
@@ -12,6 +12,8 @@ Pacing never allows an admission that a permit does not; it can only put one off
 PACE_FACTOR = 2.0
 """Times the even pace. While people wait permits come up to twice as fast as on the mean, when the minute before was quiet."""
 SAVED_US = 1_000_000
+SAVED_VISITORS = 4
+"""Where the gap is long: visitors who come at random come in twos and threes, also to one of twenty data centers in a quiet room."""
 LEAST_PER_S, LEAST_HERE_PER_S = 10.0, 1.0
 """Small rooms are hardly paced: ten admissions a second in all data centers together are no burst for any origin."""
 
@@ -23,8 +25,8 @@ def gap_us(per_minute: int, share: float, data_centers: int) -> int:
 
 
 def saved_us(gap_us: int) -> int:
-    """How much may be saved up: a second, or one admission."""
-    return max(SAVED_US, gap_us)
+    """How much may be saved up: a second, or four admissions."""
+    return max(SAVED_US, SAVED_VISITORS * gap_us)
 
 
 def allowed(spent_until_us: int, gap_us: int, now_ms: int) -> int:

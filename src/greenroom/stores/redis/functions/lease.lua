@@ -1,6 +1,8 @@
 -- What may be spent: admission/lease.py once more. Source of an admission: 1 a permit, 2 a freed unit, 3 a debt.
 
-local SAVED_US = 1000000
+local SAVED_US, SAVED_VISITORS = 1000000, 4
+
+local function saved_us() return max(SAVED_US, SAVED_VISITORS * state.gap_us) end
 
 local function connected() return state.answered_ms and now - state.answered_ms < CUT_OFF_MS end
 
@@ -24,8 +26,8 @@ end
 local function paced(count)
   if fenced() then return 0 end
   if count == 0 or state.gap_us == 0 then return count end
-  if state.queueing and state.permits * state.gap_us <= max(SAVED_US, state.gap_us) then return count end
-  local left_us = max(SAVED_US, state.gap_us) - max(0, state.spent_until_us - now * 1000)
+  if state.queueing and state.permits * state.gap_us <= saved_us() then return count end
+  local left_us = saved_us() - max(0, state.spent_until_us - now * 1000)
   return min(count, max(0, floor(left_us / state.gap_us)))
 end
 

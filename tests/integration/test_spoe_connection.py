@@ -191,19 +191,18 @@ def test_an_answer_that_is_too_large_has_no_outcome(asking: Asking) -> None:
     assert haproxy.answers() == [(1, 2, {})], "ticket and cookies have no room in 256 bytes"
 
 
-def test_what_the_visitor_says_about_itself_does_not_count(asking: Asking) -> None:
-    seen: list[Any] = []
-    verdict = asking.decisions.verdict
-    asking.decisions.verdict = lambda arrival, later: (seen.append(arrival), verdict(arrival, later))[1]  # type: ignore[method-assign, assignment]
+def test_what_the_visitor_says_about_itself_does_not_count(tmp_path: Path) -> None:
+    site = Site(tmp_path, small_room(total_active_users=1, path="/sale"))
     forged = (
         (b"x-forwarded-for", b"198.51.100.7"),
         (b"x-forwarded-proto", b"https"),
         (b"forwarded", b"for=198.51.100.8;host=other.example"),
     )
-    haproxy = connected(asking)
+    haproxy = connected(Asking(site.decisions))
     haproxy.hello()
     for number, client in enumerate(("192.0.2.1", "2001:db8::1")):
         haproxy.notify(1, number, arguments("GET", b"/sale", (*HEADERS, *forged, (b"x-forwarded-host", b"other.example")), client))
+    seen = [event.arrival for event in site.events_seen if event.arrival is not None]
     assert [(one.client, one.scheme, one.host) for one in seen] == [
         ("192.0.2.1", "http", "shop.example"),
         ("2001:db8::1", "http", "shop.example"),

@@ -158,7 +158,7 @@ def test_no_reports_make_a_forecast_fail(
             continue
         assert all(after > before for before, after in pairwise(wait_table.seconds))
         assert all(after >= before for before, after in pairwise(wait_table.people))
-        forecaster.wait_table_for(facts.seconds)
+        forecaster.wait_table_for(facts.seconds, facts.seconds)
         outlook = outlook_on(wait_table)
         for place in (1, 50, 10**6):
             found = outlook.random(START_MS, now_ms) if method == "random" else outlook.fifo(place, START_MS, now_ms)
@@ -308,15 +308,31 @@ def test_newcomers_who_are_not_in_the_reports_yet_are_counted_before_who_comes_n
     """Ten a second come elsewhere: of the last four seconds only a part is known, and more will come until the next table."""
     newest = dict.fromkeys(range(90, 97), 10) | {97: 4, 98: 1}
     ahead = [(89, 500), (95, 560), (98, 575)]
-    found = dict(with_newcomers(ahead, newest, 100))
+    found = dict(with_newcomers(ahead, newest, 100, newest))
     assert found[96] == 570
     assert [found[second] for second in (97, 98, 99, 100)] == [580, 590, 600, 610]
     assert found[110] == 710
     assert list(found) == sorted(found)
 
 
+def test_in_the_first_seconds_of_a_crowd_those_with_a_permit_say_how_many_come_next() -> None:
+    """Of the 80 who came elsewhere by second 96 all but five have a permit, and none of those who come next."""
+    coming = dict.fromkeys(range(93, 97), 20) | {97: 7, 98: 1}
+    found = dict(with_newcomers([(95, 0), (96, 5), (98, 13)], {96: 5, 97: 7, 98: 1}, 100, coming))
+    assert [found[second] for second in (96, 97, 98, 99, 100)] == [5, 25, 45, 65, 85]
+
+
+def test_a_crowd_that_has_just_begun_to_come_is_expected_to_go_on() -> None:
+    """Of the first second many were let in, and of the last ones few are in the reports; the fullest two had 3,000."""
+    coming = {94: 500, 95: 1_000, 96: 1_400, 97: 1_600, 98: 600}
+    found = dict(with_newcomers([(95, 0), (96, 200), (98, 2_400)], {96: 200, 97: 1_600, 98: 600}, 100, coming))
+    assert found[100] == pytest.approx(200 + 4 * 1_500, rel=0.05)
+    steady = with_newcomers([(95, 0), (96, 20), (98, 40)], {96: 20, 97: 15, 98: 5}, 100, {91: 24, 92: 16, 93: 25, 94: 15, 95: 20, 96: 20})
+    assert dict(steady)[100] == 20 + 4 * 20
+
+
 def test_a_line_that_no_one_joins_any_more_gets_no_newcomers() -> None:
-    assert dict(with_newcomers([(10, 0), (20, 80)], {}, 100))[110] == 80
+    assert dict(with_newcomers([(10, 0), (20, 80)], {}, 100, {}))[110] == 80
 
 
 @given(st.dictionaries(st.integers(1, 12), st.integers(0, 50), max_size=12), st.integers(0, 30))
@@ -325,7 +341,7 @@ def test_newcomers_never_make_the_line_shorter(counts: dict[int, int], older: in
     for second in sorted(counts):
         total += counts[second]
         ahead.append((second, total))
-    found = with_newcomers(ahead, counts, 12)
+    found = with_newcomers(ahead, counts, 12, counts)
     assert all(after[0] > before[0] and after[1] >= before[1] for before, after in pairwise(found))
     assert found[-1][1] >= total
 
@@ -463,7 +479,7 @@ def test_two_data_centers_agree_on_who_is_before_someone(seconds: dict[int, int]
     here = {second: draw.randint(0, count) for second, count in whole.items()}
     forecaster = Forecaster(small_room(total_active_users=200, new_users_per_minute=300), START_MS)
     forecaster.think(ForecastInput(200, 0, 0, sum(whole.values()), 0, whole), START_MS + 400_000)
-    wait_table = forecaster.wait_table_for(here)
+    wait_table = forecaster.wait_table_for(here, here)
     assert wait_table
     outlook = Outlook()
     outlook.take(wait_table, START_MS + 400_000, START_MS + 400_000)

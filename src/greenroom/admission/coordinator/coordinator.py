@@ -248,7 +248,7 @@ class Coordinator(Allotment):
         if wait_table is None or wait_table.made_ms == center.wait_table_ms:
             return None
         center.wait_table_ms = wait_table.made_ms
-        return wait_table if self._alone else self.forecaster.wait_table_for(center.uncovered_seconds())
+        return wait_table if self._alone else self.forecaster.wait_table_for(center.uncovered_seconds(), center.seconds)
 
     def _facts(self) -> ForecastInput:
         """All ledgers together; people in data centers that are silent cannot be let in from here, so they are not in the line."""

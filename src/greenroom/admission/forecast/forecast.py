@@ -83,7 +83,8 @@ class Forecaster:
         self._admitted = 0
         self._waiting = 0
         self._random = False
-        self._newest: dict[int, int] = {}  # everybody who came in the last seconds and waits
+        self._newest: dict[int, int] = {}  # everybody who came in the last seconds and waits without a permit
+        self._coming: dict[int, int] = {}  # and with one
         self._knots: list[tuple[int, int]] = []  # (arrival second, how many have come by its end and wait), from the first on
         self._probe_ms = 0
         self.due_ms = now_ms
@@ -159,6 +160,7 @@ class Forecaster:
         self._knots = knots_of(facts.seconds)
         second = now_ms // 1000
         self._newest = {then: facts.seconds[then] for then in range(second - NEWEST_S, second + 1) if then in facts.seconds}
+        self._coming = {then: count for then in range(second - NEWEST_S, second + 1) if (count := facts.standing(then))}
         people, seconds = table(entered, self._track.scale, patience.giving_up_per_s, learnt)
         strays_per_s = patience.stray_share * patience.joining_per_s(int(UNDECIDED_S * 1000))
 
@@ -212,8 +214,11 @@ class Forecaster:
         self._draws.forget()
         self._track.forget()
 
-    def wait_table_for(self, mine: Mapping[int, int]) -> WaitTable | None:
-        """The newest table for a data center where these wait without a permit, by arrival second: with those before them elsewhere."""
+    def wait_table_for(self, mine: Mapping[int, int], everybody_here: Mapping[int, int]) -> WaitTable | None:
+        """The newest table for a data center, with those before its visitors elsewhere.
+
+        `mine` wait there without a permit, by arrival second; `everybody_here`: with a permit or without.
+        """
         if self.wait_table is None or self._random:
             return self.wait_table
         ahead, count, own = [(second, count) for second, count in self._knots], 0, sorted(mine.items())
@@ -224,7 +229,8 @@ class Forecaster:
                 index += 1
             ahead[place] = (second, max(0, everybody - count))
         newest = {second: max(0, everybody - mine.get(second, 0)) for second, everybody in self._newest.items()}
-        return msgspec.structs.replace(self.wait_table, ahead=with_newcomers(ahead, newest, self.wait_table.made_ms // 1000))
+        coming = {second: left for second, count in self._coming.items() if (left := count - everybody_here.get(second, 0)) > 0}
+        return msgspec.structs.replace(self.wait_table, ahead=with_newcomers(ahead, newest, self.wait_table.made_ms // 1000, coming))
 
     def _play(self, facts: ForecastInput, learnt: bool, now_ms: int) -> list[float]:
         """Admissions in each of the next steps, before scaling."""

@@ -195,9 +195,9 @@ async def seal_stored_secrets(dashboard: Dashboard) -> None:
     try:
         if await asyncio.to_thread(config.look, accounts.unsealed):
             count = await asyncio.to_thread(config.change, "greenroom (upgrade)", accounts.seal_secrets(dashboard.services.secrets))
-            log.info("secrets_sealed", accounts=count)
+            log.info("two_step_keys_sealed", accounts=count)
     except GreenroomError as error:
-        log.warning("secrets_not_sealed", reason=str(error))
+        log.warning("two_step_keys_not_sealed", reason=str(error))
 
 
 async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:

@@ -64,14 +64,29 @@ class Asking:
         self.asked: dict[int, float] = {}
         self.partly: dict[int, tuple[int, bytes]] = {}
         """How much has to come of an answer; its beginning while that is unknown."""
-        for _ in range(CONNECTIONS):
-            one = socket.create_connection(("127.0.0.1", port))
-            one.setblocking(False)
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.sockets[one.fileno()] = one
-            poll.register(one.fileno(), select.EPOLLIN)
-        for number in self.sockets:
+        self.port = port
+        self.fresh: set[int] = set()
+        """Connections without an answer so far."""
+        for number in [self.connect() for _ in range(CONNECTIONS)]:
             self.ask(number)
+
+    def connect(self) -> int:
+        """One more connection."""
+        one = socket.create_connection(("127.0.0.1", self.port))
+        one.setblocking(False)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sockets[one.fileno()] = one
+        self.fresh.add(one.fileno())
+        self.poll.register(one.fileno(), select.EPOLLIN)
+        return one.fileno()
+
+    def ended(self, number: int) -> None:
+        """Servers end a connection after many requests; one that had no answer has failed."""
+        self.failed += number in self.fresh
+        self.fresh.discard(number)
+        self.poll.unregister(number)
+        self.sockets.pop(number).close()
+        self.ask(self.connect())
 
     def ask(self, number: int) -> None:
         """The next request, over this connection."""
@@ -81,10 +96,13 @@ class Asking:
 
     def readable(self, number: int) -> None:
         """An answer, or a part of it."""
-        data = self.sockets[number].recv(READ_BYTES)
+        try:
+            data = self.sockets[number].recv(READ_BYTES)
+        except ConnectionResetError:
+            data = b""
         if not data:
-            self.poll.unregister(number)
-            self.failed += 1
+            self.partly.pop(number, None)
+            self.ended(number)
             return
         missing, before = self.partly.pop(number, (0, b""))
         if missing:
@@ -106,6 +124,7 @@ class Asking:
             self.partly[number] = missing, b""
             return
         self.answered += 1
+        self.fresh.discard(number)
         now = time.perf_counter()
         if len(self.took) < LATENCIES:
             self.took.append(now - self.asked[number])
@@ -118,7 +137,9 @@ class Asking:
         """Those whose pause is over."""
         now = time.perf_counter()
         while self.due and self.due[0][0] <= now:
-            self.ask(heapq.heappop(self.due)[1])
+            number = heapq.heappop(self.due)[1]
+            if number in self.sockets:
+                self.ask(number)
 
     def close(self) -> None:
         """Ends the connections."""

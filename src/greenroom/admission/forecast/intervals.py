@@ -109,7 +109,7 @@ class Intervals:
 
 
 def lead_of(wait_s: float) -> int:
-    """The nearest of LEADS_S by its logarithm."""
+    """Which of LEADS_S teaches and is taught by a wait of so many seconds."""
     return sum(wait_s > edge * 2 for edge in LEADS_S[:-1])
 
 

@@ -12,9 +12,13 @@ from math import log
 import msgspec
 
 OFFSET_S = 20.0
-"""Waits are compared as (wait + 30 s): all are uncertain by two or three seconds, the long ones by a part of the wait as well."""
+"""Waits are compared as (wait + 20 s): all are uncertain by two or three seconds, the long ones by a part of the wait as well."""
 LEADS_S = (15.0, 60.0, 240.0, 960.0)
-"""Widths are learnt for waits of about this long, and read in between. Four times each: see WIDEST."""
+"""Widths are learnt for waits of up to twice this long, and the last ones for all that are longer.
+
+They hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), about where the range ends, and are read in between: a
+wait is rather told too wide an interval than one learnt from waits longer than itself, which are known later.
+"""
 WIDEST = 1.2
 """The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by
 less than log 4, and no visitor gets a shorter estimate than those ahead."""

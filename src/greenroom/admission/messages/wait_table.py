@@ -16,8 +16,8 @@ OFFSET_S = 20.0
 LEADS_S = (15.0, 60.0, 240.0, 960.0)
 """Widths are learnt for waits of up to twice this long, and the last ones for all that are longer.
 
-They hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), about where the range ends, and are read in between: a
-wait is rather told too wide an interval than one learnt from waits longer than itself, which are known later.
+They hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), and are read in between: so a long wait is told what
+shorter ones have taught, which come true sooner.
 """
 WIDEST = 1.2
 """The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by

@@ -13,7 +13,7 @@ AUTH_REQUEST = Dialect(
     "/nginx/decide",
     "nginx auth_request",
     from_headers(METHOD, URI, HOST),
-    frozenset({METHOD, URI, HOST}),
+    frozenset({METHOD, URI, HOST, b"host"}),
     two_steps=True,
 )
 

@@ -33,7 +33,7 @@ ReadQuestion = Callable[[Arrival], Asked | Refusal]
 class Dialect(NamedTuple):
     """One way of asking. `path` is where questions go; with `whole_path` the visitor's own target stands behind it.
 
-    `own` are headers of the question (lower case) that the visitor did not send.
+    `own` are headers of the question (lower case) that are not as the visitor sent them, Host among them.
     """
 
     name: str

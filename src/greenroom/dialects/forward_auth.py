@@ -9,5 +9,5 @@ FORWARD_AUTH = Dialect(
     "/forward-auth",
     "Traefik forwardAuth, Caddy, Apache APISIX forward-auth",
     from_headers(METHOD, URI, HOST),
-    frozenset({METHOD, URI, HOST}),
+    frozenset({METHOD, URI, HOST, b"host"}),
 )

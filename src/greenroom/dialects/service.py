@@ -134,8 +134,13 @@ class ProxyQuestions:
         if isinstance(asked, Refusal):
             return asked
         own = dialect.own
-        headers = (*[pair for pair in question.headers if pair[0] not in own and pair[0] != b"host"], (b"host", asked.host))
-        facts = None if question.facts is None else dict(headers)
+        headers = (*[pair for pair in question.headers if pair[0] not in own], (b"host", asked.host))
+        facts = question.facts
+        if facts is not None:
+            facts = facts.copy()
+            for name in own:
+                facts.pop(name, None)
+            facts[b"host"] = asked.host
         return self.visitor_request(asked, CheckedLines(headers, facts, question.signs), sender)
 
     def visitor_request(self, asked: Asked, lines: CheckedLines, sender: Sender) -> Arrival | Refusal:

@@ -260,7 +260,7 @@ LOST_EARLY_ANSWER = 92
 def curl(front: Front, path: str, *options: str) -> str:
     """Version, status, and whether the application answered, over HTTP/2 without TLS."""
     url = "http://{}:{}{}".format(*front.http2, path)
-    command = ["curl", "-sS", "-m", "60", "--http2-prior-knowledge", "--path-as-is", "-o", "/dev/null", "-D", "-", *options, url]
+    command = ["curl", "-sS", "-m", "30", "--http2-prior-knowledge", "--path-as-is", "-o", "/dev/null", "-D", "-", *options, url]
     for _ in range(10):
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         if answer.stdout or answer.returncode != LOST_EARLY_ANSWER:

@@ -5,7 +5,7 @@
 A client that waits for answers sleeps while a slow server works, and the kernel lets the server pay for waking it: with each answer, as
 long as the client is the faster of the two. On a virtual machine that is 10 us for a write that otherwise takes 3. A fast server (nginx,
 a floor) never meets a sleeping client, so a comparison through a sleeping client flatters the fast. This client asks the kernel for news
-again and again, whatever the server's speed; and so does the origin, since it is the same process.
+again and again, however slow the server is; and so does the origin, since it is the same process.
 
 The origin answers each read with 1 KB, or with the long page where the path is /page. Everything is a GET.
 """

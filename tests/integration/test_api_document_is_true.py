@@ -44,7 +44,7 @@ class Kept:
         self._operation = ""
 
     def ids(self, path: str) -> dict[str, str]:
-        """By the names that paths give them. Previews and agents are made anew each time, for paths that are about them."""
+        """By the names that paths give them. Previews and agents are made again each time, for paths that are about them."""
         known = self._api.store.read()
         zone_id = self._only(known.zones.values(), "/zones", {"name": "shop.example.com"})
         rooms = f"/zones/{zone_id}/waiting_rooms"

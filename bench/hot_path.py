@@ -28,7 +28,7 @@ from browser_heads import HOST, LINE, browsers, cookie_line, navigating
 from greenroom.analytics.recorder import Recorder
 from greenroom.collector.decisions import recording
 from greenroom.decision.decision_counts import DecisionCounts
-from greenroom.decision.observers import observed_by
+from greenroom.decision.observed_by import observed_by
 from greenroom.decision.room_schedule import compile_room
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService

@@ -79,7 +79,7 @@ class DecisionService:
     ) -> None:
         """`entropy(n)` gives n unpredictable bytes; `on_error` is told of every exception that held a visitor.
 
-        `observe` is told of every decision; it must be quick and must not raise (`observer.observed_by` sees to that).
+        `observe` is told of every decision; it must be quick and must not raise (`observed_by` sees to that).
         """
         self.use(table)
         self.data_centers: DataCenters | None = None

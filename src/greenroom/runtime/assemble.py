@@ -15,8 +15,8 @@ from greenroom.core.rules import Lookups
 from greenroom.core.schedule import Effective, effective
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.observed_by import observed_by
 from greenroom.decision.observer import Observer
-from greenroom.decision.observers import observed_by
 from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService

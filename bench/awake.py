@@ -22,6 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from browser_heads import as_chrome
+
 CONNECTIONS = 64
 BETWEEN_HEADS = b"\1"
 LENGTH, END = b"content-length: ", b"\r\n\r\n"
@@ -264,6 +266,10 @@ class Client:
 def request(path: str = "/", header: str = "") -> str:
     """A GET."""
     return "\r\n".join(filter(None, (f"GET {path} HTTP/1.1", "Host: 127.0.0.1", header))) + "\r\n\r\n"
+
+
+HEADS = {"bare": request, "chrome": lambda path="/", header="": as_chrome(request(path, header))}
+"""Ways to write a GET: only what it needs, or all the lines that a browser sends."""
 
 
 if __name__ == "__main__":

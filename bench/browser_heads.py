@@ -25,6 +25,8 @@ SYSTEMS = {b"Windows": b"Windows NT 10.0; Win64; x64", b"macOS": b"Macintosh; In
 VERSIONS = range(128, 144)
 LANGUAGES = (b"en-US", b"en-GB", b"de-DE", b"fr-FR", b"es-ES", b"pt-BR", b"ja", b"tr-TR")
 
+SHOP_COOKIES = "_ga=GA1.1.123456789.1712345678; theme=dark"
+
 LINE = b"GET /sale HTTP/1.1\r\n"
 
 NAVIGATION = {
@@ -52,6 +54,14 @@ def navigating() -> list[bytes]:
     for update, page in NAVIGATION.items():
         found = [lines.replace(update, page) for lines in found]
     return found
+
+
+def as_chrome(head: str) -> str:
+    """A bare GET (`awake.request`) as Chrome sends it for a page of a shop: all its lines, the shop's cookies before ours."""
+    first, host, *own = head.removesuffix("\r\n\r\n").split("\r\n")
+    cookies = [SHOP_COOKIES, *(line.removeprefix("Cookie: ") for line in own if line.startswith("Cookie: "))]
+    lines = navigating()[0].decode().replace(f"Host: {HOST.decode()}", host)
+    return f"{first}\r\n{lines}Cookie: {'; '.join(cookies)}\r\n\r\n"
 
 
 def cookie_line(chance: random.Random, ticket: bytes = b"") -> bytes:

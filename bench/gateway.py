@@ -1,6 +1,6 @@
 """The data path beside nginx, in one run: pass-through with a valid ticket, the waiting page, added latency, CPU.
 
-    python bench/gateway.py [--rounds 5] [--seconds 5]
+    python bench/gateway.py [--heads chrome] [--rounds 5] [--seconds 5]
     python bench/gateway.py --against COMMIT-OR-COMMAND [--rounds 20] [--seconds 1]
 
 nginx as a plain proxy with keep-alive on both sides is the physical limit. It proxies two pages: one of 1 KB, and one as long as the
@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from awake import Client, request
+from awake import HEADS, Client
 from earlier import Figures, greenroom_at, in_pairs
 
 ORIGIN, NGINX, OPEN, CLOSED, EARLIER = 9100, 9101, 9102, 9103, 10
@@ -123,11 +123,11 @@ class Contestant(NamedTuple):
     joins: bool = False
     delay_ms: tuple[int, int] | None = None
 
-    def measure(self, client: Client, seconds: int) -> Figures:
+    def measure(self, client: Client, seconds: int, heads: str) -> Figures:
         """One round."""
-        header = visit(self.port)[0] if self.joins else self.header
+        head = HEADS[heads](self.page, visit(self.port)[0] if self.joins else self.header)
         before = cpu_seconds(self.pid)
-        load = client.load(self.port, seconds, request(self.page, header), self.delay_ms)
+        load = client.load(self.port, seconds, head, self.delay_ms)
         return Figures((cpu_seconds(self.pid) - before) / load.answered * 1e6, load.answered / load.seconds, load.p99_ms)
 
 
@@ -155,6 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
+    parser.add_argument("--heads", choices=HEADS, default="bare", help="lines of the requests: what a GET needs, or what Chrome sends")
     parser.add_argument("--against", metavar="COMMIT-OR-COMMAND", help="measure that greenroom beside the present one, and nothing else")
     asked = parser.parse_args()
     greenroom = shutil.which("greenroom") or str(Path(sys.executable).with_name("greenroom"))
@@ -168,7 +169,7 @@ def main() -> None:
         if asked.against:
             other = [asked.against] if Path(asked.against).is_file() else stack.enter_context(greenroom_at(asked.against))
             earlier, _ = greenrooms(stack, path, other, EARLIER)
-            compare(client, earlier, now, asked.rounds or 20, asked.seconds or 1)
+            compare(client, earlier, now, asked.rounds or 20, asked.seconds or 1, asked.heads)
             print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         else:
             nginx = worker_of(stack.enter_context(running(["nginx", "-c", str(path / "proxy.conf")], NGINX, 0)))
@@ -178,24 +179,24 @@ def main() -> None:
                 "nginx, 1 KB, part load": Contestant(NGINX, "/", "", nginx, delay_ms=PART_LOAD_MS),
             }
             print(f"the long page and the waiting page have {length} bytes")
-            beside_nginx(client, plain | now, asked.rounds or 5, asked.seconds or 5)
+            beside_nginx(client, plain | now, asked.rounds or 5, asked.seconds or 5, asked.heads)
 
 
-def compare(client: Client, earlier: dict[str, Contestant], now: dict[str, Contestant], rounds: int, seconds: int) -> None:
+def compare(client: Client, earlier: dict[str, Contestant], now: dict[str, Contestant], rounds: int, seconds: int, heads: str) -> None:
     """Earlier and now, row by row."""
 
     def both(row: str) -> tuple[Callable[[], Figures], Callable[[], Figures]]:
-        return lambda: earlier[row].measure(client, seconds), lambda: now[row].measure(client, seconds)
+        return lambda: earlier[row].measure(client, seconds, heads), lambda: now[row].measure(client, seconds, heads)
 
     in_pairs({row: both(row) for row in now}, rounds)
 
 
-def beside_nginx(client: Client, contestants: dict[str, Contestant], rounds: int, seconds: int) -> None:
+def beside_nginx(client: Client, contestants: dict[str, Contestant], rounds: int, seconds: int, heads: str) -> None:
     """All contestants in turn."""
     found: dict[str, list[Figures]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, contestant in contestants.items():
-            found[name].append(contestant.measure(client, seconds))
+            found[name].append(contestant.measure(client, seconds, heads))
     small, long = (statistics.median([figures.cpu_us for figures in found[name]]) for name in (SMALL, LONG))
     print(f"{'':38} {'CPU us/req':>10} {'x nginx 1 KB':>13} {'x nginx long':>13} {'req/s of a core':>15} {'p99 ms':>7}")
     for name, measured in found.items():

@@ -1,10 +1,10 @@
 """What the waiting room costs at each proxy, in one run: the same proxy without greenroom is 1.
 
-    python bench/proxies.py [--rounds 3] [--seconds 1] [--only nginx haproxy caddy uvicorn]
+    python bench/proxies.py [--heads chrome] [--rounds 3] [--seconds 1] [--only nginx haproxy caddy uvicorn]
 
 Each proxy runs with its configuration of examples/, and once more as a plain proxy that tells the application the same. Proxy and
 greenroom share CPU 0 (one worker each); the client, with 64 connections, and the origin of a page of 1 KB have CPU 1 and never sleep. A
-visitor who is inside asks for the page; passes are made here with the secret of the example and last through the run. Rounds alternate
+visitor who is inside asks for the page, with a ticket; passes are made here with the secret of the example and last through the run. Rounds alternate
 between the contestants; medians are printed.
 
 `shared` is the ratio of the rates, so of a proxy and a greenroom that have one processor between them. `own core` is what they reach with a
@@ -30,7 +30,7 @@ import time
 from hashlib import md5
 from pathlib import Path
 
-from awake import Client, request
+from awake import HEADS, Client
 from gateway import cpu_seconds, running, worker_of
 from proxy_floors import YES_CONF, nginx_asks
 
@@ -207,7 +207,7 @@ class Bench:
         self.pids[f"{kind}, {told}"] = (asks, asked)
         header = ticket(proxy)
         if "native" in name:
-            header = f"Cookie: __greenroom_pass={own_pass(name, '127.0.0.1')}"
+            header = f"{header}; __greenroom_pass={own_pass(name, '127.0.0.1')}"
         self.contestants[f"{kind}, {told}"] = (proxy, header if limit > 1 else "Accept: text/html", f"{kind}, plain")
 
     def nginx_floor(self) -> None:
@@ -246,6 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=1)
+    parser.add_argument("--heads", choices=HEADS, default="bare", help="lines of the requests: what a GET needs, or what Chrome sends")
     parser.add_argument("--only", nargs="+", choices=STARTS, default=list(STARTS))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
@@ -260,7 +261,7 @@ def main() -> None:
         bench = Bench(folder, stack)
         for kind in options.only:
             STARTS[kind](bench)
-        measure(client, bench, options.rounds, options.seconds)
+        measure(client, bench, options.rounds, options.seconds, options.heads)
 
 
 def start_nginx(bench: Bench) -> None:
@@ -305,14 +306,14 @@ def start_uvicorn(bench: Bench) -> None:
 STARTS = {"nginx": start_nginx, "haproxy": start_haproxy, "caddy": start_caddy, "envoy": start_envoy, "uvicorn": start_uvicorn}
 
 
-def measure(client: Client, bench: Bench, rounds: int, seconds: int) -> None:
+def measure(client: Client, bench: Bench, rounds: int, seconds: int, heads: str) -> None:
     """Lets the client go round, prints."""
     rates: dict[str, list[float]] = {what: [] for what in bench.contestants}
     cpu: dict[str, list[tuple[float, float]]] = {what: [] for what in bench.contestants}
     for _ in range(rounds):
         for what, (port, header, _) in bench.contestants.items():
             before = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
-            load = client.load(port, seconds, request("/", header))
+            load = client.load(port, seconds, HEADS[heads]("/", header))
             after = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
             rates[what].append(load.answered / load.seconds)
             cpu[what].append(((after[0] - before[0]) / load.answered * 1e6, (after[1] - before[1]) / load.answered * 1e6))

@@ -4,8 +4,8 @@
 
 Each proxy runs with its configuration of examples/, and once more as a plain proxy that tells the application the same. Proxy and
 greenroom share CPU 0 (one worker each); the client, with 64 connections, and the origin of a page of 1 KB have CPU 1 and never sleep. A
-visitor who is inside asks for the page, with a ticket; passes are made here with the secret of the example and last through the run. Rounds alternate
-between the contestants; medians are printed.
+visitor who is inside asks for the page, with a ticket; passes are made here with the secret of the example and last through the run.
+Rounds alternate between the contestants; medians are printed.
 
 `shared` is the ratio of the rates, so of a proxy and a greenroom that have one processor between them. `own core` is what they reach with a
 processor each: the CPU time of the plain proxy for a request, divided by that of the proxy or of greenroom, the longer of the two. It bears

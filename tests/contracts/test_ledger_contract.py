@@ -191,8 +191,13 @@ def test_an_estimate_comes_from_the_minute_or_is_not_there(make: Make) -> None:
 
 def test_the_room_may_ask_for_confirmed_newcomers(make: Make) -> None:
     ledger = make(confirm_newcomers=True)
-    assert standings(arrivals(ledger, range(1))) == ["WAITING"]
+    (held,) = arrivals(ledger, range(1))
+    assert held.standing.name == "WAITING"
+    assert held.refresh_ms < 1_000, "there is room: only the ticket has to be shown"
     assert standings(wait_in_line(ledger, range(1))) == ["ADMITTED"]
+    full = make(confirm_newcomers=True, total_active_users=1)
+    wait_in_line(full, range(1))
+    assert arrivals(full, range(1, 2))[0].refresh_ms >= 1_500
 
 
 def test_the_line_can_be_told_to_everybody_as_one_small_table(make: Make) -> None:

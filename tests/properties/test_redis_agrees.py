@@ -279,7 +279,7 @@ def test_a_library_that_parts_wrongly_is_found_out(server: RedisServer, part: st
 
 FLOOD_BREAKS = (
     ("state.slot - PATIENT - 1 do", "state.slot do"),
-    ("      newcomers.admit(id)\n", "      newcomers.hold()\n"),
+    ("    newcomers.admit(id)\n", "    newcomers.hold()\n"),
     ("if not s.watches or age ~= 0 or", "if true or"),
     ("if 2 * busiest >= state.before then", "if false then"),
 )

@@ -6,7 +6,7 @@ that changes here is the moment at which a visitor in line is expected again.
 
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.lookahead import Lookahead
-from greenroom.admission.ledger.refresh import FIRST_REFRESH_MS, by_rank, later, soon
+from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS, FIRST_REFRESH_MS, SHOW_REFRESH_MS, by_rank, later, soon
 from greenroom.admission.ledger.waits import Waits, not_before
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.line_table import due, ranks, table_of
@@ -57,9 +57,12 @@ class HeldVisitors:
         self._refresh_max_ms = room.check_in_max_s * 1000
         self.waits.configure(room)
 
-    def _outside(self, now_ms: int, random_bits: int, ahead: int, arrival_ms: int, unseen: int = 0) -> Outcome:
-        """Held without a place; the next try is soon, so the place gets real soon. `unseen` places before it will be real then."""
-        refresh_ms = 0 if self._rejecting else soon(random_bits)
+    def _outside(self, now_ms: int, random_bits: int, ahead: int, arrival_ms: int, unseen: int = 0, room: bool = False) -> Outcome:
+        """Held without a place; the next try is soon, so the place gets real soon. `unseen` places before it will be real then.
+
+        `room`: there is room, and the visitor has only to show the ticket.
+        """
+        refresh_ms = 0 if self._rejecting else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
         estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
 

@@ -75,13 +75,12 @@ class Ledger(HeldVisitors):
         """A newcomer without a ticket: let in, or held outside the line with nothing written down."""
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
-        if self._open and not self.halted and not self.newcomers.confirms:
-            source = self._newcomer_source(now_ms)
-            if source:
-                self.newcomers.admit(ticket_id, now_ms)
-                return self._admit(ticket_id, source, now_ms, None)
+        source = self._newcomer_source(now_ms) if self._open and not self.halted else None
+        if source and not self.newcomers.confirms:
+            self.newcomers.admit(ticket_id, now_ms)
+            return self._admit(ticket_id, source, now_ms, None)
         self.newcomers.hold(now_ms)
-        return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms), self._unseen)
+        return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms), self._unseen, source is not None)
 
     def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else WAITING, with nothing written down."""

@@ -4,13 +4,16 @@ from greenroom.model.visit import Estimate
 
 CALLED_REFRESH_MS = 2_000
 
+SHOW_REFRESH_MS = 750
+"""For newcomers who have only to show their ticket, because there is room. Pages count in whole seconds and are told one."""
+
 FIRST_REFRESH_MS = 20_000
 """The one after joining is no longer than this: those who never come back are known soon, however rarely the others are asked."""
 
 
-def soon(random_bits: int) -> int:
+def soon(random_bits: int, value_ms: int = CALLED_REFRESH_MS) -> int:
     """For a visitor who is called, or has no place yet."""
-    return spread(CALLED_REFRESH_MS, 25, random_bits)
+    return spread(value_ms, 25, random_bits)
 
 
 def later(longest_ms: int, random_bits: int) -> int:

@@ -179,8 +179,10 @@ local function wait_of(position)
   return plain_wait_s(position)
 end
 
-local function outside(key, ahead, low, flags, unseen)
-  local refresh_ms = s.rejecting and 0 or spread(CALLED_REFRESH_MS, 25, low)
+local SHOW_REFRESH_MS = 750 -- there is room, and the newcomer has only to show the ticket (admission/ledger/refresh.py)
+
+local function outside(key, ahead, low, flags, unseen, room)
+  local refresh_ms = s.rejecting and 0 or spread(room and SHOW_REFRESH_MS or CALLED_REFRESH_MS, 25, low)
   return held(flags, now, key, refresh_ms, ahead, wait_of(ahead + unseen + 1))
 end
 
@@ -248,15 +250,14 @@ local OPERATIONS = {}
 
 OPERATIONS[1] = function(id, _, _, low) -- arrive
   sweep_when_due()
-  if s.open and not newcomers.confirm() then
-    local source = newcomer_source()
-    if source then
-      newcomers.admit(id)
-      return admit(id, source)
-    end
+  local source = s.open and newcomer_source() or nil
+  if source and not newcomers.confirm() then
+    newcomers.admit(id)
+    return admit(id, source)
   end
   newcomers.hold()
-  return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, NEWCOMER + (borrows() > 0 and BORROWS or 0), state.unseen)
+  local flags = NEWCOMER + (borrows() > 0 and BORROWS or 0)
+  return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, flags, state.unseen, source)
 end
 
 -- Provisional sessions (admission/ledger/provisional.py): `provisional` holds those that are not full ones yet, `passed` those of the

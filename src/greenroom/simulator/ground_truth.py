@@ -16,8 +16,6 @@ SAMPLE_MS = 250
 SERIES_MS = 5_000
 WINDOW_MS = 60_000
 BURST_MS = 5_000
-AT_ONCE_MS = 1_000
-"""A visitor who is in within a second, because only the ticket had to be shown, was not queued."""
 
 
 class GroundTruth:
@@ -42,7 +40,7 @@ class GroundTruth:
         self._burst: deque[int] = deque()
         self.entered = 0
         self.early = 0
-        """Held on arrival for more than AT_ONCE_MS although both limits had room and no visitor waited."""
+        """Held on arrival although both limits had room and no visitor waited."""
         self.waited_ms = self.unused_ms = 0.0
         self.series: list[tuple[int, int, int, int]] = []
         """(seconds, active, waiting, entered within 60 s)."""
@@ -56,8 +54,7 @@ class GroundTruth:
             return
         if visitor.tries == 0 and not self.waiting:
             self._trim(now_ms)
-            visitor.held_early = self.in_use < self.total and len(self.minute) < self.per_minute
-            self.early += visitor.held_early
+            self.early += self.in_use < self.total and len(self.minute) < self.per_minute
         visitor.waits = True
         self.waiting += 1
         self.most_waiting = max(self.most_waiting, self.waiting)
@@ -79,7 +76,6 @@ class GroundTruth:
         self._trim(now_ms)
         if not visitor.entered_ms:
             visitor.entered_ms = now_ms
-            self.early -= visitor.held_early and now_ms - visitor.first_ms <= AT_ONCE_MS
             if not visitor.pauses and not visitor.gap_ms:
                 visitor.overtaken_ms = max(0, self._newest_came_ms - visitor.came_ms)
                 self._newest_came_ms = max(self._newest_came_ms, visitor.came_ms)

@@ -13,8 +13,8 @@ class SimulatedVisitor:
 
     __slots__ = (
         "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms", "entered_ms", "first_guess",
-        "first_ms", "gap_ms", "gives_up_ms", "guess", "held_early", "home", "id", "inside_until_ms", "key", "latency_ms", "number",
-        "on_trust", "once", "overtaken_ms", "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
+        "first_ms", "gap_ms", "gives_up_ms", "guess", "home", "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once",
+        "overtaken_ms", "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
     )  # fmt: skip
 
     def __init__(self, number: int, center: int, came_ms: int) -> None:
@@ -32,7 +32,6 @@ class SimulatedVisitor:
         self.done_ms = 0  # the last page is before this
         self.gives_up_ms = 0  # 0: never
         self.once = self.pauses = self.reloads = self.waits = False
-        self.held_early = False  # although there was room
         self.gap_ms = self.drops_ms = 0  # between two tries at least; when the connection of this try breaks, 0: it does not
         self.tries = 0
         self.plan = 0  # number of the next try that is planned; earlier plans are void

@@ -1,10 +1,11 @@
 """CPU time of our own code for each way in which a proxy or an application asks, without a kernel.
 
-    python bench/asking.py [--rounds 9] [--requests 4000] [--profile ROW]
+    python bench/asking.py [--rounds 9] [--requests 4000] [--profile ROW] [--steps]
 
 As `bench/hot_path.py`, with the listener of `greenroom decide` instead of the gateway: nginx's auth_request over 64 connections, HAProxy's
-SPOE over one (32 questions in one read), the ASGI middleware. "One visitor" repeats one request, as wrk does in `bench/proxies.py`; the
-other rows have 2,000 visitors, each with a ticket, an address and a page of their own and one of 384 kinds of Chrome.
+SPOE over one (32 questions in one read), the ASGI middleware. "One visitor" repeats one request, as the client of `bench/proxies.py` does;
+the other rows have 2,000 visitors, each with a ticket, an address and a page of their own and one of 384 kinds of Chrome. `--steps` counts
+steps of the interpreter and calls of our functions instead, which no busy machine changes.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from browser_heads import HOST, cookie_line, navigating
-from hot_path import CONNECTIONS, INSIDE, REQUEST_US, Kept, Stepping, asker, heads, rooms, ticket
+from hot_path import CONNECTIONS, INSIDE, REQUEST_US, STEPPED, Kept, Stepping, asker, heads, rooms, steps_of, ticket
 
 from greenroom.asgi import WaitingRoom
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -171,11 +172,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--requests", type=int, default=4_000)
     parser.add_argument("--profile", metavar="ROW")
+    parser.add_argument("--steps", action="store_true")
     options = parser.parse_args()
-    asyncio.run(measure(options.rounds, options.requests, options.profile))
+    asyncio.run(measure(1 if options.steps else options.rounds, options.requests, options.profile, options.steps))
 
 
-async def measure(rounds: int, requests: int, profiled: str | None) -> None:
+async def measure(rounds: int, requests: int, profiled: str | None, steps: bool) -> None:
     """All ways of asking, round by round."""
     with tempfile.TemporaryDirectory() as name:
         folder, clock = Path(name), Stepping()
@@ -225,6 +227,12 @@ async def measure(rounds: int, requests: int, profiled: str | None) -> None:
                 profile.disable()
                 if number:
                     took[row].append(spent / len(batch) / together / 1_000)
+        if steps:
+            print(f"{'a request':28} {'steps':>7} {'calls':>7}")
+            for row, (ask_one, sent, together) in rows.items():
+                counted = steps_of(ask_one, (sent * STEPPED)[:STEPPED], clock)
+                print(f"{row:28} {counted[0] / together:7.0f} {counted[1] / together:7.1f}")
+            return
         print(f"{'us of CPU a request':28} {'least':>7} {'median':>7}")
         for row, figures in took.items():
             print(f"{row:28} {min(figures):7.2f} {statistics.median(figures):7.2f}")

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvloop
 from browser_heads import HOST, LINE, browsers, cookie_line, navigating
@@ -158,7 +159,7 @@ def main() -> None:
     uvloop.run(measure(options.rounds, options.requests, options.profile, options.steps))
 
 
-def steps_of(ask: Callable[[bytes], bytes], sent: list[bytes], clock: Stepping) -> tuple[float, float]:
+def steps_of(ask: Callable[[Any], object], sent: list[Any], clock: Stepping) -> tuple[float, float]:
     """Steps of the interpreter and calls of functions in Python for one of these requests, on the mean."""
     counted = Counter[str]()
 

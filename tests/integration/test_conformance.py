@@ -1,11 +1,12 @@
 """The same requests through every integration: what the gateway does, but for the differences that docs/reference/proxies.md lists."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conformance import NEVER_ENTERED, ROOMS, Row, Seen, rooms_toml, send, table
-from integrations import INTEGRATIONS, Address, gateway
+from integrations import INTEGRATIONS, Address, gateway, proxy
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = table()
@@ -75,7 +76,10 @@ def test_the_table_is_large_enough_and_names_each_row_once() -> None:
     assert set(NEVER_ENTERED) < set(ROOMS)
 
 
-@pytest.mark.parametrize("name", ["gateway", *INTEGRATIONS])
+OVER_SOCKET_FILES = ("nginx", "haproxy-spoe")
+
+
+@pytest.mark.parametrize("name", ["gateway", *INTEGRATIONS, *(f"{name} over a Unix socket" for name in OVER_SOCKET_FILES)])
 def test_every_integration_does_what_the_gateway_does(
     name: str,
     expected: dict[str, Seen],
@@ -91,7 +95,9 @@ def test_every_integration_does_what_the_gateway_does(
     if name == "gateway":
         assert {seen.origin for seen in expected.values()} == {True, False}
         return
-    with INTEGRATIONS[name](name, tmp_path, greenroom, origin.url, rooms_toml()) as address:
+    name, over_file = name.partition(" ")[0], " " in name
+    way = partial(proxy, socket_file=tmp_path / "decide.sock") if over_file else INTEGRATIONS[name]
+    with way(name, tmp_path, greenroom, origin.url, rooms_toml()) as address:
         found = played(address, visitor_class)
     reasons: dict[str, list[str]] = {}
     for row in ROWS:

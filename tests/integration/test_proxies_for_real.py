@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from real_proxies import FILES, FORWARDING, SECRET, START_S, command_of, link_secret, listens, running_proxy, write_configuration
+from real_proxies import FILES, FORWARDING, SECRET, START_S, command_of, hasten, link_secret, listens, running_proxy, write_configuration
 
 HELD_STATUS = {
     "nginx-native-pass": 200,
@@ -63,8 +63,7 @@ def chain(request: Any, tmp_path: Path, greenroom: Any, origin: Any, free_port: 
     name = request.param
     at = {"proxy": free_port(), "greenroom": free_port(), "origin": int(origin.url.rpartition(":")[2])}
     write_configuration(name, tmp_path, at)
-    if (spoe := tmp_path / "spoe.cfg").exists():  # how long HAProxy waits for a greenroom that is gone: the tests need not
-        spoe.write_text(spoe.read_text().replace("processing 12s", "processing 2s"))
+    hasten(tmp_path)
     config = ("--config", str(tmp_path / "greenroom.toml"), "--control", "127.0.0.1:0", "--data", str(tmp_path / "data"))
     running = greenroom.run(command_of(name), *config)
     with contextlib.ExitStack() as proxies:

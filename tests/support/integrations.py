@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from real_proxies import START_S, command_of, listens, running_proxy, write_configuration
+from real_proxies import START_S, command_of, hasten, listens, over_socket_file, running_proxy, write_configuration
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -41,12 +41,26 @@ def gateway(_name: str, folder: Path, greenroom: Any, origin: str, rooms: str) -
 
 @contextlib.contextmanager
 def proxy(
-    name: str, folder: Path, greenroom: Any, origin: str, rooms: str, change: Change | None = None, port: int = 0
+    name: str,
+    folder: Path,
+    greenroom: Any,
+    origin: str,
+    rooms: str,
+    change: Change | None = None,
+    port: int = 0,
+    socket_file: Path | None = None,
+    patient: bool = True,
 ) -> Iterator[Address]:
-    """A proxy with its configuration of examples/, `change`d; `rooms` must hold every visitor of the path /a%2fb of full.example."""
+    """A proxy with its configuration of examples/, `change`d; `rooms` must hold every visitor of the path /a%2fb of full.example.
+
+    `socket_file`: it reaches greenroom over this Unix socket. `patient`: HAProxy waits for a greenroom that is gone as long as in the example.
+    """
     at = {"proxy": port or free_port(), "greenroom": free_port(), "origin": int(origin.rpartition(":")[2])}
-    write_configuration(name, folder, at, rooms, change)
+    write_configuration(name, folder, at, rooms, over_socket_file(socket_file, at["greenroom"]) if socket_file else change)
+    if not patient:
+        hasten(folder)
     config = ("--config", str(folder / "greenroom.toml"), "--control", "127.0.0.1:0", "--data", str(folder / "data"))
+    config += ("--listen", f"unix:{socket_file}") if socket_file else ()
     running = greenroom.run(command_of(name), *config)
     with running_proxy(name, folder) as started:
         greenroom.eventually(lambda: "\nready" in running.output, lambda: running.output, START_S)

@@ -6,21 +6,29 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from greenroom.decision.forwarded import ForwardedPolicy
 
+LOCAL = "127.0.0.1"
+"""For a program of this machine that speaks for itself over a Unix socket, which has no address."""
+
 
 class WithClientAddress:
     """Middleware: puts the caller's address and scheme into the scope, read like those of a visitor."""
 
-    def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy]) -> None:
-        """`policy` is asked for each request, so that a reload counts at once."""
+    def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], *, by_socket: bool = False) -> None:
+        """`policy` is asked for each request, so that a reload counts at once.
+
+        `by_socket`: the listener is a Unix socket. Every program that can open it is trusted as a proxy, and is on this machine.
+        """
         self._app = app
         self._policy = policy
+        self._by_socket = by_socket
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] == "http" and scope.get("client"):
-            peer, port = scope["client"]
+        if scope["type"] == "http" and (self._by_socket or scope.get("client")):
+            peer, port = (LOCAL, 0) if self._by_socket else scope["client"]
             policy = self._policy()
-            if policy.covers(peer):
+            scope = {**scope, "client": (peer, port)}
+            if self._by_socket or policy.covers(peer):
                 visitor = policy.visitor(peer, scope["scheme"], tuple(scope["headers"]))
                 scope = {**scope, "client": (visitor.client, port if visitor.client == peer else 0), "scheme": visitor.scheme}
         await self._app(scope, receive, send)

@@ -14,6 +14,7 @@ import typer
 
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
 from greenroom.analytics.question import AnalyticsAnswer, Order, Question, QuestionRefused, Row, Wanted
+from greenroom.cli.control_connection import control_connection
 from greenroom.cli.explain import TOKEN_VARIABLES
 from greenroom.cli.show import complain, say
 from greenroom.config.settings import Server
@@ -154,7 +155,7 @@ class _Running:
         return AnalyticsAnswer(shown, notes.get("incompleteMinutes", 0), notes.get("generatedMinutes", 0))
 
     def _ask(self, method: str, path: str, document: Any = None) -> Any:
-        connection = http.client.HTTPConnection(self._control, timeout=TIMEOUT_S)
+        connection = control_connection(self._control, TIMEOUT_S)
         try:
             body = None if document is None else json.dumps(document)
             connection.request(method, path, body, {"Authorization": f"Bearer {self._token}"})

@@ -61,6 +61,7 @@ _room, _server = specs(Room), specs(Server)
 WORKERS_MAX = 64
 """Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a typing error."""
 
+_PLACE = "ADDRESS:PORT|unix:PATH"
 _HERE, _WAITING, _WHERE = "Protected application", "The waiting room", "Addresses and storage"
 
 ConfigOption = Annotated[
@@ -94,18 +95,16 @@ MethodOption = Annotated[
     str | None, typer.Option(metavar="METHOD", help="fifo, random, passthrough or reject (default: fifo).", rich_help_panel=_WAITING)
 ]
 ListenOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS:PORT", help="Public listen address (default: 127.0.0.1:8080).", rich_help_panel=_WHERE)
+    str | None, typer.Option(metavar=_PLACE, help="Public listen address (default: 127.0.0.1:8080).", rich_help_panel=_WHERE)
 ]
 DecideOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS:PORT", help="Listen address where other proxies ask for decisions (default: none).", rich_help_panel=_WHERE
-    ),
+    typer.Option(metavar=_PLACE, help="Listen address where other proxies ask for decisions (default: none).", rich_help_panel=_WHERE),
 ]
 ControlOption = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS:PORT", help="Listen address for /status, /metrics and /readyz (default: 127.0.0.1:8081).", rich_help_panel=_WHERE
+        metavar=_PLACE, help="Listen address for /status, /metrics and /readyz (default: 127.0.0.1:8081).", rich_help_panel=_WHERE
     ),
 ]
 DataOption = Annotated[
@@ -309,7 +308,7 @@ def edge(
 def decide_for_proxies(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
     listen: Annotated[
-        str | None, typer.Option(metavar="ADDRESS:PORT", help="Listen address where the proxies ask (default: `decide` in the file).")
+        str | None, typer.Option(metavar=_PLACE, help="Listen address where the proxies ask (default: `decide` in the file).")
     ] = None,
     control: ControlOption = None,
     data: DataOption = None,

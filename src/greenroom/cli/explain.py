@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import typer
 
+from greenroom.cli.control_connection import control_connection
 from greenroom.cli.show import complain, complain_of, say
 from greenroom.config.settings import Server
 from greenroom.control.explain_request import CLIENT, ExplainRequest, as_plain
@@ -89,7 +90,7 @@ def _from_running(control: str, asked: ExplainRequest, token: str | None) -> dic
         _stop("a running greenroom requires a token: use --token (greenroom token create makes one), or explain a file with --config")
     lines = [("header", f"{name}: {value}") for name, value in asked.headers]
     query = urlencode([("url", asked.url), ("method", asked.method), ("client", asked.client), *lines])
-    connection = http.client.HTTPConnection(control, timeout=TIMEOUT_S)
+    connection = control_connection(control, TIMEOUT_S)
     try:
         connection.request("GET", f"{ASK_PATH}?{query}", headers={"Authorization": f"Bearer {secret}"})
         response = connection.getresponse()

@@ -60,9 +60,8 @@ def complain_of(problems: Iterable[Problem], file: str = "") -> None:
 
 def show_config(config: Config) -> None:
     """What this configuration does."""
-    secure = "https" if config.tls else "http"
-    say(f"visitors   {secure}://{config.listen}")
-    say(f"control    http{'s' if config.control_tls else ''}://{config.control}")
+    say(f"visitors   {config.listen.url('https' if config.tls else 'http')}")
+    say(f"control    {config.control.url('https' if config.control_tls else 'http')}")
     say(f"data       {config.data}")
     if config.origin:
         say(f"origin     {config.origin.url}")

@@ -6,21 +6,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from greenroom.config.settings import Address, Server
+from greenroom.config.settings import SOCKET_FILE, Address, Server
 from greenroom.decision.arrival import IS_NAME, read_host
 from greenroom.errors import Problem
 from greenroom.gateway.wire.forwarded_head import NEVER_KEPT
+from greenroom.model.printable import is_printable
 from greenroom.model.room import HOST
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,5})")
 HEADER_NAME_MAX = 100
 """Longest name of a header that is kept from proxies: longer ones than any in use."""
 
+SOCKET_PATH_MAX = 107
+"""Bytes in the path of a Unix socket (108 with the NUL at its end, on Linux)."""
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def address_of(text: str) -> Address | None:
-    """`127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `:8080` (every address); None for any other text."""
+    """`127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080` (every address) or `unix:/a/path`; None for any other text."""
+    if text.startswith(SOCKET_FILE):
+        path = text.removeprefix(SOCKET_FILE)
+        return None if _path_problem(path) else Address("", 0, path)
     found = _ADDRESS.fullmatch(text)
     if not found or int(found["port"]) > 65_535:
         return None
@@ -36,7 +43,17 @@ def address_problems(pointer: str, text: str) -> list[Problem]:
     """What is wrong with an address to listen on."""
     if address_of(text):
         return []
-    return [Problem(pointer, f"must be address:port such as 127.0.0.1:8080 or [::1]:8080, not {text[:60]!r}")]
+    if text.startswith(SOCKET_FILE):
+        return [Problem(pointer, _path_problem(text.removeprefix(SOCKET_FILE)))]
+    return [Problem(pointer, f"must be address:port such as 127.0.0.1:8080 or [::1]:8080, or unix:/path/of/a.sock, not {text[:60]!r}")]
+
+
+def _path_problem(path: str) -> str:
+    """What is wrong with the path of a Unix socket; empty when it can be used."""
+    size = len(path.encode("utf-8", "replace"))
+    if not path.startswith("/") or path.endswith("/") or not is_printable(path):
+        return f"must be unix: and the whole path of a file, such as unix:/run/greenroom/decide.sock, not {path[:60]!r}"
+    return f"must have a path of at most {SOCKET_PATH_MAX} bytes, not {size}: {path[:60]!r}..." if size > SOCKET_PATH_MAX else ""
 
 
 def decide_problems(server: Server) -> list[Problem]:
@@ -44,7 +61,7 @@ def decide_problems(server: Server) -> list[Problem]:
     if not server.decide:
         return []
     found = address_problems("decide", server.decide)
-    if not server.trusted_proxies:
+    if not server.trusted_proxies and not server.decide.startswith(SOCKET_FILE):
         found.append(Problem("trusted_proxies", "is required with decide: the addresses of the proxies that may ask for decisions"))
     return found
 
@@ -100,7 +117,7 @@ def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> l
     parts = urlsplit(url)
     port = parts.port or _DEFAULT_PORTS[parts.scheme]
     for key, address in listeners.items():
-        if port == address.port and _reaches(parts.hostname or "", address.host):
+        if not address.path and port == address.port and _reaches(parts.hostname or "", address.host):
             return [Problem(pointer, f"must not be greenroom's own address: {key} is {address}, so requests would loop")]
     return []
 
@@ -140,14 +157,39 @@ def store_shown(url: str) -> str:
 
 def listener_problems(pointer: str, control: Address, listen: Address) -> list[Problem]:
     """Whether both listeners want one address."""
+    if control.path or listen.path:
+        return []  # see `socket_problems`
     if control.port != listen.port or not control.port or not (_reaches(control.host, listen.host) or _reaches(listen.host, control.host)):
         return []
     return [Problem(pointer, f"must not be the address for visitors ({listen}): the control listener is never public")]
 
 
+def is_behind_proxy(server: Server) -> bool:
+    """Whether a proxy in front may say how visitors come."""
+    return bool(server.trusted_proxies) or any(text.startswith(SOCKET_FILE) for text in (server.listen, server.decide))
+
+
+def socket_problems(server: Server) -> list[Problem]:
+    """Whether two listeners want the file of one Unix socket."""
+    found, taken = [], dict[str, str]()
+    for key in ("listen", "control", "decide", "status_listen"):
+        text = getattr(server, key)
+        if text.startswith(SOCKET_FILE) and taken.setdefault(text, key) != key:
+            found.append(Problem(key, f"must not be the socket of {taken[text]} ({text[:60]})"))
+    return found
+
+
+def socket_notes(server: Server) -> list[str]:
+    """What an operator may want to know about who can open the Unix sockets."""
+    used = any(getattr(server, key).startswith(SOCKET_FILE) for key in ("listen", "control", "decide", "status_listen"))
+    if not used or not int(server.socket_mode, 8) & 0o002:
+        return []
+    return ["socket_mode: every user of this machine can open the Unix sockets, and is trusted as a proxy there"]
+
+
 def exposure_notes(control: Address, *, private: bool) -> list[str]:
     """What an operator may want to know about where the control listener is. `private`: it has TLS, or there are proxies that may have."""
-    if _is_local(control.host):
+    if control.path or _is_local(control.host):
         return []
     notes = [f"control: every client that can reach {control} can read /status and /metrics; there is no password"]
     if not private:

@@ -15,10 +15,13 @@ from greenroom.config.addresses import (
     decide_problems,
     default_host_problems,
     exposure_notes,
+    is_behind_proxy,
     listener_problems,
     loop_problems,
     network_problems,
     origin_problems,
+    socket_notes,
+    socket_problems,
     store_problems,
     store_url,
     trusted_header_problems,
@@ -60,7 +63,7 @@ LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
 TAKEN_AS_WRITTEN = (
     "always_use_https", "ambiguous_paths", "analytics", "default_host", "drain_seconds", "merge_slashes", "other_hosts", "pass_well_known",
-    "search_engine_crawler_bypass", "trust_forwarded_host",
+    "search_engine_crawler_bypass", "socket_mode", "trust_forwarded_host",
     "trusted_headers", "trusted_proxies",
 )  # fmt: skip
 """Keys of the server that the configuration takes over as they are."""
@@ -168,7 +171,7 @@ class _Reading:
         shared = read_shared(server, self.problems) if server else None
         if self.problems or server is None:
             return None
-        https = bool(tls["tls"] or server.trusted_proxies or server.always_use_https)
+        https = bool(tls["tls"] or is_behind_proxy(server) or server.always_use_https)
         exposed = exposure_notes(listeners["control"], private=bool(tls["control_tls"] or server.trusted_proxies))
         return Config(
             rooms=tuple(read.rooms),
@@ -199,7 +202,7 @@ class _Reading:
             status_pages=status[1],
             path=self._path,
             files=self._files(tls.values(), *read.files, *range_files, *sending.files, *alerting.files, *more),
-            notes=(*exposed, *read.notes, *foreign_form_notes(read.rooms, https)),
+            notes=(*exposed, *socket_notes(server), *read.notes, *foreign_form_notes(read.rooms, https)),
         )
 
     def _files(self, tls: Iterable[Tls | None], *others: Path) -> tuple[Path, ...]:
@@ -207,7 +210,7 @@ class _Reading:
         return (*([self._path] if self._path else []), *certificates, *others)
 
     def _check_addresses(self, server: Server) -> None:
-        self.problems += decide_problems(server)
+        self.problems += decide_problems(server) + socket_problems(server)
         self.problems += store_problems("store", server.store) if server.store else []
         self.problems += analytics_problems("analytics", server.analytics)
         for index, network in enumerate(server.trusted_proxies):

@@ -29,26 +29,50 @@ ROOMS_MAX = 1_000
 """More than any process needs; keeps a broken generated file from exhausting the memory."""
 
 
+SOCKET_FILE = "unix:"
+"""How the address of a Unix socket begins; its path follows."""
+
+
 class Address(NamedTuple):
-    """Where to listen. Port 0 lets the system choose one."""
+    """Where to listen. Port 0 lets the system choose one. `path` is that of a Unix socket, which has no host and no port."""
 
     host: str
     port: int
+    path: str = ""
 
     def __str__(self) -> str:
+        if self.path:
+            return f"{SOCKET_FILE}{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def url(self, scheme: str) -> str:
+        """For people. No URL names a Unix socket, so its address is written alone."""
+        return str(self) if self.path else f"{scheme}://{self}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """The keys at the top of the file, as written."""
 
-    listen: str = spec("address and port for visitors", "127.0.0.1:8080", high=300)
-    control: str = spec("address and port of the control listener (/metrics, /healthz, /readyz, /status)", "127.0.0.1:8081", high=300)
-    status_listen: str = spec(
-        "listen address of the public status pages (`[[status_pages]]`); empty: there are none", "", example="0.0.0.0:8082", high=300
+    listen: str = spec("address and port for visitors, or `unix:` and the path of a Unix socket", "127.0.0.1:8080", high=300)
+    control: str = spec(
+        "address and port of the control listener (/metrics, /healthz, /readyz, /status), or a Unix socket", "127.0.0.1:8081", high=300
     )
-    decide: str = spec("address and port where other proxies (`trusted_proxies`) ask for decisions; empty: they cannot", "", high=300)
+    status_listen: str = spec(
+        "listen address of the public status pages (`[[status_pages]]`), or a Unix socket; empty: there are none",
+        "",
+        example="0.0.0.0:8082",
+        high=300,
+    )
+    decide: str = spec(
+        "address and port where other proxies (`trusted_proxies`) ask for decisions, or a Unix socket, where every program that can open "
+        "it may ask; empty: they cannot",
+        "",
+        high=300,
+    )
+    socket_mode: str = spec(
+        "permissions of the files of Unix sockets: who may write to the file is trusted as a proxy", "0660", pattern="0?[0-7]{3}"
+    )
     data: str = spec(
         "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or `~/.local/state/greenroom`; "
         "a relative path starts at the directory of the configuration file",
@@ -221,6 +245,7 @@ class Config:
     listen: Address
     control: Address
     decide: Address | None = None
+    socket_mode: str = "0660"
     data: Path
     store: str = ""
     """URL of the configuration store; empty = the one in the data directory."""

@@ -77,17 +77,24 @@ class NamedHost(NamedTuple):
 class Sender:
     """The other end of one connection: its address, how it is spoken to, and how far it is believed."""
 
-    __slots__ = ("_named", "address", "client", "policy", "scheme", "server", "trusted")
+    __slots__ = ("_named", "address", "by_socket", "client", "policy", "scheme", "server", "trusted")
 
-    def __init__(self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0)) -> None:
-        """`server` is the address and port of the listener; port 0: unknown."""
+    def __init__(
+        self, address: str, tls: bool, policy: ForwardedPolicy, server: tuple[str, int] = ("", 0), *, by_socket: bool = False
+    ) -> None:
+        """`server` is the address and port of the listener; port 0: unknown. `by_socket`: it came over a Unix socket (`socket_ends`)."""
         parsed = parse_address(address)
         self.address = self.client = str(parsed) if parsed else address
         self.policy = policy
         self.scheme = "https" if tls else "http"
-        self.trusted = policy.trusts(address)
+        self.by_socket = by_socket
+        self.trusted = policy.trust_socket if by_socket else policy.trusts(address)
         self.server = server
         self._named: dict[bytes, NamedHost] = {}
+
+    def is_trusted_at(self, host: str) -> bool:
+        """Whether it is believed about the visitors of this host."""
+        return self.trusted and (self.by_socket or self.policy.of(host).covers(self.address))
 
     def named(self, authority: bytes) -> NamedHost:
         """What this Host header names when this sender sends it; no host for one that is no host name."""
@@ -95,7 +102,7 @@ class Sender:
         if known is None:
             host = read_host(authority)
             policy = self.policy.of(host)
-            known = NamedHost(host, policy if self.trusted and policy.covers(self.address) else None, self.policy.paths.of(host))
+            known = NamedHost(host, policy if self.is_trusted_at(host) else None, self.policy.paths.of(host))
             if self.trusted and len(authority) <= HOST_MAX:  # a proxy's connection brings many visitors
                 if len(self._named) >= HOSTS_OF_SENDER:
                     self._named.clear()

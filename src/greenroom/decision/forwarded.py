@@ -44,17 +44,20 @@ class ForwardedPolicy:
     `kept` are the headers that a trusted proxy may send to the origin through us; from all others they are dropped. `default_host` is the
     host of an HTTP/1.0 request that names none; empty: the address of the listener.
 
+    `trust_socket` believes every peer that came over a Unix socket (`socket_ends`).
+
     A zone may have its own proxies. They are trusted only for its hosts: an editor of one zone must not be able to choose who
     a visitor is in another.
     """
 
-    __slots__ = ("_clients", "_zones", "default_host", "kept", "paths", "trust_host", "trusted_proxies")
+    __slots__ = ("_clients", "_zones", "default_host", "kept", "paths", "trust_host", "trust_socket", "trusted_proxies")
 
     def __init__(
         self,
         trusted_proxies: Iterable[AddressRange] = (),
         *,
         trust_host: bool = False,
+        trust_socket: bool = False,
         zones: Mapping[str, Iterable[AddressRange]] | None = None,
         kept: Iterable[str] = TRUSTED_HEADERS,
         default_host: str = "",
@@ -67,6 +70,7 @@ class ForwardedPolicy:
         self.paths = paths or PathPolicies()
         self.trusted_proxies = tuple(trusted_proxies)
         self.trust_host = trust_host
+        self.trust_socket = trust_socket
         self.kept = frozenset(name.lower().encode() for name in kept)
         self.default_host = default_host
         own = (zones or {}).items()

@@ -15,6 +15,7 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
+from greenroom.decision.socket_ends import SOCKET_PEER
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.dialects.auth_request import PAGE_PATH
 from greenroom.dialects.dialect import VERDICT, Asked, Dialect, altered, forward_answer, held_answer
@@ -102,7 +103,7 @@ class ProxyQuestions:
         """The proxy at this address; None when it is not trusted."""
         sender = self._senders.get(address)
         if sender is None:
-            sender = Sender(address, False, self.policy)
+            sender = Sender(address, False, self.policy, by_socket=address == SOCKET_PEER)  # the address is the kernel's word
             if not sender.trusted:
                 return None
             if len(self._senders) >= SENDERS_REMEMBERED:

@@ -92,7 +92,8 @@ class Gateway:
         tls: ssl.SSLContext | None = None,
         protocol: Callable[[], asyncio.BaseProtocol] | None = None,
     ) -> list[tuple[str, int]]:
-        """Listens on `host` and `port` (0: any free one), or on `sockets` that are already bound; gives the addresses.
+        """Listens on `host` and `port` (0: any free one), or on `sockets` that are already bound; gives the addresses (of a Unix socket
+        its path and 0).
 
         `protocol` makes what speaks on a new connection, when that is not always `connection`. May be called again for another listener.
         OSError when the address cannot be had.
@@ -105,7 +106,7 @@ class Gateway:
             for sock in listening
         ]
         self._servers += begun
-        return [sock.getsockname()[:2] for sock in listening]
+        return [sock.getsockname()[:2] if sock.family != socket.AF_UNIX else (sock.getsockname(), 0) for sock in listening]
 
     def connection(self) -> VisitorConnection:
         """The protocol of a new connection."""

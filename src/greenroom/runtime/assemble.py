@@ -173,6 +173,7 @@ def _policy(config: Config, trust_host: bool) -> ForwardedPolicy:
     return ForwardedPolicy(
         map(ip_network, config.trusted_proxies),
         trust_host=trust_host,
+        trust_socket=True,
         zones=zones,
         kept=config.trusted_headers,
         default_host=config.default_host or _only_host(config),

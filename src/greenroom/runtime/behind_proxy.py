@@ -17,15 +17,16 @@ class BehindProxy:
     The prefix is the path that the proxy took off; links and cookies begin with it.
     """
 
-    def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], prefix_key: str) -> None:
-        """`policy` is asked for each request, so that a reload counts at once."""
+    def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], prefix_key: str, *, by_socket: bool = False) -> None:
+        """`policy` is asked for each request, so that a reload counts at once. `by_socket`: every peer came over a Unix socket."""
         self._app = app
         self._policy = policy
         self._prefix_key = prefix_key
+        self._by_socket = by_socket
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] == "http" and scope.get("client") and self._policy().covers(scope["client"][0]):
+        if scope["type"] == "http" and (self._by_socket or (scope.get("client") and self._policy().covers(scope["client"][0]))):
             scope = self._said(scope)
         await self._app(scope, receive, send)
 

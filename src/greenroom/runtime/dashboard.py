@@ -186,7 +186,11 @@ def control_listeners(app: ASGIApp, config: Callable[[], Config], listener: sock
     def policy() -> ForwardedPolicy:
         return process_policy(config())
 
-    return [ControlListener(BehindProxy(WithClientAddress(app, policy), policy, PREFIX), listener, config())] if listener else []
+    if listener is None:
+        return []
+    by_socket = listener.family == socket.AF_UNIX
+    known = WithClientAddress(app, policy, by_socket=by_socket)
+    return [ControlListener(BehindProxy(known, policy, PREFIX, by_socket=by_socket), listener, config())]
 
 
 async def seal_stored_secrets(dashboard: Dashboard) -> None:
@@ -208,11 +212,12 @@ async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) ->
     settings = dashboard.services.oidc_settings()
     if settings and any(row.role == "admin" for row in settings.roles):
         return []
+    hint = f"; at your proxy, or at http://127.0.0.1:8081 after ssh -L 8081:{control.path}" if control.path else ""
     host = "127.0.0.1" if control.host in ("0.0.0.0", "::") else control.host  # noqa: S104  compared, not bound
-    at = f"http{'s' if tls else ''}://{Address(host, control.port)}"
+    at = "" if control.path else f"http{'s' if tls else ''}://{Address(host, control.port)}"
     with contextlib.suppress(GreenroomError):  # the store cannot be reached: signing in has to wait, visitors need not
         known = await asyncio.to_thread(dashboard.services.config.store.read)
         if not known.accounts and not known.tokens:
             key = await asyncio.to_thread(dashboard.sign_in.make_link)
-            return [f"sign in    {at}{LINK_PATH}?key={key}  (works once, for 24 hours)"]
+            return [f"sign in    {at}{LINK_PATH}?key={key}  (works once, for 24 hours{hint})"]
     return []

@@ -14,7 +14,7 @@ from typing import Any
 from greenroom.analytics.rollup import Part
 from greenroom.config.addresses import address_of, address_problems
 from greenroom.config.layers import FILE_ZONE_ID
-from greenroom.config.settings import Address, AnalyticsRetention, Server
+from greenroom.config.settings import SOCKET_FILE, Address, AnalyticsRetention, Server
 from greenroom.config.source import OptionSource
 from greenroom.control.status import status
 from greenroom.demo.browser import Browser
@@ -159,6 +159,8 @@ async def _explain(process: Process, say: Say) -> None:
 def _addresses(asked: Mapping[str, str | None], say: Say) -> dict[str, str]:
     """What was asked for as it is; a default that is in use gives way to any free port, and that is said."""
     problems = [problem for key, text in asked.items() if text is not None for problem in address_problems(f"--{key}", text)]
+    files = [key for key, text in asked.items() if text and text.startswith(SOCKET_FILE)]
+    problems += [Problem(f"--{key}", "must be address:port in the demo") for key in files]
     if problems:
         raise InvalidConfig(problems)
     found = {}
@@ -181,7 +183,7 @@ def _free(address: Address) -> bool:
         return False
     # A socket that is bound but was never connected leaves nothing behind, so the address can be taken again at once.
     with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as caller:
-        return caller.connect_ex(tuple(address)) != 0
+        return caller.connect_ex(address[:2]) != 0
 
 
 def _any_port(host: str) -> Address:

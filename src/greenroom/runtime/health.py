@@ -189,7 +189,7 @@ def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[s
 def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
     """Listeners as (address, port); names that are not addresses are looked up, once."""
     found = []
-    for host, port in listeners:
+    for host, port in [address[:2] for address in listeners if not address.path]:
         found.append((host, port))
         with contextlib.suppress(OSError):
             found += [(str(entry[4][0]), port) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]

@@ -57,7 +57,9 @@ def _listener(number: int, name: str) -> socket.socket:
         listens = found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
         raise CannotStart(f"socket activation: file descriptor {number} ({name}): {error.strerror or error}") from None
-    if found.family not in (socket.AF_INET, socket.AF_INET6) or found.type != socket.SOCK_STREAM or not listens:
-        raise CannotStart(f"socket activation: file descriptor {number} ({name}) is not a TCP socket that listens")
+    if found.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX) or found.type != socket.SOCK_STREAM or not listens:
+        raise CannotStart(f"socket activation: file descriptor {number} ({name}) is not a TCP socket or Unix socket that listens")
+    if found.family == socket.AF_UNIX and not isinstance(found.getsockname(), str):
+        raise CannotStart(f"socket activation: the Unix socket {number} ({name}) has no file, so every program could open it")
     found.setblocking(False)
     return found

@@ -12,16 +12,21 @@ from starlette.types import ASGIApp
 
 from greenroom.config.settings import Address
 from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.socket_file import MODE, listen_on_file
 
 CLOSING_S = 2
 """How long answers under way on the control listener may still take when greenroom ends."""
 
 
-def bind(address: Address, what: str, *, reuse_port: bool = False) -> socket.socket:
+def bind(address: Address, what: str, *, reuse_port: bool = False, mode: int = MODE) -> socket.socket:
     """A bound socket that does not listen yet; with `reuse_port` one of several on that address.
+
+    One on a file (`listen_on_file`, with this `mode`) listens already, and is always alone.
 
     Raises CannotStart, naming `what` wanted the address and why it cannot have it.
     """
+    if address.path:
+        return listen_on_file(address.path, what, mode)
     try:
         family, _, _, _, name = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -42,6 +47,8 @@ def bind(address: Address, what: str, *, reuse_port: bool = False) -> socket.soc
 
 def bound(listener: socket.socket) -> Address:
     """Where this socket really is, also when port 0 was asked for."""
+    if listener.family == socket.AF_UNIX:
+        return Address("", 0, listener.getsockname())
     host, port = listener.getsockname()[:2]
     return Address(host, port)
 

@@ -66,11 +66,12 @@ def take_addresses(
     inherited: Mapping[str, socket.socket] = MappingProxyType({}),
 ) -> Listeners:
     """Takes every address before anything else is begun; one that is `inherited` counts more than what is written. Raises CannotStart."""
+    mode = int(config.socket_mode, 8)
 
     def taken(name: str, address: Address | None, purpose: str, *, shared: bool = False) -> socket.socket | None:
         if address is None and name not in inherited:
             return None
-        listener = inherited[name] if name in inherited or address is None else bind(address, purpose, reuse_port=shared)
+        listener = inherited[name] if name in inherited or address is None else bind(address, purpose, reuse_port=shared, mode=mode)
         undo.callback(listener.close)
         return listener
 
@@ -86,10 +87,11 @@ def announcement(
 ) -> list[str]:
     """What an operator is told at the start; `more` are lines about the control listener."""
     origin = config.origin.url if config.origin else "set by each zone"
+    secure = "https" if config.control_tls else "http"
     lines = [
-        (parts.gateway, f"visitors   http{'s' if config.tls else ''}://{listen}"),
-        (decide is not None, f"decide     http://{decide}  (other proxies ask here)"),
-        (parts.control, f"control    http{'s' if config.control_tls else ''}://{control}  (dashboard, /status /metrics /healthz /readyz)"),
+        (parts.gateway, f"visitors   {listen.url('https' if config.tls else 'http')}"),
+        (decide is not None, f"decide     {decide.url('http') if decide else ''}  (other proxies ask here)"),
+        (parts.control, f"control    {control.url(secure)}  (dashboard, /status /metrics /healthz /readyz)"),
         *((True, line) for line in more),
         *(
             (parts.control, f"note       {note}")

@@ -19,6 +19,7 @@ NEEDS_RESTART = {
     "control": "control listen address",
     "status_listen": "status listen address",
     "decide": "listen address for other proxies",
+    "socket_mode": "permissions of Unix sockets",
     "data": "data directory",
     "store": "configuration store",
     "shared": "Redis servers and data center",

@@ -139,8 +139,8 @@ def open_status_pages(
     address = look()[1].status_listen
     if address is None or notifications is None or health is None:
         return []
-    listener = bind(address, "the status pages", reuse_port=shared)
+    listener = bind(address, "the status pages", reuse_port=shared, mode=int(look()[1].socket_mode, 8))
     undo.callback(listener.close)
-    say(f"status     http://{bound(listener)}")
+    say(f"status     {bound(listener).url('http')}")
     pages = status_pages(lambda: look()[1].status_pages, StatusFactsSource(look, notifications, health).gather)
-    return [AppListener(WithClientAddress(pages, lambda: process_policy(look()[1])), listener)]
+    return [AppListener(WithClientAddress(pages, lambda: process_policy(look()[1]), by_socket=bool(address.path)), listener)]

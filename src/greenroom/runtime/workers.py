@@ -5,7 +5,8 @@ the data directory, which no other user can reach and which persists everything.
 
 Each worker has a listening socket of its own on the address (SO_REUSEPORT: the kernel deals connections out), which this process opens and
 keeps: while a worker is replaced, its connections wait there and none is refused. A socket that was passed to this process (socket
-activation) is given to all workers instead, so that the process itself can be replaced in the same way.
+activation) is given to all workers instead, so that the process itself can be replaced in the same way; and so is a Unix socket, whose file
+can have only one.
 """
 
 import ctypes
@@ -182,9 +183,11 @@ def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say
 
     Raises CannotStart.
     """
+    if config.status_listen and config.status_listen.path:
+        raise CannotStart("status_listen must be an address and port with --workers: only one process can have a Unix socket")
     with ExitStack() as undo:
         given = inherited_sockets(os.environ, os.getpid(), "visitors")
-        sockets = _sockets(config.listen, count, given)
+        sockets = _sockets(config.listen, count, given, int(config.socket_mode, 8))
         for one in sockets:
             undo.callback(one.close)
         place = sockets[0]
@@ -195,16 +198,18 @@ def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say
         workers = [
             Worker(number, _command(arguments, number, one, config.control, redis), one.fileno()) for number, one in enumerate(sockets, 1)
         ]
-        say(f"visitors   http{'s' if config.tls else ''}://{bound(place)}")
+        say(f"visitors   {bound(place).url('https' if config.tls else 'http')}")
         say(f"workers    {count}, ledgers in {redis.url if redis else config.shared and config.shared.redis}")
         return _Foreman(workers, redis, say).run()
 
 
-def _sockets(listen: Address, count: int, given: Mapping[str, socket.socket]) -> list[socket.socket]:
+def _sockets(listen: Address, count: int, given: Mapping[str, socket.socket], mode: int) -> list[socket.socket]:
     if given.keys() - {"visitors"}:
         raise CannotStart("socket activation: several workers can be passed a socket for visitors only")
     if given:
         return [given["visitors"]] * count
+    if listen.path:
+        return [bind(listen, "visitors", mode=mode)] * count
     sockets = [bind(listen, "visitors", reuse_port=True)]
     while len(sockets) < count:
         sockets.append(bind(bound(sockets[0]), "visitors", reuse_port=True))
@@ -215,6 +220,8 @@ def _sockets(listen: Address, count: int, given: Mapping[str, socket.socket]) ->
 
 def _command(arguments: Sequence[str], number: int, listener: socket.socket, control: Address, redis: PrivateRedis | None) -> list[str]:
     own = Address(control.host, control.port + number - 1 if control.port else 0)
+    if control.path:
+        own = Address("", 0, control.path + (f".{number}" if number > 1 else ""))
     more = ["--worker", str(number), "--listen", str(bound(listener)), "--control", str(own)]
     if redis:
         more += ["--redis", redis.url]

@@ -9,9 +9,11 @@ A frame with anything wrong in it ends the connection with a reason. Its questio
 """
 
 import asyncio
+import os
 from typing import cast
 
 from greenroom.decision.arrival import Sender
+from greenroom.decision.socket_ends import SocketEnds, socket_ends
 from greenroom.dialects.spoe import frames
 from greenroom.dialects.spoe.frames import TWO_NUMBERS, WHOLE_NOTIFY, BadFrame, SpoeFrame, ack_bytes, frame_bytes, pairs_bytes
 from greenroom.dialects.spoe.questions import SpoeQuestions
@@ -74,9 +76,8 @@ class SpoeConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """HAProxy, or a stranger, has connected."""
         self.transport = cast(asyncio.Transport, transport)
-        self._address = (transport.get_extra_info("peername") or ("",))[0]
-        host, port = (transport.get_extra_info("sockname") or ("", 0))[:2]
-        self._server = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
+        ends = socket_ends(transport)
+        self._address, self._server = ends.peer, _name_in_haproxy(ends)
         self._hello = asyncio.get_running_loop().call_later(HELLO_S, self._overdue)
         if len(self.agent.connections) >= CONNECTIONS_MAX or self._proxy() is None:
             self._closed = True
@@ -231,3 +232,11 @@ class SpoeConnection(asyncio.Protocol):
     def _overdue(self) -> None:
         if not self._frame_max:
             self.transport.abort()
+
+
+def _name_in_haproxy(ends: SocketEnds) -> bytes:
+    """What HAProxy's configuration calls us: our address, or the file name of a Unix socket, because names have no slashes there."""
+    host, port = ends.server
+    if ends.is_file:
+        return os.path.basename(ends.path).encode("utf-8", "replace")
+    return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()

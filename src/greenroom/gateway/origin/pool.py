@@ -14,7 +14,7 @@ from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.connection import OriginConnection
 from greenroom.gateway.origin.guard import OriginGuard
-from greenroom.gateway.origin.shares import Shares, Taker
+from greenroom.gateway.origin.shares import Shares, Taker, is_same_client
 from greenroom.gateway.wire.limits import Limits
 from greenroom.outbound import OutboundRefused
 
@@ -160,7 +160,7 @@ class Pool:
         """Until a connection of its share comes back; at once an error when as many of its client wait as may be served."""
         self.counts.origin_shares_used_up += 1
         client = borrower.head.arrival.client
-        alike = sum(other.head.arrival.client == client for other in self._aside)
+        alike = sum(is_same_client(other.head.arrival.client, client) for other in self._aside)
         if alike >= self._shares.address or len(self._aside) >= self.limits.origin_queue:
             borrower.not_connected(503)
         else:

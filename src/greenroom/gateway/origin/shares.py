@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, Self
 
+from greenroom.decision.socket_ends import SOCKET_PEER
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.limits import Limits
@@ -67,13 +68,18 @@ class Shares:
         client, ticket = taker.head.arrival.client, ticket_of(taker)
         of_client = of_ticket = uncovered = 0
         for other in lent:
-            of_client += other.head.arrival.client == client
+            of_client += is_same_client(other.head.arrival.client, client)
             its_ticket = ticket_of(other)
             if not its_ticket:
                 uncovered += 1
             elif its_ticket == ticket:
                 of_ticket += 1
         return of_client < self.address and of_ticket < self.ticket and (bool(ticket) or uncovered < self.uncovered)
+
+
+def is_same_client(one: str, other: str) -> bool:
+    """Whether two requests are of one client, as far as is known: visitors whose address a proxy keeps to itself are not one."""
+    return one == other and one != SOCKET_PEER
 
 
 def _below(total: int, share: int) -> int:

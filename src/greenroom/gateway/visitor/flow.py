@@ -8,6 +8,7 @@ import struct
 import termios
 
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.socket_ends import socket_ends
 from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import Peer
@@ -18,10 +19,9 @@ AHEAD, ORIGIN, TURN = 1, 2, 4
 
 def peer_of(transport: asyncio.BaseTransport, policy: ForwardedPolicy, limits: Limits, varying: tuple[Varying, ...]) -> Peer:
     """Who is at the other end of a new connection, and at which of our addresses; `varying` see `Peer`."""
-    name = transport.get_extra_info("peername")
-    address = name[0] if isinstance(name, tuple) else ""
-    here = transport.get_extra_info("sockname")[:2] or ("", 0)
-    return Peer(address, transport.get_extra_info("sslcontext") is not None, policy, here, limits, varying)
+    ends = socket_ends(transport)
+    tls = transport.get_extra_info("sslcontext") is not None
+    return Peer(ends.peer, tls, policy, ends.server, limits, varying, ends.is_file)
 
 
 _COUNT = struct.Struct("i")

@@ -43,7 +43,7 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
         passed = _passed(head.lines, of_proxies)
     if peer.trusted:
         visitor = forwarding_lines(arrival.client, arrival.scheme)
-        if peer.policy.of(arrival.host).covers(peer.address):
+        if peer.is_trusted_at(arrival.host):
             more = b"".join([b"\r\n%b: %b" % item for item in arrival.headers if item[0] in of_proxies])
     for value in arrival.values(b"cookie"):
         if kept := without_cookies(value, own_cookies):

@@ -42,12 +42,13 @@ class Peer(Sender):
         server: tuple[str, int] = ("", 0),
         limits: Limits = _LIMITS,
         varying: tuple[Varying, ...] = (),
+        by_socket: bool = False,
     ) -> None:
-        """`server` is the address and port of the listener; `limits` hold for every head.
+        """`server` is the address and port of the listener; `limits` hold for every head; `by_socket` see `Sender`.
 
         `varying` are header lines whose values are other ones for each visitor (`header_lines`); empty: the usual ones.
         """
-        super().__init__(address, tls, policy, server)
+        super().__init__(address, tls, policy, server, by_socket=by_socket)
         self.limits = limits
         self.varying = varying or ((COOKIE, FORWARDED_FOR) if self.trusted else (COOKIE,))
         self.forwarding = forwarding_lines(self.client, self.scheme)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from config_material import contents, one_of_each, room, rules, zone
+from config_material import contents, old_database, one_of_each, room, rules, zone
 from postgres import Postgres
 
 from greenroom.errors import InvalidConfig, RevisionConflict, StorageFailed, TooNew
@@ -25,7 +25,6 @@ from greenroom.stores.sql.engine import transaction
 from greenroom.stores.sql.migrate import VERSIONS
 from greenroom.stores.sql.tables import metadata
 
-OLD_DATA = Path(__file__).resolve().parents[1] / "fixtures"
 ROUNDS = 12
 
 
@@ -207,14 +206,6 @@ KINDS_SINCE = {
     "0004": {"status_page"},
 }
 """Kinds that the greenroom of that version did not know yet."""
-
-
-def old_database(version: str, folder: Path) -> str:
-    """A database as the greenroom of that version left it."""
-    connection = sqlite3.connect(folder / "config.db")
-    connection.executescript((OLD_DATA / f"config_store_{version}.sql").read_text())
-    connection.close()
-    return default_url(folder)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

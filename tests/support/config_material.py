@@ -1,5 +1,8 @@
 """Zones, rooms and all the rest, small and valid, for tests of everything that keeps or carries a configuration."""
 
+import sqlite3
+from pathlib import Path
+
 from greenroom.model.account import Account
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.configuration import Configuration
@@ -11,7 +14,9 @@ from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
 from greenroom.model.token import Token, secret_hash
 from greenroom.model.zone import Zone
+from greenroom.stores.sql import default_url
 
+OLD_DATA = Path(__file__).resolve().parents[1] / "fixtures"
 HOUR_MS = 3_600_000
 
 
@@ -117,3 +122,11 @@ def one_of_each() -> list[tuple[object, str]]:
 def contents(configuration: Configuration) -> list[tuple[str, object, str]]:
     """(kind, record, parent) of everything."""
     return [(kind, entry.record, entry.parent) for kind, entry in configuration.entries()]
+
+
+def old_database(version: str, folder: Path) -> str:
+    """A database as the greenroom of that version left it."""
+    connection = sqlite3.connect(folder / "config.db")
+    connection.executescript((OLD_DATA / f"config_store_{version}.sql").read_text())
+    connection.close()
+    return default_url(folder)

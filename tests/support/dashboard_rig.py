@@ -26,9 +26,9 @@ from greenroom.model.change import Put
 from greenroom.runtime.dashboard import KeyFile
 from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
 from greenroom.runtime.status_page import ShownStatusPages
+from greenroom.runtime.stored_secrets import seals_of
 from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
 from greenroom.stores.keys import KeyRing
-from greenroom.stores.sealed_secrets import SealedSecrets
 from greenroom.stores.sql import SqlStore, default_url
 
 ORIGIN = "http://testserver"
@@ -105,14 +105,12 @@ class DashboardRig:
 
     def __post_init__(self) -> None:
         self.config = ConfigService(self.store, self.clock)
-        self.secrets = SealedSecrets(self.folder, self.clock.now_ms)
         self.shown = ShownState(self.clock)
         services = Services(
             oidc=lambda: self.oidc,
             ticket_keys=self.ticket_keys,
             config=self.config,
             sessions=self.store.sessions,
-            secrets=self.secrets,
             observed=self.shown,
             origin_problems=origin_problems,
             health=health_of(self.store, self.clock),
@@ -174,7 +172,7 @@ def dashboard_in(folder: Path) -> Iterator[DashboardRig]:
     """A dashboard with an empty store in this folder."""
     clock = StandingClock()
     KeyRing(folder, clock.at_ms)
-    rig = DashboardRig(SqlStore(default_url(folder)), folder, clock=clock, ticket_keys=KeyFile(folder, clock))
+    rig = DashboardRig(SqlStore(default_url(folder), seals_of(folder)), folder, clock=clock, ticket_keys=KeyFile(folder, clock))
     try:
         yield rig
     finally:

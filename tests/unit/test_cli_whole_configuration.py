@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from greenroom.cli import app
+from greenroom.runtime.stored_secrets import seals_of
 from greenroom.stores.sql import SqlStore, default_url
 
 DOCUMENT = """
@@ -42,6 +43,11 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "configuration.toml"
     path.write_text(DOCUMENT)
     return path
+
+
+def store_of(data: str) -> SqlStore:
+    """The store of a data directory, with its secrets."""
+    return SqlStore(default_url(Path(data)), seals_of(Path(data)))
 
 
 def test_apply_says_what_it_did_and_has_nothing_to_do_the_second_time(data: str, file: Path) -> None:
@@ -157,7 +163,7 @@ email = [{ id = "ops@example.com" }]
 
 def test_policies_and_destinations_are_exported_without_secrets_and_keep_them_where_they_are_known(data: str, tmp_path: Path) -> None:
     assert run("apply", "-", "--data", data, text=ALERTS).output.splitlines()[-1] == "4 changes made"
-    store = SqlStore(default_url(Path(data)))
+    store = store_of(data)
     before = store.read()
     assert before.webhooks["ours"].record.secret == "s3cret"
     assert before.alert_policies["down"].record.webhook_ids == ("chat", "ours")
@@ -179,7 +185,7 @@ def test_policies_and_destinations_are_exported_without_secrets_and_keep_them_wh
     whole = exported.replace('"https://hooks.slack.com/***"', '"https://hooks.slack.com/services/T/B/X"')
     whole = whole.replace('routing_key = "***"', 'routing_key = "R0KEY"').replace('secret = "***"', 'secret = "s3cret"')
     assert run("import", "-", "--data", elsewhere, text=whole).exit_code == 0
-    again = SqlStore(default_url(Path(elsewhere))).read()
+    again = store_of(elsewhere).read()
     assert [entry.record for entry in again.webhooks.values()] == [entry.record for entry in before.webhooks.values()]
     assert again.alert_policies["down"].record == before.alert_policies["down"].record
 
@@ -191,15 +197,15 @@ def test_a_secret_does_not_follow_a_webhook_to_another_server(data: str) -> None
     assert "secret: is not part of an export" in refused.output
     moved = moved.replace('secret = "***"', "")
     assert run("apply", "-", "--data", data, text=moved).exit_code == 0
-    assert SqlStore(default_url(Path(data))).read().webhooks["ours"].record.secret == ""
+    assert store_of(data).read().webhooks["ours"].record.secret == ""
 
 
 def test_a_document_without_sections_about_alerts_leaves_them_alone_and_an_empty_one_removes_them(data: str) -> None:
     run("apply", "-", "--data", data, text=ALERTS)
     assert run("apply", "-", "--data", data, text=DOCUMENT).exit_code == 0
-    assert set(SqlStore(default_url(Path(data))).read().alert_policies) == {"down"}
+    assert set(store_of(data).read().alert_policies) == {"down"}
     assert run("apply", "-", "--data", data, text="alert_policies = []").output.splitlines() == [
         "remove alert policy down",
         "1 change made",
     ]
-    assert len(SqlStore(default_url(Path(data))).read().webhooks) == 2
+    assert len(store_of(data).read().webhooks) == 2

@@ -1,6 +1,5 @@
 """Two-step sign-in of local accounts: codes of RFC 6238, each of which counts once, recovery codes, and what guessing gains."""
 
-import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,8 +15,9 @@ from greenroom.core.totp import STEP_MS, totp_code, totp_step, totp_uri
 from greenroom.dashboard.sign_in import SECOND_MS
 from greenroom.dashboard.two_step import TRIES, TRIES_MS
 from greenroom.model.account import RECOVERY_CODES, Account
-from greenroom.runtime.dashboard import seal_stored_secrets
+from greenroom.model.change import Put
 from greenroom.stores.sealed_secrets import SECRETS_FILE
+from greenroom.stores.sql import SqlStore, default_url
 
 RFC_SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"  # "12345678901234567890", RFC 6238 appendix B
 
@@ -59,9 +59,23 @@ def account(rig: DashboardRig) -> Account:
     return found
 
 
-def opened(rig: DashboardRig) -> str:
-    """The secret of Ada's app, as only who has the key can read it."""
-    return rig.secrets.open(account(rig).totp_secret, account(rig).id)
+def stored(rig: DashboardRig, name: str) -> str:
+    """The secret of an account's app as it lies in the database."""
+    store = SqlStore(default_url(rig.folder))
+    found = accounts.find(store.read(), name)
+    store.close()
+    assert found is not None
+    return found.totp_secret
+
+
+def lay_down(rig: DashboardRig, name: str, secret: str) -> None:
+    """Puts a secret into the database as it is, as an older greenroom or a hand in the database could."""
+    store = SqlStore(default_url(rig.folder))
+    known = store.read()
+    found = accounts.find(known, name)
+    assert found is not None
+    store.write([Put(replace(found, totp_secret=secret))], expected=known.revision, author="test", now_ms=rig.clock.at_ms)
+    store.close()
 
 
 def turned_on(rig: DashboardRig) -> tuple[Visitor, str, list[str]]:
@@ -184,11 +198,11 @@ def test_turning_it_on_needs_the_password_and_a_right_code_and_what_was_shown(ri
     assert secret in visitor.post("/account/two-step", seed=seed, code="000000", old=PASSWORD).text  # the phone has it already
     assert account(rig).totp_secret == ""
     assert visitor.post("/account/two-step", seed=seed, code=code(rig, secret), old=PASSWORD).status_code == 303
-    assert opened(rig) == secret
+    assert account(rig).totp_secret == secret
     again = visitor.get("/account/two-step").text
     assert secret not in again
     assert visitor.post("/account/two-step", seed="x", code="1", old=PASSWORD).status_code in (400, 401)
-    assert opened(rig) == secret
+    assert account(rig).totp_secret == secret
 
 
 def test_it_is_turned_off_with_the_password_or_by_an_admin(rig: DashboardRig) -> None:
@@ -223,27 +237,32 @@ def test_people_without_a_local_account_have_nothing_to_turn_on(rig: DashboardRi
 
 def test_a_copy_of_the_store_gives_no_secret_away(rig: DashboardRig) -> None:
     _, secret, _ = turned_on(rig)
-    assert account(rig).totp_secret.startswith("sealed:")
+    assert (stored(rig, "ada")[:7], account(rig).totp_secret) == ("sealed:", secret)
     assert all(secret.encode() not in path.read_bytes() for path in rig.folder.glob("config.db*"))
 
 
-def test_secrets_of_an_older_greenroom_count_and_are_sealed_at_the_next_start(rig: DashboardRig) -> None:
-    _, secret, _ = turned_on(rig)
-    rig.put((replace(account(rig), totp_secret=secret), ""))
+def test_secrets_of_an_older_greenroom_count_and_are_sealed_without_ending_a_session(rig: DashboardRig) -> None:
+    here, secret, _ = turned_on(rig)
+    lay_down(rig, "ada", secret)
     visitor = Visitor(rig)
     assert code_step(visitor, password_step(visitor), code(rig, secret)).status_code == 303
-    asyncio.run(seal_stored_secrets(rig.app))
-    assert (account(rig).totp_secret[:7], opened(rig)) == ("sealed:", secret)
     revision = rig.store.revision()
-    asyncio.run(seal_stored_secrets(rig.app))
-    assert rig.store.revision() == revision, "nothing is left to do"
+    assert [rig.store.seal_stored() for _ in range(2)] == [(1, 0), (0, 0)]
+    assert (stored(rig, "ada")[:7], rig.store.revision()) == ("sealed:", revision)
+    assert (is_in(here), is_in(visitor)) == (True, True)
     rig.clock.at_ms += STEP_MS
     assert code_step(visitor, password_step(visitor), code(rig, secret)).status_code == 303
 
 
 def test_without_the_key_codes_count_no_more_and_recovery_codes_do(rig: DashboardRig) -> None:
     _, secret, recovery = turned_on(rig)
-    (rig.folder / SECRETS_FILE).unlink()
+    (rig.folder / SECRETS_FILE).rename(rig.folder / "elsewhere")
+    with dashboard_in(rig.folder) as restarted:
+        restarted.clock.at_ms = rig.clock.at_ms
+        without_the_key(restarted, secret, recovery)
+
+
+def without_the_key(rig: DashboardRig, secret: str, recovery: list[str]) -> None:
     visitor = Visitor(rig)
     refused = code_step(visitor, password_step(visitor), code(rig, secret))
     assert (refused.status_code, "cannot be read on this machine" in refused.text) == (401, True)
@@ -255,9 +274,7 @@ def test_without_the_key_codes_count_no_more_and_recovery_codes_do(rig: Dashboar
 def test_a_sealed_secret_put_into_another_account_opens_nothing_there(rig: DashboardRig) -> None:
     _, secret, _ = turned_on(rig)
     rig.add_account("eve")
-    eve = accounts.find(rig.store.read(), "eve")
-    assert eve is not None
-    rig.put((replace(eve, totp_secret=account(rig).totp_secret), ""))
+    lay_down(rig, "eve", stored(rig, "ada"))
     visitor = Visitor(rig)
     second = re.findall(r'name="second" value="([^"]*)"', visitor.sign_in("eve").text)[0]
     assert code_step(visitor, second, code(rig, secret)).status_code == 401

@@ -22,7 +22,7 @@ def test_what_is_sealed_is_opened_for_its_owner_only_and_hides_its_content(tmp_p
     assert "MZXW6YTB" not in sealed
     assert sealed != box(tmp_path).seal("MZXW6YTB", "ada")
     assert box(tmp_path).open(sealed, "ada") == "MZXW6YTB"
-    with pytest.raises(StorageFailed, match="belongs to another account"):
+    with pytest.raises(StorageFailed, match="belongs to another record"):
         box(tmp_path).open(sealed, "eve")
     with pytest.raises(StorageFailed, match="damaged"):
         box(tmp_path).open(sealed[:-6] + "AAAAAA", "ada")
@@ -57,7 +57,21 @@ def test_machines_that_each_made_a_key_open_what_the_other_one_sealed(tmp_path: 
     rows = exchange_secret_keys(two, [*exchange_secret_keys(one, []), "no row", {}])
     assert exchange_secret_keys(one, rows) == rows
     assert [box(data).open(text, "ada") for data in (one, two) for text in sealed] == ["ONE", "TWO"] * 2
-    assert box(one).seal("X", "ada").split(":")[1] == box(two).seal("X", "ada").split(":")[1] == rows[0]["id"]
+    assert box(one).seal("X", "ada").split(":")[1] == box(two).seal("X", "ada").split(":")[1] == rows[-1]["id"]
+
+
+def test_a_new_key_seals_from_now_on_and_the_others_still_open(tmp_path: Path) -> None:
+    running = box(tmp_path)
+    before = running.seal("MZXW6YTB", "ada")
+    made = [box(tmp_path).rotate(), box(tmp_path).rotate()]  # within one millisecond, as far as the clock tells
+    after = running.seal("MZXW6YTB", "ada")
+    assert (after.split(":")[1], before.split(":")[1] in made) == (made[1], False)
+    assert running.open(before, "ada") == running.open(after, "ada") == "MZXW6YTB"
+
+
+def test_of_too_many_keys_the_oldest_goes(tmp_path: Path) -> None:
+    made = [box(tmp_path).rotate() for _ in range(KEYS_MAX + 2)]
+    assert [row["id"] for row in exchange_secret_keys(tmp_path, [])] == made[2:]
 
 
 def test_strange_keys_never_push_the_own_one_out(tmp_path: Path) -> None:

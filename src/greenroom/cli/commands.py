@@ -15,6 +15,7 @@ from greenroom.cli import export_import
 from greenroom.cli.accounts import accounts
 from greenroom.cli.analytics import analytics
 from greenroom.cli.explain import explain
+from greenroom.cli.keys import keys
 from greenroom.cli.pass_secret import pass_secret
 from greenroom.cli.probe import probe
 from greenroom.cli.show import complain, complain_of, say, show_config
@@ -22,7 +23,7 @@ from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
 from greenroom.config.addresses import store_url
-from greenroom.config.load import default_data, load_config
+from greenroom.config.load import load_config
 from greenroom.config.settings import Server
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
@@ -45,7 +46,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-keys = typer.Typer(name="keys", help="Manage the keys that seal visitors' tickets.", no_args_is_help=True)
 app.add_typer(keys)
 app.add_typer(tokens)
 app.add_typer(accounts)
@@ -346,17 +346,6 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The configu
     say(f"{file} is valid. It configures:")
     say()
     show_config(config)
-
-
-@keys.command("rotate")
-def rotate(data: DataOption = None) -> None:
-    """Create a new key for tickets. Tickets sealed with the old key stay valid; a running greenroom loads the new key by itself."""
-    from greenroom.runtime.serve import rotate_keys
-
-    try:
-        say(rotate_keys(data or default_data()))
-    except (CannotStart, StorageFailed, InvalidConfig, RuntimeError) as error:
-        _stop(str(error))
 
 
 @app.command()

@@ -85,13 +85,12 @@ def _change(plan: Callable[..., Any], data: Path | None, store: str | None) -> A
 @contextmanager
 def config_service_or_exit(data: Path | None, store: str | None) -> Iterator[Any]:
     """A configuration service on the store; what is refused or cannot be is said, and ends the command."""
-    from greenroom.config.load import default_data
     from greenroom.control.refusals import Refused
     from greenroom.runtime.data_dir import CannotStart
     from greenroom.runtime.local_config import config_service_beside
 
     try:
-        with config_service_beside(data or default_data(), store) as config_service:
+        with config_service_beside(data, store) as config_service:
             yield config_service
     except Refused as refused:
         for fault in refused.faults:

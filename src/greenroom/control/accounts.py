@@ -9,10 +9,9 @@ from greenroom.control.config_service import ChangeContext, ConfigChange, Planne
 from greenroom.control.passwords import hash_password, password_problem
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.errors import InvalidConfig
-from greenroom.model.account import SEALED, Account
-from greenroom.model.change import Change, Put, Remove
+from greenroom.model.account import Account
+from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.ports import SecretBox
 
 ACCOUNTS_MAX = 1_000
 """More people than work with one installation; keeps a script gone wrong from filling the store."""
@@ -57,7 +56,7 @@ def edit(name: str, *, role: str | None = None, zones: Sequence[str] | None = No
 
 
 def turn_on_two_step(name: str, secret: str, recovery: Sequence[str]) -> ConfigChange:
-    """From now on the account needs a code of the app with this secret, sealed; `recovery` are the hashes of its recovery codes."""
+    """From now on the account needs a code of the app with this secret; `recovery` are the hashes of its recovery codes."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         account = _existing(known, name).record
@@ -73,22 +72,6 @@ def turn_off_two_step(name: str) -> ConfigChange:
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         return _put(replace(_existing(known, name).record, two_step_since_ms=0, totp_secret="", recovery_sha256=()), [])
-
-    return plan
-
-
-def unsealed(known: Configuration) -> list[Account]:
-    """Accounts whose secret of the authenticator app an older greenroom stored as it is."""
-    return [account for account in known.accounts.records() if account.totp_secret and not re.fullmatch(SEALED, account.totp_secret)]
-
-
-def seal_secrets(box: SecretBox) -> ConfigChange:
-    """Seals the secrets of `unsealed` accounts; answers how many. Raises what `box` raises."""
-
-    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
-        plain = unsealed(known)
-        puts: list[Change] = [Put(replace(account, totp_secret=box.seal(account.totp_secret, account.id))) for account in plain]
-        return PlannedChange(puts, lambda _after: len(plain))
 
     return plan
 

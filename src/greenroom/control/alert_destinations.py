@@ -26,6 +26,7 @@ from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import Spec, specs
 from greenroom.model.notification import PagerdutyService, Webhook, record_problems
+from greenroom.model.sealed import is_sealed
 from greenroom.outbound import OutboundRefused, read_target
 
 WEBHOOKS_MAX = 200
@@ -37,8 +38,10 @@ SERVICES_MAX = 50
 class Secret:
     """A text that is written and never shown."""
 
-    def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
-        """Unchanged; null means no value."""
+    def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
+        """Unchanged; null means no value. What is sealed comes from a copy of the store, and opens nowhere else."""
+        if isinstance(value, str) and is_sealed(value):
+            problems.append(Problem(pointer, "must be the secret itself, not a sealed one"))
         return "" if value is None else value
 
     def show(self, value: Any) -> Any:
@@ -138,8 +141,9 @@ def read_webhook(known: Configuration, webhook_id: str | None, document: Any, vi
     refuse_if(faults)
     where = old.url if old is not None and kept else str(url)
     row = CHANNELS[channel] if channel else CHANNELS[old.channel] if old is not None and kept else channel_of(where)
-    secret = values.get("secret", old.secret if old is not None and _same_server(old.url, where) else "")
-    named = {"name": values["name"], "url": where, "secret": secret, "channel": row.name, "shown_url": shown_url(row, where)}
+    secret = values.get("secret", old.secret if old is not None and (kept or _same_server(old.shown_url, where)) else "")
+    shown = shown_url(row, old.shown_url if old is not None and kept else where)
+    named = {"name": values["name"], "url": where, "secret": secret, "channel": row.name, "shown_url": shown}
     return replace(old, **named) if old is not None else Webhook(id=new_id(), **named)
 
 
@@ -182,11 +186,14 @@ def services(known: Configuration) -> list[Json]:
     return [PAGERDUTY.show({"id": entry.id, "name": entry.record.name}) for entry in known.pagerduty_services.values()]
 
 
-def create_service(document: Any) -> ConfigChange:
-    """A new PagerDuty service by its routing key; answers its id."""
+def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
+    """A new PagerDuty service by its routing key; answers its id. `kept_key`: that of the store, in place of the document's."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(PAGERDUTY, document, lambda values: record_problems(PagerdutyService, values))
+        if kept_key is not None:
+            values["routing_key"] = kept_key
+            faults = [fault for fault in faults if fault.pointer != "/routing_key"]
         if "routing_key" not in values:
             reason = "routing_key: is required: the integration key of an Events API v2 integration"
             faults.append(ApiFault(Code.REQUIRED, reason, "/routing_key"))

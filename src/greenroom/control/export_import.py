@@ -350,13 +350,13 @@ def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChang
 
 
 def _make_service(before: Configuration, key: str, document: Any) -> ConfigChange:
+    """As `_make_webhook`."""
     old = before.pagerduty_services.get(key)
     masked = isinstance(document, dict) and document.get("routing_key") == MASK
-    told = {**document, "routing_key": old.record.routing_key} if masked and old is not None else document
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         _refuse_masked("routing_key", masked and old is None)
-        return alert_destinations.create_service(told)(known, at)
+        return alert_destinations.create_service(document, old.record.routing_key if masked and old else None)(known, at)
 
     return plan
 

@@ -74,7 +74,7 @@ class Dashboard:
 
     def __init__(self, services: Services, routes: Sequence[PageRoute] = ROUTES) -> None:
         self.services = services
-        self.sign_in = SignIn(services.sessions, services.config, services.secrets, services.oidc_settings)
+        self.sign_in = SignIn(services.sessions, services.config, services.oidc_settings)
         self.live = LiveState(services.observed, services.config.clock.now_ms)
         self.feed = LiveFeed(services, self.live, self.sign_in)
         handlers: dict[Any, Callable[[Request, Any], Any]] = {HTTPException: self._no_route, Refused: self._refused}

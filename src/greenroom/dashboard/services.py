@@ -16,7 +16,7 @@ from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.model.oidc import OidcSettings
 from greenroom.model.status_page import PageSettings
 from greenroom.model.ticket_key import TicketKey
-from greenroom.ports import AnalyticsStore, SecretBox, SessionStore
+from greenroom.ports import AnalyticsStore, SessionStore
 
 FRESH_MS = 500
 """How old the state may be that several requests share: a picture of 1,000 rooms costs some milliseconds of the event loop."""
@@ -134,7 +134,6 @@ class Services:
 
     config: ConfigService
     sessions: SessionStore
-    secrets: SecretBox
     observed: Observed
     origin_problems: OriginProblems
     explains: Explains | None = None

@@ -29,7 +29,7 @@ from greenroom.model.configuration import Configuration
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
 from greenroom.model.session import DEVICE, LINK, SECOND, SESSION, USED, SessionRow
 from greenroom.model.token import Token
-from greenroom.ports import SecretBox, SessionStore
+from greenroom.ports import SessionStore
 
 HOUR_MS = 3_600_000
 IDLE_MS = 8 * HOUR_MS
@@ -102,16 +102,14 @@ def csrf_token(secret: str) -> str:
 class SignIn:
     """Makes, finds and ends sessions. Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
 
-    def __init__(
-        self, store: SessionStore, config: ConfigService, box: SecretBox, oidc: Callable[[], OidcSettings | None] = lambda: None
-    ) -> None:
-        """`box` opens the secrets of authenticator apps; `oidc` gives the settings of the provider as they are now; None: there is none."""
+    def __init__(self, store: SessionStore, config: ConfigService, oidc: Callable[[], OidcSettings | None] = lambda: None) -> None:
+        """`oidc` gives the settings of the provider as they are now; None: there is none."""
         self._store = store
         self._config = config
         clock = self._clock = config.clock
         self._oidc = oidc
         self._failures = StoredFailures(store, clock, "sign-in")
-        self.codes = CodeCheck(clock, box, StoredFailures(store, clock, "code", TRIES, TRIES_MS), self)
+        self.codes = CodeCheck(clock, StoredFailures(store, clock, "code", TRIES, TRIES_MS), self)
 
     def make_link(self) -> str:
         """The secret of a link that signs in once, as an admin."""

@@ -15,9 +15,6 @@ PASSWORD_LEAST, PASSWORD_LONGEST = 12, 256
 
 ACCOUNT_ZONES_MAX = 1_000
 
-SEALED = "sealed:[0-9a-f]{12}:[A-Za-z0-9_-]{38,200}"
-"""A secret as the store keeps it; see `ports.SecretBox`."""
-
 RECOVERY_CODES = 10
 """For the day when the phone is lost; each counts once."""
 
@@ -48,10 +45,11 @@ class Account:
     )
     two_step_since_ms: int = spec("when two-step sign-in was turned on; 0: it is off", 0, unit="ms", low=0)
     totp_secret: str = spec(
-        "secret of the authenticator app in base32, sealed; empty: it signs in with the password alone",
+        "secret of the authenticator app in base32; empty: it signs in with the password alone",
         "",
-        pattern=f"[A-Z2-7]*|{SEALED}",
+        pattern="[A-Z2-7]*",
         high=256,
+        sealed=True,
     )
     recovery_sha256: tuple[str, ...] = spec("SHA-256 of the recovery codes that are left", (), high=RECOVERY_CODES)
 
@@ -69,8 +67,9 @@ class Account:
 
     @property
     def credentials(self) -> str:
-        """A short hash of password and authenticator: when it changes, every session ends."""
-        return hashlib.sha256((self.password_hash + self.totp_secret).encode()).hexdigest()[:16]
+        """A short hash of the password and of when two-step sign-in was turned on: when it changes, every session ends."""
+        steps = str(self.two_step_since_ms) if self.totp_secret else ""
+        return hashlib.sha256((self.password_hash + steps).encode()).hexdigest()[:16]
 
     @property
     def rank(self) -> Role:

@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from greenroom.errors import Problem
 from greenroom.model.account import Account
 from greenroom.model.event import Event
+from greenroom.model.fields import specs
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.notification import AlertPolicy, IncidentNote, PagerdutyService, Silence, Webhook
 from greenroom.model.room import Room
@@ -41,11 +42,17 @@ R = TypeVar("R", bound=Record)
 
 
 class RecordKind(NamedTuple):
-    """A kind of record: its class, the kind of its parent (empty: no parent), and its secret fields."""
+    """A kind of record: its class, the kind of its parent (empty: no parent), and its secret fields, which the audit log leaves out."""
 
     record: type[Any]
     parent: str = ""
     secret: tuple[str, ...] = ()
+
+    @property
+    def sealed(self) -> tuple[str, ...]:
+        """The secret fields that are sealed on disks; hashes need no seal."""
+        rules = specs(self.record)
+        return tuple(name for name in self.secret if rules[name].sealed)
 
 
 KINDS: Mapping[str, RecordKind] = {
@@ -66,6 +73,9 @@ KINDS: Mapping[str, RecordKind] = {
     "account": RecordKind(Account, secret=("password_hash", "totp_secret", "recovery_sha256")),
 }
 """Parents stand before their children. The RuleSet of a room has the room's id."""
+
+SEALED_KINDS: Mapping[str, tuple[str, ...]] = {name: kind.sealed for name, kind in KINDS.items() if kind.sealed}
+"""Kind -> its fields that are sealed on disks."""
 
 KIND_OF: Mapping[type, str] = {kind.record: name for name, kind in KINDS.items()}
 

@@ -7,6 +7,7 @@ from typing import Any, get_args, get_origin
 
 from greenroom.errors import Problem
 from greenroom.model.printable import is_printable, printable
+from greenroom.model.sealed import is_sealed
 
 SPEC = "spec"
 
@@ -16,7 +17,8 @@ class Spec:
     """What one field accepts.
 
     `low` and `high` are inclusive; for a string they bound its length. `extension` marks what Cloudflare does not have.
-    `one_line`: a string without control characters, as names are.
+    `one_line`: a string without control characters, as names are. `sealed`: a secret that lies sealed on disks, and stays so in
+    memory where its key is missing; the limits are those of the secret itself.
     """
 
     help: str
@@ -29,6 +31,7 @@ class Spec:
     extension: bool = False
     read_only: bool = False
     one_line: bool = False
+    sealed: bool = False
     example: Any = None
 
 
@@ -58,6 +61,8 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
         if isinstance(kind, UnionType):
             return Problem(pointer, _one_of(rule, value))
         return Problem(pointer, f"must be {_NAMES.get(kind, kind.__name__)}, not {_shown(value)}")
+    if rule.sealed and isinstance(value, str) and is_sealed(value):
+        return None
     if isinstance(value, str) and not value.isascii() and re.search("[\ud800-\udfff]", value):
         return Problem(pointer, "must be Unicode text: it contains an unpaired surrogate, which cannot be stored or sent")
     if rule.choices and value not in rule.choices:

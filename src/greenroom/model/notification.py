@@ -70,9 +70,9 @@ class Webhook(_Checked):
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("name; every call sends it", low=1, high=200, one_line=True)
-    url: str = spec("URL, `https://` or `http://`", example="https://hooks.example.com/alerts", low=1, high=2_048)
+    url: str = spec("URL, `https://` or `http://`", example="https://hooks.example.com/alerts", low=1, high=2_048, sealed=True)
     secret: str = spec(
-        "secret that identifies the caller to the receiver; it is never shown again", "", high=1_000, pattern=r"[\x20-\x7e]*"
+        "secret that identifies the caller to the receiver; it is never shown again", "", high=1_000, pattern=r"[\x20-\x7e]*", sealed=True
     )
     channel: str = spec("message format", "generic", low=1, high=40, pattern=r"[a-z0-9_]+")
     shown_url: str = spec("the URL without its secret", "", high=2_048)
@@ -84,7 +84,7 @@ class PagerdutyService(_Checked):
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is called", low=1, high=200, one_line=True)
-    routing_key: str = spec("integration key of an Events API v2 integration", low=1, high=100, pattern=r"[0-9A-Za-z_-]+")
+    routing_key: str = spec("integration key of an Events API v2 integration", low=1, high=100, pattern=r"[0-9A-Za-z_-]+", sealed=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,17 @@ from greenroom.alerting.message import Message
 from greenroom.alerting.outbox import Due
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import Webhook
+from greenroom.model.sealed import is_sealed, key_of_sealed
 from greenroom.notify.mail import MailRefused, MailServer, send, written
 from greenroom.outbound import Guard, OutboundAnswer, OutboundFailed, OutboundRefused, Request, RequestLimits, exchange
 
 LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
 """Receivers answer in a few words; no redirects, because a secret was meant for the address that was written down."""
+
+
+KEY_MISSING = (
+    "its secret is sealed with the key {}, which is not in secrets.json of this machine: restore that file, or enter URL and secret again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,9 @@ class Delivery:
         return DeliveryOutcome()
 
     async def _post(self, channel: Channel, message: Message, url: str, secret: str) -> DeliveryOutcome:
+        sealed = next(filter(is_sealed, (url, secret)), "")
+        if sealed:
+            return DeliveryOutcome(KEY_MISSING.format(key_of_sealed(sealed)))
         post = channel.write(message, url, secret, self._now_ms())
         try:
             answer = await exchange(self.guard, Request("POST", post.url, post.headers, post.body), LIMITS)

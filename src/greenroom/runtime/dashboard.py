@@ -10,14 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import structlog
 from starlette.types import ASGIApp
 
 from greenroom.api.client_address import WithClientAddress
 from greenroom.api.graphql.datasets import DatasetAnswer
 from greenroom.api.management import ALL_DATASETS, all_answers
 from greenroom.config.settings import Address, Config
-from greenroom.control import accounts
 from greenroom.control.authenticator import Caller
 from greenroom.control.config_service import ConfigService
 from greenroom.control.explain_request import Explains
@@ -37,7 +35,7 @@ from greenroom.model.ticket_key import TicketKey
 from greenroom.model.token import Token
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 from greenroom.outbound.own_listeners import Listening
-from greenroom.ports import AnalyticsStore, Clock, ConfigStore, SecretBox, SessionStore
+from greenroom.ports import AnalyticsStore, Clock, ConfigStore, SessionStore
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dry_runs import DryRunProcesses
@@ -48,14 +46,10 @@ if TYPE_CHECKING:
     from greenroom.api.graphql.endpoint import GraphqlEndpoint
 
 
-log = structlog.get_logger(__name__)
-
-
 class Running(NamedTuple):
     """The running parts of a process that pages show."""
 
     observed: Observed
-    secrets: SecretBox
     explains: Explains
     origin_problems: OriginProblems
     health: HealthView | None
@@ -191,17 +185,6 @@ def control_listeners(app: ASGIApp, config: Callable[[], Config], listener: sock
     by_socket = listener.family == socket.AF_UNIX
     known = WithClientAddress(app, policy, by_socket=by_socket)
     return [ControlListener(BehindProxy(known, policy, PREFIX, by_socket=by_socket), listener, config())]
-
-
-async def seal_stored_secrets(dashboard: Dashboard) -> None:
-    """Once after an upgrade: seals what an older greenroom stored unsealed. Sessions of these accounts end."""
-    config = dashboard.services.config
-    try:
-        if await asyncio.to_thread(config.look, accounts.unsealed):
-            count = await asyncio.to_thread(config.change, "greenroom (upgrade)", accounts.seal_secrets(dashboard.services.secrets))
-            log.info("two_step_keys_sealed", accounts=count)
-    except GreenroomError as error:
-        log.warning("two_step_keys_not_sealed", reason=str(error))
 
 
 async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:

@@ -40,7 +40,7 @@ from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.compiled import is_compiled
-from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, seal_stored_secrets, sign_in_lines
+from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, sign_in_lines
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.draining import drain
 from greenroom.runtime.explain import explained
@@ -55,12 +55,12 @@ from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announc
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler
 from greenroom.runtime.status_page import open_status_pages, status_preview
+from greenroom.runtime.stored_secrets import keep_sealed, seals_of
 from greenroom.runtime.tending import tend
 from greenroom.stores.config_copy import ConfigCopy
 from greenroom.stores.draws import DrawFiles
 from greenroom.stores.keys import KeyRing
 from greenroom.stores.redis.clock import ServerClock
-from greenroom.stores.sealed_secrets import SealedSecrets
 from greenroom.stores.sql import SqlStore, default_url
 
 VERSION = version("greenroom")
@@ -150,10 +150,10 @@ class Process:
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
             shown = status_preview(lambda: self.config, self._known, self._notifications, self._health)
-            secrets, keys = SealedSecrets(data.path, self._clock.now_ms), KeyFile(data.path, self._clock)
-            running = Running(self, secrets, self, origins, service, self._notifications, analytics.store(), shown, keys)
+            keys = KeyFile(data.path, self._clock)
+            running = Running(self, self, origins, service, self._notifications, analytics.store(), shown, keys)
             dashboard = self._dashboard = open_dashboard(
-                store, self._sessions, self._clock, running, analytics.answers(), lambda: self.config, self._listening
+                store, self._store.sessions, self._clock, running, analytics.answers(), lambda: self.config, self._listening
             )
             app = control_app(self, self._exposition(), routes, dashboard)
             control = self._control_listeners = control_listeners(app, lambda: self.config, listeners.control)
@@ -171,11 +171,11 @@ class Process:
 
     async def _begin_with_store(self, data: DataDir, undo: contextlib.ExitStack) -> LayeredStore:
         """Opens the configuration store and takes over what is in it, before anything else is begun."""
-        store = SqlStore(self._file.store or default_url(data.path))
+        seals = seals_of(data.path)
+        store = self._store = SqlStore(self._file.store or default_url(data.path), seals)
         undo.callback(store.close)
-        self._sessions = store.sessions
         self._notifications = Notifications(store, self._file, self._clock.now_ms, self._known)
-        follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy), self._clock.now_ms)
+        follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy, seals), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
         layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
         self._health = ProcessHealth(layers, data.path, store.outbox, self._clock, lambda: self._own_listeners().values())
@@ -272,6 +272,7 @@ class Process:
                     self._follow,
                     lambda: tend(ring, ledgers, self._clock.now_ms, str(self.config.data)),
                     self._keep_time,
+                    lambda: keep_sealed(self._store),
                     self._names.run,
                     *([self._notifications.run] if self._notifications else []),
                     self._compile_the_rest,
@@ -304,8 +305,6 @@ class Process:
         except OSError as error:
             raise CannotStart(f"cannot listen on {self._listen} for visitors: {error.strerror or error}") from None
         self._phase = "serving"
-        if self._parts.control:
-            await seal_stored_secrets(self._dashboard)
         more = await sign_in_lines(self._dashboard, self._control, tls=bool(self.config.control_tls)) if self._parts.control else []
         for line in announcement(self.config, self._parts, self._listen, self._decide, self._control, more):
             self._say(line)

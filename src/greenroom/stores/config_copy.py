@@ -3,13 +3,15 @@
 import contextlib
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from greenroom.errors import InvalidConfig, StorageFailed
-from greenroom.model.configuration import KINDS, Configuration, Entry
+from greenroom.model.configuration import KINDS, SEALED_KINDS, Configuration, Entry
+from greenroom.stores.sealed_fields import FieldSeals, NoSeals
 
 VERSION = 1
 """Of the form of the file. A file of another version counts as none: the store has everything."""
@@ -18,12 +20,14 @@ VERSION = 1
 class ConfigCopy:
     """One file: the SHA-256 of what follows on a line, then JSON. A kill at any instant leaves the old file or the new one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, seals: FieldSeals | None = None) -> None:
+        """`seals` keep secrets sealed in the file, too; None: they are written as they are."""
         self.path = path
+        self._seals = seals or NoSeals()
 
     def save(self, configuration: Configuration) -> None:
         """Returns when it is on the disk itself. Raises StorageFailed; the old copy then stays."""
-        kept = {kind: list(configuration.index_of(kind).values()) for kind in KINDS}
+        kept = {kind: [self._sealed(kind, entry) for entry in configuration.index_of(kind).values()] for kind in KINDS}
         body = msgspec.json.encode({"version": VERSION, "revision": configuration.revision, "entries": kept})
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")  # processes may share the directory
         try:
@@ -51,13 +55,16 @@ class ConfigCopy:
             if found.version != VERSION:
                 return None
             entries = [
-                entry
+                replace(entry, record=self._seals.opened(kind, entry.record)) if kind in SEALED_KINDS else entry
                 for kind, described in KINDS.items()
                 for entry in msgspec.json.decode(found.entries.get(kind, _NONE), type=cast(Any, list)[cast(Any, Entry)[described.record]])
             ]
         except (msgspec.MsgspecError, InvalidConfig):
             return None
         return Configuration().changed(found.revision, entries)
+
+    def _sealed(self, kind: str, entry: Entry[Any]) -> Entry[Any]:
+        return replace(entry, record=self._seals.sealed(kind, entry.record)) if kind in SEALED_KINDS else entry
 
 
 class _Kept(msgspec.Struct):

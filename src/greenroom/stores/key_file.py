@@ -112,8 +112,7 @@ class KeysOnDisk:
             with os.fdopen(file, "wb") as out:
                 out.write(text)
                 out.flush()
-                with contextlib.suppress(FileNotFoundError):
-                    _give_to_owner_of(self.path, out.fileno())
+                _give_to_owner_of(self.path if self.path.exists() else self.path.parent, out.fileno())
                 os.fsync(out.fileno())
             os.replace(beside, self.path)
         except OSError:
@@ -159,7 +158,7 @@ def by_activation(keys: Iterable[Key]) -> tuple[Key, ...]:
 
 
 def _give_to_owner_of(path: Path, file: int) -> None:
-    """A rotation by root must leave the file readable for the service, which runs as another user."""
+    """A command of root must leave the file readable for the service, which runs as another user and owns the data directory."""
     owner = os.stat(path)
     if owner.st_uid != os.geteuid():
         os.fchown(file, owner.st_uid, owner.st_gid)

@@ -28,7 +28,7 @@ def turn_on(page: PageRequest) -> Response:
         return page.redirect("/account")
     offered = enrolment(page.request.cookies.get(SESSION_COOKIE, ""), page.field("seed"))
     hashes = [recovery_hash(code.replace("-", "")) for code in offered.recovery]
-    plan = accounts.turn_on_two_step(account.id, page.services.secrets.seal(offered.secret, account.id), hashes)
+    plan = accounts.turn_on_two_step(account.id, offered.secret, hashes)
     try:
         page.sign_in.confirm(account, page.field("old"))
         wanted = page.services.config.trial(plan)

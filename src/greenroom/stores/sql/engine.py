@@ -71,6 +71,16 @@ def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
         raise StorageFailed(f"{shown(engine.url)}: every connection is in use") from None
 
 
+def forget_old_pages(engine: Engine) -> None:
+    """Empties the log beside an SQLite file, which may still hold what was just replaced; unless another process is reading it."""
+    if engine.dialect.name == "sqlite":
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            connection.close()
+
+
 def _reason(error: DBAPIError) -> str:
     return str(error.orig).strip().splitlines()[0] if error.orig and str(error.orig).strip() else type(error.orig).__name__
 
@@ -91,7 +101,7 @@ def _sqlite(url: URL) -> Engine:
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # we say ourselves where a transaction begins
         _use_wal(connection)
-        for pragma in ("synchronous = FULL", "foreign_keys = ON"):
+        for pragma in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):  # nothing that was replaced stays in the file
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")

@@ -11,6 +11,7 @@ thousand rooms is read as one row. If the log does not reach back far enough, ev
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from sqlalchemy import URL, Connection, delete, func, insert, select, tuple_, up
 
 from greenroom.errors import InvalidConfig, Problem, RevisionConflict
 from greenroom.model.change import AUTHOR_MAX, AuditEntry, Change, Step, applied, told
-from greenroom.model.configuration import KINDS, Configuration, Entry, tree_problems
-from greenroom.stores.sql.engine import connect, read_url, shown, transaction
+from greenroom.model.configuration import KINDS, SEALED_KINDS, Configuration, Entry, tree_problems
+from greenroom.stores.sealed_fields import FieldSeals, NoSeals, unreadable, unsealed
+from greenroom.stores.sql.engine import connect, forget_old_pages, read_url, shown, transaction
 from greenroom.stores.sql.migrate import VERSIONS, bring_forward, version_of
 from greenroom.stores.sql.outbox import SqlOutbox
 from greenroom.stores.sql.sessions import SqlSessions
@@ -43,15 +45,19 @@ def default_url(data: Path) -> str:
 class SqlStore:
     """See `ports.ConfigStore`."""
 
-    def __init__(self, url: str) -> None:
-        """Does not connect yet. Raises InvalidConfig for an invalid address, StorageFailed when its driver is missing."""
+    def __init__(self, url: str, seals: FieldSeals | None = None) -> None:
+        """Does not connect yet. `seals` keep secrets sealed in the database; None: they are written and read as they are.
+
+        Raises InvalidConfig for an invalid address, StorageFailed when its driver is missing.
+        """
         address = read_url(url)
         self.name = shown(address)
         """The address, for people: without the password."""
         self._engine = connect(address)
         self._guard = threading.RLock()
         self._prepared = False
-        self._known = Configuration()
+        self._known = self._all_open = Configuration()
+        self._seals = seals or NoSeals()
         self._watchers: list[Callable[[], None]] = []
         self.outbox = SqlOutbox(self._transaction, self._read)
         """The notifications, in the same database."""
@@ -92,7 +98,7 @@ class SqlStore:
                 before = self._read(connection, expected)
                 after, steps = applied(before, changes, now_ms)
                 if steps:
-                    _persist(connection, steps, after.revision, author, now_ms)
+                    _persist(connection, steps, after.revision, author, now_ms, self._seals)
                 else:
                     connection.execute(update(state).values(revision=expected))
             self._known = after
@@ -100,6 +106,28 @@ class SqlStore:
             for changed in self._watchers:
                 changed()
         return after
+
+    def seal_stored(self, *, again: bool = False) -> tuple[int, int]:
+        """Seals what an older greenroom left unsealed; `again`: everything, with the newest key. (records sealed, records unreadable here)
+
+        The revision stays, because the configuration does. Raises StorageFailed; then nothing has changed.
+        """
+        with self._transaction() as connection:
+            found = _sealed_entries(connection)
+        unread = sum(unreadable(kind, self._seals.opened(kind, entry.record)) for kind, entry in found)
+        if not again and not any(unsealed(kind, entry.record) for kind, entry in found):
+            return 0, unread
+        count = 0
+        with self._transaction(writes=True) as connection:
+            connection.execute(select(state.c.revision).with_for_update())
+            for kind, entry in _sealed_entries(connection):
+                record = self._seals.sealed(kind, self._seals.opened(kind, entry.record) if again else entry.record)
+                if record != entry.record:
+                    body = msgspec.json.encode(record).decode()
+                    connection.execute(update(entries).where(entries.c.kind == kind, entries.c.id == entry.id).values(body=body))
+                    count += 1
+        forget_old_pages(self._engine)
+        return count, unread
 
     def note(self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]) -> None:
         """See `ports.ConfigStore`."""
@@ -140,6 +168,19 @@ class SqlStore:
         return transaction(self._engine, writes=writes)
 
     def _read(self, connection: Connection, at: int | None = None) -> Configuration:
+        """As `_fetch`, with secrets as they were entered. A key that was missing is looked for again: another machine may have sent it."""
+        known = self._fetch(connection, at)
+        if known is self._all_open:
+            return known
+        late = [(kind, entry) for kind in SEALED_KINDS for entry in known.index_of(kind).values() if unreadable(kind, entry.record)]
+        tried = [replace(entry, record=self._seals.opened(kind, entry.record)) for kind, entry in late]
+        opened = [now for now, (_, before) in zip(tried, late, strict=True) if now.record != before.record]
+        known = known.changed(known.revision, opened) if opened else known
+        if not any(unreadable(kind, now.record) for now, (kind, _) in zip(tried, late, strict=True)):
+            self._all_open = known
+        return known
+
+    def _fetch(self, connection: Connection, at: int | None = None) -> Configuration:
         """What the database holds, from what is known already. `at`: the revision it holds, when this transaction has moved on."""
         newest, forgotten = connection.execute(select(state.c.revision, state.c.forgotten)).one()
         newest = newest if at is None else at
@@ -169,13 +210,18 @@ def _caught_up(connection: Connection, known: Configuration, newest: int) -> Con
     return known.changed(newest, [_entry(row) for row in found], removed)
 
 
-def _persist(connection: Connection, steps: Sequence[Step], revision: int, author: str, now_ms: int) -> None:
+def _sealed_entries(connection: Connection) -> list[tuple[str, Entry[Any]]]:
+    rows = connection.execute(select(entries).where(entries.c.kind.in_(SEALED_KINDS))).mappings()
+    return [(row["kind"], _entry(row)) for row in rows]
+
+
+def _persist(connection: Connection, steps: Sequence[Step], revision: int, author: str, now_ms: int, seals: FieldSeals) -> None:
     for step in steps:
         if step.before is not None and step.after is None:
             connection.execute(delete(entries).where(entries.c.kind == step.kind, entries.c.id == step.entry.id))
         elif step.before is not None:
-            connection.execute(update(entries).where(entries.c.kind == step.kind, entries.c.id == step.entry.id).values(_row(step)))
-    made = [_row(step) for step in steps if step.before is None]
+            connection.execute(update(entries).where(entries.c.kind == step.kind, entries.c.id == step.entry.id).values(_row(step, seals)))
+    made = [_row(step, seals) for step in steps if step.before is None]
     if made:
         connection.execute(insert(entries), made)
     connection.execute(insert(audit), [_logged(step, revision, author, now_ms) for step in steps])
@@ -188,7 +234,7 @@ def _persist(connection: Connection, steps: Sequence[Step], revision: int, autho
             connection.execute(delete(audit).where(old))
 
 
-def _row(step: Step) -> dict[str, Any]:
+def _row(step: Step, seals: FieldSeals) -> dict[str, Any]:
     entry = step.entry
     return {
         "kind": step.kind,
@@ -197,7 +243,7 @@ def _row(step: Step) -> dict[str, Any]:
         "created_ms": entry.created_ms,
         "modified_ms": entry.modified_ms,
         "revision": entry.revision,
-        "body": msgspec.json.encode(entry.record).decode(),
+        "body": msgspec.json.encode(seals.sealed(step.kind, entry.record)).decode(),
     }
 
 

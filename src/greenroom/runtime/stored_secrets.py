@@ -1,0 +1,73 @@
+"""Secrets in the configuration store: sealed after an upgrade, and sealed again when their key is replaced."""
+
+import asyncio
+from pathlib import Path
+
+import structlog
+
+from greenroom.config.load import default_data
+from greenroom.errors import GreenroomError
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.data_dir import CannotStart
+from greenroom.stores.sealed_fields import FieldSeals, NoSeals, SealedFields
+from greenroom.stores.sealed_secrets import SECRETS_FILE, SealedSecrets
+from greenroom.stores.sql import SqlStore, default_url
+
+LOOK_S = 10.0
+"""Between two looks at the revision of the store."""
+
+log = structlog.get_logger(__name__)
+
+
+def seals_of(data: Path) -> SealedFields:
+    """Seals with the key of this data directory, which is made when the first secret is stored."""
+    return SealedFields(SealedSecrets(data, MonotonicClock().now_ms))
+
+
+def seals_for_command(data: Path | None, url: str | None) -> FieldSeals:
+    """For a command beside a greenroom: only with a key that its processes have too, those of the data directory.
+
+    A command on another machine stores secrets as they are, and a process seals them (`keep_sealed`): sealed with a key of that machine
+    they would be lost to all processes.
+    """
+    if url is None or (data is not None and (data / SECRETS_FILE).exists()):
+        return seals_of(data or default_data())
+    return NoSeals()
+
+
+async def keep_sealed(store: SqlStore) -> None:
+    """Until cancelled: seals what an older greenroom, or a command on another machine, stored as it was; logs what is unreadable here."""
+    looked = None
+    while True:
+        try:
+            revision = await asyncio.to_thread(store.revision)
+            if revision != looked:
+                report(*await asyncio.to_thread(store.seal_stored))
+                looked = revision
+        except GreenroomError as error:
+            log.warning("stored_secrets_not_sealed", reason=str(error))
+        await asyncio.sleep(LOOK_S)
+
+
+def report(sealed: int, unreadable: int) -> None:
+    """For operators."""
+    if sealed:
+        log.info("stored_secrets_sealed", records=sealed)
+    if unreadable:
+        log.error("stored_secrets_unreadable", records=unreadable, key_file=SECRETS_FILE)
+
+
+def rotate_secrets(data: Path, url: str | None) -> str:
+    """Makes a new key and seals everything in the store with it; says what was done. Raises CannotStart, StorageFailed or InvalidConfig."""
+    if not (data / SECRETS_FILE).exists():
+        raise CannotStart(f"no {SECRETS_FILE} found in {data}: set the data directory of greenroom with --data")
+    box = SealedSecrets(data, MonotonicClock().now_ms)
+    store = SqlStore(url or default_url(data), SealedFields(box))
+    try:
+        store.read()  # a store that cannot be used gets no new key
+        key = box.rotate()
+        sealed, unreadable = store.seal_stored(again=True)
+    finally:
+        store.close()
+    left = f"; {unreadable} could not be read with the keys of {data} and are left as they were" if unreadable else ""
+    return f"new key {key} written to {data}; {sealed} record{'' if sealed == 1 else 's'} sealed with it{left}"

@@ -1,0 +1,84 @@
+"""Seals the secret fields of records on their way to a disk, and opens them on the way back.
+
+In memory the secrets are as they were entered, so the use-cases compare and send them without knowing of keys. A field whose key is not on
+this machine stays sealed: everything else goes on, what needs the secret says what is missing (`unreadable`), and writing the
+record back changes nothing.
+"""
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+from greenroom.errors import GreenroomError, InvalidConfig, StorageFailed
+from greenroom.model.configuration import SEALED_KINDS
+from greenroom.model.sealed import is_sealed
+from greenroom.ports import SecretBox
+
+
+class FieldSeals(Protocol):
+    """What a store needs to keep secrets."""
+
+    def sealed(self, kind: str, record: Any) -> Any:
+        """The record as it may be stored. Raises StorageFailed when there is no key and none can be made."""
+
+    def opened(self, kind: str, record: Any) -> Any:
+        """The record as it was before; a field that cannot be opened here stays sealed."""
+
+
+class SealedFields:
+    """With the keys of one box."""
+
+    def __init__(self, box: SecretBox) -> None:
+        self._box = box
+
+    def sealed(self, kind: str, record: Any) -> Any:
+        """See FieldSeals."""
+        closed = {}
+        try:
+            for name, text in _secrets(kind, record):
+                if not is_sealed(text):
+                    closed[name] = self._box.seal(text, _owner(kind, record.id, name))
+        except InvalidConfig as error:
+            raise StorageFailed(f"secrets cannot be sealed: {error}") from None
+        return replace(record, **closed) if closed else record
+
+    def opened(self, kind: str, record: Any) -> Any:
+        """See FieldSeals."""
+        plain = {}
+        for name, text in _secrets(kind, record):
+            if is_sealed(text):
+                try:
+                    plain[name] = self._box.open(text, _owner(kind, record.id, name))
+                except GreenroomError:
+                    continue
+        return replace(record, **plain) if plain else record
+
+
+class NoSeals:
+    """Stores secrets as they are: for tests, and for readers that need none."""
+
+    def sealed(self, _kind: str, record: Any) -> Any:
+        """See FieldSeals."""
+        return record
+
+    def opened(self, _kind: str, record: Any) -> Any:
+        """See FieldSeals."""
+        return record
+
+
+def unreadable(kind: str, record: Any) -> bool:
+    """Whether a secret of this record is still sealed."""
+    return any(is_sealed(text) for _, text in _secrets(kind, record))
+
+
+def unsealed(kind: str, record: Any) -> bool:
+    """Whether a secret of this record is as it was entered."""
+    return any(not is_sealed(text) for _, text in _secrets(kind, record))
+
+
+def _secrets(kind: str, record: Any) -> list[tuple[str, str]]:
+    return [(name, text) for name in SEALED_KINDS.get(kind, ()) if (text := getattr(record, name))]
+
+
+def _owner(kind: str, record_id: str, name: str) -> str:
+    """What a secret is bound to, so that it opens nowhere else. Secrets of accounts were the first, and are bound to the id alone."""
+    return record_id if kind == "account" else f"{kind} {record_id} {name}"

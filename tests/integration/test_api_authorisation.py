@@ -4,14 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from api_in_process import ApiInProcess, StandingClock, api_in
+from api_in_process import ApiInProcess, api_in
 
 from greenroom.api.dependencies import permission_of
 from greenroom.api.management import ROUTES, api_document
 from greenroom.api.routing import ApiRoute
-from greenroom.control.authenticator import FAILURES_MAX, FAILURES_MS, GRANTS, Failures
+from greenroom.control.authenticator import GRANTS, Authenticator, Credentials
+from greenroom.control.failures import FAILURES_MAX, FAILURES_MS, subscriber
+from greenroom.control.refusals import Refused
+from greenroom.model.session import FAILED
 from greenroom.model.token import SCOPES
 from greenroom.model.zone import ACCOUNT_ID
+from greenroom.stores.sql import SqlStore
+
+CLIENT = "127.0.0.1"
+"""Where the client of `ApiInProcess` asks from."""
 
 OPEN = ["/openapi.json", "/preview/{preview_id}"]
 """What needs no token: the one says nothing about an installation, the other cannot be guessed."""
@@ -176,17 +183,39 @@ def test_requests_without_a_token_are_no_guesses(api) -> None:
     assert api.ask("GET", "/zones", token="").status_code == 401, "which says nothing about tokens"
 
 
-def test_a_network_of_ipv6_addresses_is_one_guesser_and_its_neighbours_are_others() -> None:
-    clock = StandingClock()
-    failures = Failures(clock)
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_a_network_of_ipv6_addresses_is_one_guesser_and_its_neighbours_are_others(one: str, other: str, same: bool) -> None:
+    assert (subscriber(one) == subscriber(other)) is same
+
+
+def test_all_processes_of_a_store_count_wrong_tokens_together_and_good_ones_write_nothing(api) -> None:
+    api.clock.at_ms += FAILURES_MS
+    store = SqlStore(api.store.name)
+    beside = Authenticator(store, api.clock, store.sessions)
     for number in range(FAILURES_MAX):
-        failures.add(f"2001:db8:1:2::{number:x}")
-    assert failures.wait_s("2001:db8:1:2:ffff::1") == FAILURES_MS // 1000
-    assert failures.wait_s("2001:db8:1:3::1") == 0
-    for _ in range(FAILURES_MAX):
-        failures.add("::ffff:192.0.2.1")
-    assert failures.wait_s("192.0.2.1") > 0
-    assert failures.wait_s("192.0.2.2") == 0
+        if number % 2:
+            assert api.ask("GET", "/zones", token="grt_no").status_code == 401
+        else:
+            with pytest.raises(Refused, match="unknown or has expired"):
+                beside.open(Credentials("grt_no"), CLIENT)
+    refused = api.ask("GET", "/zones")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, str(FAILURES_MS // 1000))
+    with pytest.raises(Refused, match="too many wrong credentials"):
+        beside.open(Credentials(api.token), CLIENT)
+    api.clock.at_ms += FAILURES_MS
+    failed = api.store.sessions.rows(FAILED)
+    assert api.ask("GET", "/zones").status_code == 200
+    assert beside.open(Credentials(api.token), CLIENT).token.name == "everything"
+    assert api.store.sessions.rows(FAILED) == failed != []
+    store.close()
 
 
 def test_a_client_who_guesses_often_has_to_wait_a_minute_and_then_is_served_again(api, tokens) -> None:

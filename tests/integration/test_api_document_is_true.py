@@ -13,7 +13,7 @@ from schemathesis.engine import events
 
 from greenroom.api.app import PREFIX
 from greenroom.api.management import ROUTERS
-from greenroom.control.authenticator import FAILURES_MS
+from greenroom.control.failures import FAILURES_MS
 from greenroom.model.change import name_of
 from greenroom.model.configuration import KIND_OF, Configuration, Entry
 from greenroom.model.zone import ACCOUNT_ID

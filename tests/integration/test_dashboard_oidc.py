@@ -20,7 +20,7 @@ from oidc_rig import CLIENT, KEY, OTHER_KEY, RETURN, SECRET, Provider, provider_
 
 from greenroom.api.client_address import WithClientAddress
 from greenroom.config.settings import Address
-from greenroom.control.authenticator import FAILURES_MAX
+from greenroom.control.failures import FAILURES_MAX
 from greenroom.control.oidc_provider import NEW_KEYS_MS, RETRY_MS, OidcProvider
 from greenroom.dashboard import PREFIX
 from greenroom.dashboard.sign_in import HOUR_MS

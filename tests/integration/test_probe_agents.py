@@ -49,7 +49,7 @@ class Front:
         return f"http://{self.address}"
 
     async def start(self) -> None:
-        api = management_api(self.store, CLOCK, None, origin_problems, None, self._service)
+        api = management_api(self.store, self.store.sessions, CLOCK, None, origin_problems, None, self._service)
         sock = bind(self.address, "agents")
         self.address = bound(sock)
         self._listener = AppListener(Starlette(routes=[under_prefix(api)]), sock)

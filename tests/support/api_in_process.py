@@ -81,7 +81,7 @@ class ApiInProcess:
     def __post_init__(self) -> None:
         self.watched = Watched(self.clock)
         self.health = health_of(self.store, self.clock)
-        parts = (self.store, self.clock, self.watched, origin_problems, self.watched, self.health)
+        parts = (self.store, self.store.sessions, self.clock, self.watched, origin_problems, self.watched, self.health)
         self.app = Starlette(routes=[under_prefix(management_api(*parts))])
         self.routes = management_app(*parts).routes
         self.token = self.make_token("everything", "edit", "analytics", "probe")

@@ -54,7 +54,9 @@ class GraphqlRig(ApiInProcess):
         changes += [Put(Room(id=room, name=name, host=f"{name}.{hosts[zone]}", **limits), zone) for room, zone, name in rooms]
         self.store.write(changes, expected=self.store.read().revision, author="test", now_ms=1)
         answers = room_answers(self.keeper, self.store, self.clock)
-        api = management_api(self.store, self.clock, self.watched, origin_problems, self.watched, self.health, datasets=answers)
+        api = management_api(
+            self.store, self.store.sessions, self.clock, self.watched, origin_problems, self.watched, self.health, datasets=answers
+        )
         self.health._store.save(HealthBatch(events=[_event(number, self.clock.at_ms) for number in range(40)]), self.clock.at_ms)
         self._client._transport.app = Starlette(routes=[under_prefix(api)])  # type: ignore[attr-defined]
 

@@ -46,7 +46,7 @@ from greenroom.control.notification_view import NoNotifications, NotificationVie
 from greenroom.control.refusals import CODES, Code, Refused
 from greenroom.control.state import Observed
 from greenroom.control.zones import OriginProblems
-from greenroom.ports import Clock, ConfigStore
+from greenroom.ports import Clock, ConfigStore, SessionStore
 
 ROUTERS = (
     accounts.router,
@@ -90,6 +90,7 @@ def api_document() -> dict[str, Any]:
 
 def management_api(
     store: ConfigStore,
+    sessions: SessionStore,
     clock: Clock,
     observed: Observed,
     origin_problems: OriginProblems,
@@ -98,12 +99,16 @@ def management_api(
     notifications: NotificationView | None = None,
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
 ) -> ASGIApp:
-    """The whole API, its front included. `datasets` answers what GraphQL is asked, by the name of the dataset."""
-    return Front(management_app(store, clock, observed, origin_problems, explains, health, notifications, datasets))
+    """The whole API, its front included.
+
+    `sessions` counts wrong tokens; `datasets` answers what GraphQL is asked, by the name of the dataset.
+    """
+    return Front(management_app(store, sessions, clock, observed, origin_problems, explains, health, notifications, datasets))
 
 
 def management_app(
     store: ConfigStore,
+    sessions: SessionStore,
     clock: Clock,
     observed: Observed,
     origin_problems: OriginProblems,
@@ -119,7 +124,7 @@ def management_app(
     app = Starlette(routes=[*ROUTES, *graphql, *without_token], exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     app.state.config_service = ConfigService(store, clock)
-    app.state.authenticator = Authenticator(store, clock)
+    app.state.authenticator = Authenticator(store, clock, sessions)
     app.state.observed = observed
     app.state.origin_problems = origin_problems
     app.state.previews = previews
@@ -135,11 +140,10 @@ async def _openapi(_request: Request) -> Response:
     return JSONResponse(api_document())
 
 
-async def _refused(request: Request, error: Refused) -> Response:
+async def _refused(_request: Request, error: Refused) -> Response:
     headers = {}
     if error.faults[0].code is Code.SLOW_DOWN:
-        wait_s = request.app.state.authenticator.wait_s(request.client.host if request.client else "")
-        headers = {"Retry-After": str(max(1, wait_s)), "X-Should-Retry": "false"}
+        headers = {"Retry-After": str(max(1, error.retry_after_s)), "X-Should-Retry": "false"}
     if error.status == CODES[Code.NO_CREDENTIALS].status:
         headers["WWW-Authenticate"] = "Bearer"
     return refused(error, headers)

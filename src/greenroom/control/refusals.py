@@ -87,12 +87,16 @@ class ApiFault(NamedTuple):
 
 
 class Refused(GreenroomError):
-    """Nothing was changed; carries every fault found. `status` replaces the one of the first fault's code."""
+    """Nothing was changed; carries every fault found.
 
-    def __init__(self, *faults: ApiFault, status: int = 0) -> None:
+    `status` replaces the one of the first fault's code; `retry_after_s`: who asks again before then is refused again.
+    """
+
+    def __init__(self, *faults: ApiFault, status: int = 0, retry_after_s: int = 0) -> None:
         super().__init__("; ".join(f"{fault.pointer}: {fault.message}" if fault.pointer else fault.message for fault in faults))
         self.faults = faults
         self.status = status or CODES[faults[0].code].status
+        self.retry_after_s = retry_after_s
 
 
 def refuse_if(faults: Iterable[ApiFault]) -> None:

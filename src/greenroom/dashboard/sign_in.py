@@ -17,11 +17,11 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.control import accounts
-from greenroom.control.authenticator import Credentials, known_token, subscriber
+from greenroom.control.authenticator import Credentials, known_token
 from greenroom.control.config_service import ConfigService
+from greenroom.control.failures import StoredFailures, subscriber
 from greenroom.control.passwords import password_fits
 from greenroom.control.refusals import ApiFault, Code, Refused
-from greenroom.dashboard.failures import StoredFailures
 from greenroom.dashboard.person import Person
 from greenroom.dashboard.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
 from greenroom.model.account import ROLES, Account, Role

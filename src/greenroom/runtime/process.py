@@ -146,15 +146,15 @@ class Process:
             service = self._health.service if self._health else None
             analytics = self._analytics = analytics_of(self.config, data.path, self._clock, store)
             origins = lambda pointer, url: resolved_origin_problems(self._own_listeners(), pointer, url)  # noqa: E731
-            api = management_api(store, self._clock, self, origins, self, service, self._notifications, analytics.answers())
+            answers, sessions = analytics.answers(), self._store.sessions
+            api = management_api(store, sessions, self._clock, self, origins, self, service, self._notifications, answers)
             routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
             status = open_status_pages(self._known, self._notifications, self._health, self._say, undo, shared=self._one_of_many)
             shown = status_preview(lambda: self.config, self._known, self._notifications, self._health)
             keys = KeyFile(data.path, self._clock)
             running = Running(self, self, origins, service, self._notifications, analytics.store(), shown, keys)
-            dashboard = self._dashboard = open_dashboard(
-                store, self._store.sessions, self._clock, running, analytics.answers(), lambda: self.config, self._listening
-            )
+            config = lambda: self.config  # noqa: E731
+            dashboard = self._dashboard = open_dashboard(store, sessions, self._clock, running, answers, config, self._listening)
             app = control_app(self, self._exposition(), routes, dashboard)
             control = self._control_listeners = control_listeners(app, lambda: self.config, listeners.control)
             if self._parts.signals:

@@ -1,11 +1,21 @@
-"""Wrong attempts at signing in, counted in the session store: all processes that share it have one count, and a restart keeps it."""
+"""Wrong tokens, passwords and codes, counted in the session store: all processes that share it have one count, and a restart keeps it.
+
+Only a failure writes; who is asking often with a good token costs one read.
+"""
 
 import hashlib
 import secrets
+from ipaddress import IPv4Address, ip_address, ip_network
 
-from greenroom.control.authenticator import FAILURES_MAX, FAILURES_MS
 from greenroom.model.session import FAILED, SessionRow
 from greenroom.ports import Clock, SessionStore
+
+FAILURES_MAX = 20
+"""Wrong credentials from one address within FAILURES_MS; a program with an old token is told so, a guesser gets nowhere."""
+
+FAILURES_MS = 60_000
+NETWORK_BITS = 64
+"""Of an IPv6 address: one subscriber has a whole network of that size, and with every address of it a new budget."""
 
 KEPT_MAX = 10_000
 """Addresses, accounts and devices whose attempts are remembered; the one heard of longest ago is forgotten first."""
@@ -44,3 +54,14 @@ class StoredFailures:
 
     def _hash(self, client: str) -> str:
         return hashlib.sha256(f"{self._purpose} {client}".encode("utf-8", "replace")).hexdigest()
+
+
+def subscriber(client: str) -> str:
+    """Whose failures count together: one IPv4 address, or one network of IPv6."""
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return client
+    if isinstance(address, IPv4Address):
+        return client
+    return str(address.ipv4_mapped or ip_network((int(address), NETWORK_BITS), strict=False))

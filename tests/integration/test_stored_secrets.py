@@ -199,7 +199,7 @@ def test_a_command_on_another_machine_stores_secrets_for_a_process_to_seal(tmp_p
         sealing = asyncio.create_task(keep_sealed(SqlStore(url, seals_of(mine))))
         while "none" in keys_in_use(theirs):
             assert not sealing.done(), sealing.exception()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # it seals in a thread
         sealing.cancel()
 
     asyncio.run(asyncio.wait_for(story(), 60))

@@ -1,26 +1,18 @@
 """`greenroom keys`: replaces the keys of tickets, and the key of the secrets in the configuration store."""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from greenroom.cli.show import complain, say
-from greenroom.cli.tokens import CANNOT_START, ExistingStoreOption
+from greenroom.cli.tokens import CANNOT_START, ExistingDataOption, ExistingStoreOption
 from greenroom.config.load import default_data
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.runtime.data_dir import CannotStart
 
 keys = typer.Typer(name="keys", help="Manage the keys that seal visitors' tickets and stored secrets.", no_args_is_help=True)
 
-DataOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Directory for keys and journals (default: $XDG_STATE_HOME/greenroom or ~/.local/state/greenroom)."),
-]
-
 
 @keys.command("rotate")
-def rotate(data: DataOption = None) -> None:
+def rotate(data: ExistingDataOption = None) -> None:
     """Create a new key for tickets. Tickets sealed with the old key stay valid; a running greenroom loads the new key by itself."""
     from greenroom.runtime.serve import rotate_keys
 
@@ -31,7 +23,7 @@ def rotate(data: DataOption = None) -> None:
 
 
 @keys.command("rotate-secrets")
-def rotate_secrets(data: DataOption = None, store: ExistingStoreOption = None) -> None:
+def rotate_secrets(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> None:
     """Create a new key for the secrets in the configuration store, and seal them with it. A running greenroom goes on.
 
     Older keys stay in secrets.json, because a restored copy of the database needs them.

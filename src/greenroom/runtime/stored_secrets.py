@@ -1,12 +1,13 @@
 """Secrets in the configuration store: sealed after an upgrade, and sealed again when their key is replaced."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import structlog
 
 from greenroom.config.load import default_data
-from greenroom.errors import GreenroomError
+from greenroom.errors import GreenroomError, StorageFailed
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.stores.sealed_fields import FieldSeals, NoSeals, SealedFields
@@ -39,18 +40,20 @@ async def keep_sealed(store: SqlStore) -> None:
     """Until cancelled: seals what an older greenroom, or a command on another machine, stored as it was; logs what is unreadable here."""
     looked = None
     while True:
-        try:
+        with contextlib.suppress(StorageFailed):  # of a store that cannot be reached its follower tells
             revision = await asyncio.to_thread(store.revision)
             if revision != looked:
-                report(*await asyncio.to_thread(store.seal_stored))
+                await _seal(store)
                 looked = revision
-        except GreenroomError as error:
-            log.warning("stored_secrets_not_sealed", reason=str(error))
         await asyncio.sleep(LOOK_S)
 
 
-def report(sealed: int, unreadable: int) -> None:
-    """For operators."""
+async def _seal(store: SqlStore) -> None:
+    try:
+        sealed, unreadable = await asyncio.to_thread(store.seal_stored)
+    except GreenroomError as error:
+        log.warning("stored_secrets_not_sealed", reason=str(error))
+        return
     if sealed:
         log.info("stored_secrets_sealed", records=sealed)
     if unreadable:

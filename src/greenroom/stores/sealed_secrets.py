@@ -1,7 +1,7 @@
 """Seals secrets that the configuration store keeps and greenroom has to read again, so that a copy of the database alone gives none away.
 
 The key is in `secrets.json` in the data directory, made when the first secret is sealed. A rotation adds another one, and machines that
-share a Redis exchange theirs (`stores.redis.key_exchange`), so a file may hold several: the newest one seals, any opens.
+share a Redis exchange their keys (`stores.redis.key_exchange`), so a file may hold several: the newest one seals, any opens.
 """
 
 import base64

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from api_rig import Api, create_token
 from config_material import room, rules, zone
+from postgres import PASSWORD
 
 from greenroom.model.change import Put, Remove
 from greenroom.model.rule import ListItem, RuleList
@@ -211,7 +212,7 @@ def test_an_edge_cut_off_from_the_store_keeps_its_configuration_also_over_a_rest
         assert held(second)
         assert second.status()["config_store"]["from_copy"] is True
         assert second.metric("greenroom_config_store_revision") == revision
-        assert "secret" not in second.output + first.output
+        assert PASSWORD not in second.output + first.output
         nowhere = greenroom.serve("--store", url, "--data", str(greenroom.folder / "new"), ready=False)
         assert nowhere.end() == 2
         assert "Connection refused" in nowhere.output or "connection failed" in nowhere.output

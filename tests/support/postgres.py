@@ -18,6 +18,9 @@ def tool(name: str) -> str:
     return found
 
 
+PASSWORD = "hush-hush"  # a word that no log has for another reason
+
+
 class Postgres:
     """Durability is switched off: the server is never killed, only stopped."""
 
@@ -38,7 +41,7 @@ class Postgres:
         self._count += 1
         name = f"greenroom{self._count}"
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "greenroom", name)
-        return f"postgresql://greenroom:secret@127.0.0.1:{self.port}/{name}"
+        return f"postgresql://greenroom:{PASSWORD}@127.0.0.1:{self.port}/{name}"
 
     def start(self) -> None:
         options = f"-F -h 127.0.0.1 -p {self.port} -k {self.folder} -c shared_buffers=8MB -c max_connections=40"

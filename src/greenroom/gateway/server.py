@@ -71,11 +71,12 @@ class Gateway:
         self.now = self._loop.time
         self.later = self._loop.call_soon
         self._sweep_s = sweep_s
+        self.sweep_at = 0.0
         self._servers: list[asyncio.Server] = []
         self._connections: set[OpenConnection] = set()
         self._per_address: Counter[str] = Counter()
         self._pools: dict[Origin, Pool] = {}
-        self._last: tuple[Origin | None, Pool | None] = (None, None)
+        self._last: Pool | None = None
         self.late_tries = LateTries(self._loop)
         self._streams = OpenStreams(lambda forward, place: self.receiver.open_session(forward, place), self._failed)
         self._sweeper: asyncio.TimerHandle | None = None
@@ -177,16 +178,15 @@ class Gateway:
 
     def pool_for(self, host: str) -> Pool | None:
         """The connections to the origin of this host; None when it has none."""
-        origin = self.origins(host)
+        origin, pool = self.origins(host), self._last
+        if pool is not None and pool.origin is origin:
+            return pool
         if origin is None:
             return None
-        last, pool = self._last
-        if pool is not None and origin is last:
-            return pool
         pool = self._pools.get(origin)
         if pool is None:
             pool = self._pools[origin] = Pool(origin, self.limits, self.counts, self._loop, self._guard)
-        self._last = (origin, pool)
+        pool.origin, self._last = origin, pool  # equal to the one before, but another object after a reload
         return pool
 
     def admit(self, connection: OpenConnection) -> bool:
@@ -238,6 +238,7 @@ class Gateway:
         """Everybody whose time is over is told; one exception must not stop the clock for the others."""
         self.date_line = b"Date: %b\r\n" % email.utils.formatdate(time.time(), usegmt=True).encode()
         now = self.now()
+        self.sweep_at = now + self._sweep_s
         connections = list(self._connections)
         for connection in connections:
             if connection.deadline <= now:
@@ -248,6 +249,6 @@ class Gateway:
                     connection.transport.abort()
         self._streams.sweep([exchange for connection in connections if (exchange := connection.exchange) is not None])
         for pool in self._pools.values():
-            pool.sweep(now)
+            pool.sweep(self.sweep_at)
         if not self._closed:
             self._sweeper = self._loop.call_later(self._sweep_s, self._sweep)

@@ -38,6 +38,9 @@ class OriginExchange(Protocol):
     def tunnelling(self) -> bool:
         """Whether bytes are carried both ways as they come."""
 
+    hints: int
+    """Answers before the answer so far."""
+
     def interim(self, head: AnswerHead) -> None:
         """An answer before the answer."""
 
@@ -97,21 +100,21 @@ class OriginConnection(asyncio.Protocol):
     """Belongs to a pool; while `exchange` is set it serves that one request."""
 
     __slots__ = (
-        "_began_s", "_body", "_buffer", "_idle_s", "_interim", "_keep", "_paused", "exchange", "idle_until", "pool", "served", "transport",
+        "_began_s", "_body", "_buffer", "_idle_s", "_keep", "_paused", "counts", "exchange", "idle_until", "pool", "served", "transport",
     )  # fmt: skip
 
     transport: asyncio.Transport
 
     def __init__(self, pool: ConnectionOwner) -> None:
         self.pool = pool
+        self.counts = pool.counts
         self.exchange: OriginExchange | None = None
         self.idle_until = 0.0
-        self.served = 0  # requests sent before this one
+        self.served = False  # a request before this one
         self._buffer = b""
         self._body: Body | None = None
         self._keep = False
         self._idle_s = 0
-        self._interim = 0
         self._began_s = 0.0
         self._paused = False
 
@@ -124,12 +127,12 @@ class OriginConnection(asyncio.Protocol):
         """Sends the first bytes of a request; its answer goes to `exchange`."""
         self.exchange = exchange
         self._began_s = monotonic()
-        self.pool.counts.bytes_in += len(data)
+        self.counts.bytes_in += len(data)
         self.transport.write(data)
 
     def write(self, data: bytes) -> None:
         """Sends more of the request's body, or of a tunnel."""
-        self.pool.counts.bytes_in += len(data)
+        self.counts.bytes_in += len(data)
         self.transport.write(data)
 
     def pause(self) -> None:
@@ -161,12 +164,13 @@ class OriginConnection(asyncio.Protocol):
             self.transport.abort()
             return
         try:
-            if exchange.tunnelling:
-                exchange.from_tunnel(data)
-            elif self._body is None:
+            body = self._body
+            if body is None:
                 self._read_head(exchange, data)
+            elif exchange.tunnelling:
+                exchange.from_tunnel(data)
             else:
-                self._read_body(exchange, self._body, data)
+                self._read_body(exchange, body, data)
         except BadBody:
             self._invalid(exchange)
         except Exception as error:
@@ -184,33 +188,34 @@ class OriginConnection(asyncio.Protocol):
                     self._invalid(exchange)
                 return
             head = read_answer_head(data[:end]) if end <= limit else None
-            if head is None and (shorter := end_of_lf_head(data)):
-                end = shorter
-                head = read_answer_head(data[:end]) if end <= limit else None
-            data = data[end:]
             if head is None:
-                self._invalid(exchange)
-                return
+                end = end_of_lf_head(data)
+                head = read_answer_head(data[:end]) if 0 < end <= limit else None
+                if head is None:
+                    self._invalid(exchange)
+                    return
+            data = data[end:]
             if head.status >= 200 or head.status == 101:
                 break
-            self._interim += 1
-            if self._interim > self.pool.limits.origin_hints:
+            exchange.hints += 1
+            if exchange.hints > self.pool.limits.origin_hints:
                 self._invalid(exchange)
                 return
             exchange.interim(head)
             if not data:
                 return
-        self.pool.counts.origin_wait_seconds += monotonic() - self._began_s
-        self._keep, self._idle_s, length = head.keep_alive, head.idle_s, head.content_length
-        if head.plain and exchange.head.framing.plain and length == len(data):  # as nearly always
-            self._release(True)
+        self.counts.origin_wait_seconds += monotonic() - self._began_s
+        if head.plain and head.content_length == len(data) and exchange.head.framing.plain:  # as nearly always
+            self._release(exchange, head.keep_alive, head.idle_s)
             exchange.answer_begins(head, data, True)
         else:
+            self._keep, self._idle_s = head.keep_alive, head.idle_s
             self._begin_answer(exchange, head, data)
 
     def _begin_answer(self, exchange: OriginExchange, head: AnswerHead, rest: bytes) -> None:
         if head.status == 101:
             if exchange.key and verified(head, exchange.key):
+                self._body = UntilClose()
                 exchange.open_tunnel(head, rest)
             else:
                 self._invalid(exchange)
@@ -224,14 +229,14 @@ class OriginConnection(asyncio.Protocol):
             body = self._body = ChunkedBody(lenient=True)
             payload = body.feed(rest)
             if body.done:
-                self._release(not body.rest)
+                self._body_over(exchange, body)
             exchange.answer_begins(head, payload, body.done)
             return
         if length is None:
             self._body = UntilClose()
             exchange.answer_begins(head, rest, False)
         elif len(rest) >= length:
-            self._release(len(rest) == length)
+            self._release(exchange, self._keep and len(rest) == length, self._idle_s)
             exchange.answer_begins(head, rest[:length], True)
         else:
             self._body = LengthBody(length - len(rest))
@@ -241,25 +246,26 @@ class OriginConnection(asyncio.Protocol):
         payload = body.feed(data)
         done = body.done
         if done:
-            self._release(not body.rest)
+            self._body_over(exchange, body)
         exchange.answer_continues(payload, done)
 
-    def _release(self, clean: bool) -> None:
-        """The answer is complete: back to the pool before the visitor is told, so that the next request can have it."""
-        exchange, self.exchange = self.exchange, None
+    def _body_over(self, exchange: OriginExchange, body: Body) -> None:
         self._body = None
-        self._interim = 0
-        self.served += 1
+        self._release(exchange, self._keep and not body.rest, self._idle_s)
+
+    def _release(self, exchange: OriginExchange, keep: bool, idle_s: int) -> None:
+        """The answer is complete: back to the pool before the visitor is told, so that the next request can have it."""
+        self.exchange = None
+        self.served = True
         if self._paused:
             self.resume()
-        sent_whole = exchange is not None and exchange.released()
-        if clean and sent_whole and self._keep and self._idle_s != 1 and not self.transport.is_closing():
-            self.pool.give_back(self, self._idle_s)
+        if exchange.released() and keep and idle_s != 1 and not self.transport.is_closing():
+            self.pool.give_back(self, idle_s)
         else:
             self.transport.abort()
 
     def _invalid(self, exchange: OriginExchange) -> None:
-        self.pool.counts.origin_invalid += 1
+        self.counts.origin_invalid += 1
         self.abort()
         exchange.origin_failed(502)
 
@@ -282,12 +288,12 @@ class OriginConnection(asyncio.Protocol):
         self.pool.lost(self)
         if exchange is not None:
             try:
-                if exc is None and isinstance(self._body, UntilClose):
+                if exc is None and isinstance(self._body, UntilClose) and not exchange.tunnelling:
                     exchange.released()
                     exchange.answer_continues(b"", True)
                 else:
-                    untouched = self._body is None and not self._buffer and not self._interim
-                    exchange.origin_lost(stale=untouched and self.served > 0)
+                    untouched = self._body is None and not self._buffer and not exchange.hints
+                    exchange.origin_lost(stale=untouched and self.served)
             except Exception as error:
                 exchange.broken(error)
         self.pool.refill()

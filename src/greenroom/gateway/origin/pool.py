@@ -51,25 +51,24 @@ class Pool:
         self._tasks: set[asyncio.Task[None]] = set()
         self._context: ssl.SSLContext | None = None
         self._closed = False
+        self._sweep_at = loop.time()  # the next sweep, about: idle connections count from it, without asking for the time
         self.relimit(limits)
 
     def relimit(self, limits: Limits) -> None:
         """Other limits from now on."""
         self.limits = limits
         self._shares, self._tunnel_shares = Shares.of_requests(limits), Shares.of_tunnels(limits)
-        self._easy = self._shares.easy
+        self._easy, self._idle_s = self._shares.easy, limits.origin_idle_s
 
     def take_idle(self, borrower: Taker) -> OriginConnection | None:
         """A connection that is ready now, or None."""
         idle = self._idle
         if self._open - len(idle) >= self._easy and not self._fits(borrower):
             return None
-        now = self._loop.time()
         while idle:
             connection = idle.pop()
-            if connection.idle_until > now and not connection.transport.is_closing():
+            if not connection.transport.is_closing():
                 return connection
-            connection.close()
         return None
 
     def queue(self, borrower: Borrower) -> None:
@@ -100,8 +99,8 @@ class Pool:
             borrower.connected(connection)
         else:
             # An origin that closes after n seconds may do so while our request is under way: stop using it a second before.
-            keep_s = min(self.limits.origin_idle_s, idle_s - 1) if idle_s else self.limits.origin_idle_s
-            connection.idle_until = self._loop.time() + keep_s
+            keep_s = min(self._idle_s, idle_s - 1) if idle_s else self._idle_s
+            connection.idle_until = self._sweep_at + keep_s
             self._idle.append(connection)
 
     def may_tunnel(self, taker: Taker) -> bool:
@@ -135,11 +134,13 @@ class Pool:
             self._queue.append(borrower)
         self._backfill()
 
-    def sweep(self, now: float) -> None:
-        """Closes what was idle for too long; `now` is the loop's time."""
-        idle = self._idle
-        while idle and idle[0].idle_until <= now:
-            idle.pop(0).close()
+    def sweep(self, again: float) -> None:
+        """Closes what would be idle for too long before the next sweep, which is at `again` in the loop's time: no idle one is too old."""
+        self._sweep_at = again
+        over = [connection for connection in self._idle if connection.idle_until <= again]
+        for connection in over:
+            self._idle.remove(connection)
+            connection.close()
         while self._aside and self._idle and (borrower := self._promoted()) is not None:
             borrower.connected(self._idle.pop())
 

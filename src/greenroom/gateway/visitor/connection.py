@@ -79,35 +79,40 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         self.deadline = self.gateway.now() + self.limits.head_s
         self.peer = peer_of(transport, self.gateway.forwarded_policy, self.limits, self.gateway.varying)
         if not self.gateway.admit(self):
-            self._write_answer(refusal(503, "there are too many connections"), None, False)
+            self.write(self._answer_bytes(refusal(503, "there are too many connections"), None, False))
             self.close()
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the visitor."""
         try:
-            exchange, body = self.exchange, self.body
-            resting = exchange is None and body is None and not (self._buffer or self.write_paused or self._ending)
-            if resting and 0 < data.find(END_OF_HEAD) == len(data) - 4 and data[0] != CR:
+            if self.exchange is not None or self.body is not None or self._buffer or self.write_paused or self._ending:
+                self._receive_more(data)
+            elif 0 < data.find(END_OF_HEAD) == len(data) - 4 and data[0] != CR:
                 self._take_request(data)  # one head came and nothing else, as nearly always
-            elif body is not None and body.flowing:
-                if self._buffer:  # it waits for its turn
-                    self._buffer += data
-                else:
-                    self._read_body(body, data)
-            elif exchange is not None and exchange.tunnelling:
-                exchange.into_tunnel(data)
-            elif not self._ending:
-                self._buffer = self._buffer + data if self._buffer else data
-                if exchange is None:
-                    self._read_requests()
-                if self._buffer and len(self._buffer) > self.limits.pipelined_bytes and self._waits():
-                    self.flow.pause(AHEAD)
-            elif self._lingering is not None and not self.write_paused:
-                self.deadline = self._lingering.deadline(len(data), self.gateway.now())
+            else:
+                self._receive_more(data)
         except BadBody as bad:
             self.refuse(bad.status, str(bad))
         except Exception as error:
             self.broken(error)
+
+    def _receive_more(self, data: bytes) -> None:
+        exchange, body = self.exchange, self.body
+        if body is not None and body.flowing:
+            if self._buffer:  # it waits for its turn
+                self._buffer += data
+            else:
+                self._read_body(body, data)
+        elif exchange is not None and exchange.tunnelling:
+            exchange.into_tunnel(data)
+        elif not self._ending:
+            self._buffer = self._buffer + data if self._buffer else data
+            if exchange is None:
+                self._read_requests()
+            if self._buffer and len(self._buffer) > self.limits.pipelined_bytes and self._waits():
+                self.flow.pause(AHEAD)
+        elif self._lingering is not None and not self.write_paused:
+            self.deadline = self._lingering.deadline(len(data), self.gateway.now())
 
     def eof_received(self) -> bool:
         """The visitor sends no more. Nearly always it has gone; one that only closed its sending side gets a little time."""
@@ -203,7 +208,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         if end < 0:
             return self._wait_for_head(data)
         end += len(END_OF_HEAD)
-        self._buffer = data[end:]
+        self._buffer, self._head_since = data[end:], 0.0
         return self._take_request(data[:end])
 
     def _take_request(self, block: bytes) -> bool:
@@ -213,7 +218,6 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))
         self.requests += 1
         self.counts.requests += 1
-        self._head_since = 0.0
         gateway = self.gateway
         exchange = self.exchange = Exchange(self, head)
         if gateway.on_request is not None:
@@ -256,7 +260,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         """Something must happen within these seconds, or `overdue` is called."""
         if self.half_closed and not self.write_paused and not self._ending:
             seconds = min(seconds, self.limits.half_closed_s)
-        self.deadline = self.gateway.now() + seconds
+        self.deadline = self.gateway.sweep_at + seconds
 
     def expect_taken(self) -> None:
         """The visitor must take what is written."""
@@ -290,16 +294,13 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             head = exchange.head
             keep = not last and self.lasts(head) and (self.body is None or self.can_go_on(head))
             exchange.answered = True
-            self._write_answer(answer, head, keep)
-            self.finished(keep)
+            self.finished(keep, self._answer_bytes(answer, head, keep))
 
-    def _write_answer(self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False) -> None:
+    def _answer_bytes(self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False) -> bytes:
         gateway = self.gateway
-        data = answer_bytes(answer, head, keep, gateway.date_line, bodiless)
         if gateway.on_request is not None:
             gateway.answers(self.peer.client, self.exchange, answer)
-        self.counts.bytes_out += len(data)
-        self.transport.write(data)
+        return answer_bytes(answer, head, keep, gateway.date_line, bodiless)
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""
@@ -319,8 +320,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             if exchange.answered:
                 self.cut(reset=False)
                 return False
-        self._write_answer(refusal(status, reason), exchange.head if exchange else None, False, bodiless)
-        self.finished(False, unread=True)
+        self.finished(False, self._answer_bytes(refusal(status, reason), exchange.head if exchange else None, False, bodiless), unread=True)
         return False
 
     def broken(self, error: BaseException) -> None:
@@ -335,28 +335,29 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
                 exchange.detach()
                 self.answer(exchange.sorry(503) if exchange.forward else OUTAGE, last=True)
             else:
-                self._write_answer(OUTAGE, None, False)
-                self.finished(False, unread=True)
+                self.finished(False, self._answer_bytes(OUTAGE, None, False), unread=True)
         except Exception:
             self.transport.abort()
 
     # The end of an exchange, and of the connection
 
-    def finished(self, keep: bool, *, unread: bool = False) -> None:
-        """The answer is written. `unread`: the visitor may still be sending, and must be given time to read the answer."""
-        exchange, self.exchange, gateway = self.exchange, None, self.gateway
+    def finished(self, keep: bool, last: bytes = b"", *, unread: bool = False) -> None:
+        """The answer is written, but for its `last` bytes. `unread`: the visitor may still be sending, and must be given time to read."""
+        if last:
+            self.counts.bytes_out += len(last)
+            self.transport.write(last)
+        exchange, gateway = self.exchange, self.gateway
         if exchange is not None:
-            exchange.visitor = None
+            self.exchange = exchange.visitor = None
             if gateway.on_request is not None:
                 gateway.ended(exchange)
-        body = self.body
         if not keep:
-            self._end(unread or body is not None or bool(self._buffer))
+            self._end(unread or self.body is not None or bool(self._buffer))
             return
-        if body is not None:
-            body.wait(gateway.now())
+        if self.body is not None:
+            self.body.wait(gateway.now())
         if not self.write_paused:
-            self.deadline = gateway.now() + self.limits.keep_alive_s
+            self.deadline = gateway.sweep_at + self.limits.keep_alive_s
         if self._buffer:
             self._read_on()
         elif self.half_closed:

@@ -132,6 +132,10 @@ class ConnectionServices(ExchangeServices, Protocol):
         """The Date header."""
 
     @property
+    def sweep_at(self) -> float:
+        """When deadlines are looked at next, in the loop's time: what they are counted from, so that none passes too early."""
+
+    @property
     def on_error(self) -> Callable[[BaseException], None]:
         """Told of exceptions, none of which reaches a visitor."""
 
@@ -223,8 +227,8 @@ class VisitorSide(Protocol):
     def broken(self, error: BaseException) -> None:
         """An exception: it is told, and the visitor is held."""
 
-    def finished(self, keep: bool, *, unread: bool = False) -> None:
-        """The answer is written. `unread`: the visitor may still be sending, and must be given time to read it."""
+    def finished(self, keep: bool, last: bytes = b"", *, unread: bool = False) -> None:
+        """The answer is written, but for its `last` bytes. `unread`: the visitor may still be sending, and must be given time to read."""
 
     def cut(self, *, reset: bool) -> None:
         """Ends the connection in the middle of an answer."""

@@ -34,6 +34,7 @@ class Exchange(Tunnelling):
 
     began: float = 0.0  # the loop's time, where it is measured
     verdict: Verdict | None = None
+    hints: int = 0  # answers of the origin before its answer
     sent: int = 0  # bytes of the answer's body
     key: bytes = b""  # Sec-WebSocket-Key of a WebSocket request
     _collected: CollectedBody | None = None  # the body so far, while it is read before a connection is taken, or for the page
@@ -91,22 +92,26 @@ class Exchange(Tunnelling):
             self._collect(visitor, body, FORM_BYTES_MAX + 1)
 
     def _send(self, visitor: VisitorSide) -> None:
-        arrival, upgrade = self.head.arrival, self.head.framing.upgrade
-        if upgrade:
-            keys = [value for name, value in arrival.headers if name == b"sec-websocket-key"]
-            if len(keys) != 1 or not valid_key(keys[0]):
-                visitor.refuse(400, "Sec-WebSocket-Key is missing or malformed")
-                return
-            self.key = keys[0]
-        self._pool = pool = visitor.gateway.pool_for(arrival.host)
+        head = self.head
+        self._pool = pool = visitor.gateway.pool_for(head.arrival.host)
         if pool is None:
             visitor.refuse(421, "this host is not configured")
-        elif upgrade and not pool.may_tunnel(self):
-            self.origin_failed(503)
+        elif head.framing.upgrade and not self._may_tunnel(visitor, pool):
+            return
         elif (body := visitor.body) is not None and body.read_first():
             self._collect(visitor, body, visitor.limits.body_first_bytes)
         else:
             self._take_connection(visitor, pool)
+
+    def _may_tunnel(self, visitor: VisitorSide, pool: Pool) -> bool:
+        """Whether the request for a WebSocket goes on; else it has its answer."""
+        keys = [value for name, value in self.head.arrival.headers if name == b"sec-websocket-key"]
+        if len(keys) != 1 or not valid_key(keys[0]):
+            return visitor.refuse(400, "Sec-WebSocket-Key is missing or malformed")
+        self.key, fits = keys[0], pool.may_tunnel(self)
+        if not fits:
+            self.origin_failed(503)
+        return fits
 
     def _take_connection(self, visitor: VisitorSide, pool: Pool) -> None:
         if (connection := pool.take_idle(self)) is not None:
@@ -143,21 +148,21 @@ class Exchange(Tunnelling):
         self.origin = connection
         try:
             data = outgoing_head(self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies)
-            limits, body, collected = visitor.limits, visitor.body, self._collected
-            silence_s = limits.origin_read_s if body is None else limits.body_idle_s
-            if collected is not None:
-                data += collected.take()
-                self._collected = None
-                self.origin_has_room()
-            elif body is not None:
-                data += visitor.start_body(self, body)
-                silence_s = limits.origin_read_s if body.done else limits.body_idle_s
-            visitor.expect(silence_s)
+            if visitor.body is not None or self._collected is not None:
+                data += self._body_so_far(visitor)
+            visitor.expect(visitor.limits.origin_read_s if visitor.body is None else visitor.limits.body_idle_s)
             connection.begin(self, data)
         except BadBody as bad:
             visitor.refuse(bad.status, str(bad))
         except Exception as error:
             self.broken(error)
+
+    def _body_so_far(self, visitor: VisitorSide) -> bytes:
+        collected, self._collected = self._collected, None
+        if collected is None:
+            return visitor.start_body(self, visitor.body) if visitor.body is not None else b""
+        self.origin_has_room()
+        return collected.take()
 
     def not_connected(self, status: int) -> None:
         """No connection to be had."""
@@ -223,7 +228,7 @@ class Exchange(Tunnelling):
             return
         visitor.counts.origin_answers[head.digit] += 1
         cookie, passed, request = forward.set_cookie, forward.pass_cookie, self.head
-        if head.caching or head.command:
+        if head.directs:
             cookie, passed = self._cookies(visitor, forward, head)
         keep = visitor.lasts(request) and (visitor.body is None or not done or visitor.can_go_on(request))
         if done and keep and cookie and head.behind_ticket and request.framing.plain and not passed:  # as nearly always
@@ -232,12 +237,13 @@ class Exchange(Tunnelling):
             lines = visitor_lines(head, cookie, visitor.gateway.receiver.own_cookies)
             framing, payload, keep = self._framing(head, payload, done, passed, keep)
             data = b"".join((lines, framing, b"\r\n", payload))
-        self.answered, self.status = True, head.status
-        self.sent += len(payload)
-        visitor.write(data)
+        self.answered = True
+        if visitor.gateway.on_request is not None:
+            self.status, self.sent = head.status, len(payload)
         if done:
-            visitor.finished(keep)
+            visitor.finished(keep, data)
         else:
+            visitor.write(data)
             self._keep = keep
             self.progressed()
 

@@ -58,7 +58,7 @@ class AnswerHead(msgspec.Struct):
 
     `digit` is the first one of the status, 5 at most; `length_line` is the line that says `content_length` to the visitor.
     `plain`: the answer to anything but a HEAD has a body of this length. `behind_ticket` is what follows the ticket's value in the usual
-    head of a plain answer without cookies of its own; empty for any other.
+    head of a plain answer without cookies of its own; empty for any other. `directs`: it says something to shared caches, or to us.
     """
 
     status: int
@@ -77,6 +77,7 @@ class AnswerHead(msgspec.Struct):
     length_line: bytes = b""
     plain: bool = False
     behind_ticket: bytes = b""
+    directs: bool = False
 
 
 _Item = tuple[bytes, bytes]
@@ -170,7 +171,7 @@ def _read(block: bytes) -> AnswerHead | None:
             _read_other(head, name, value)
     if connection:
         _read_connection(head, connection.lower())
-    head.digit = min(code // 100, 5)
+    head.digit, head.directs = min(code // 100, 5), bool(head.caching or head.command)
     if head.content_length is not None:
         head.length_line = b"Content-Length: %d\r\n" % head.content_length
         head.plain = code >= 200 and code not in NO_BODY

@@ -33,8 +33,7 @@ def outgoing_head(head: RequestHead, peer: Peer, authority: bytes, own_cookies: 
 
     `Host` is `authority`, or the visitor's own when that is empty. Cookies named in `own_cookies` are cut out.
     """
-    known = head.sent_for
-    if known is not None and known[0] == authority and known[1] is own_cookies:
+    if head.sent_for == (authority, own_cookies):
         return head.sent  # the same visitor asks for the same again
     arrival, framing, frame, of_proxies = head.arrival, head.framing, head.lines.frame, peer.policy.kept
     host, visitor, more = head.authority, peer.forwarding, b""

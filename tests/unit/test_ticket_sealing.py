@@ -9,10 +9,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import structs
 
 from greenroom.decision import tickets
-from greenroom.decision.tickets import FUTURE_MAX_MS, NONCE_BYTES, REFRESH_MAX_MS, SEALED_LENGTH, SEALED_REMEMBERED, Sealer
+from greenroom.decision.tickets import FUTURE_MAX_MS, NONCE_BYTES, REFRESH_MAX_MS, SEALED_LENGTH, Sealer
 from greenroom.model.visit import TIE_BITS, Ticket, make_key
 from greenroom.stores.key_file import KEY_ID_BYTES
-from greenroom.stores.keys import ACTIVATION_DELAY_MS, KeyRing
+from greenroom.stores.keys import KeyRing
 
 NOW = 1_700_000_000_000
 ROOM = b"room-1"
@@ -67,27 +67,6 @@ def test_the_format_is_the_one_that_is_already_in_peoples_browsers(sealer: Seale
 def test_two_seals_of_one_ticket_never_look_alike(ring: KeyRing) -> None:
     sealer = Sealer(ring)
     assert len({sealer.seal(ticket(), ROOM) for _ in range(1_000)}) == 1_000
-
-
-def test_sealing_once_spells_one_ticket_alike_until_anything_about_it_changes(ring: KeyRing, tmp_path: Path) -> None:
-    sealer, session = Sealer(ring), ticket(accepted_ms=NOW)
-    sealed = sealer.seal_once(session, ROOM)
-    assert sealer.seal_once(session, ROOM) == sealed
-    renewed = structs.replace(session, checked_ms=NOW + 5_000)
-    others = [sealer.seal_once(renewed, ROOM), sealer.seal_once(renewed, b"room-2")]
-    ring.rotate(NOW)
-    ring.tend(NOW + ACTIVATION_DELAY_MS)
-    others.append(sealer.seal_once(renewed, b"room-2"))
-    assert len({sealed, *others}) == 4
-    assert sealer.open(others[0], ROOM, NOW + 5_000) == renewed
-    assert sealer.open(others[2], b"room-2", NOW + 5_000) == renewed
-
-
-def test_what_is_remembered_of_sealing_is_bounded(ring: KeyRing) -> None:
-    sealer = Sealer(ring)
-    for number in range(3 * SEALED_REMEMBERED):
-        sealer.seal_once(structs.replace(ticket(accepted_ms=NOW), id=number.to_bytes(12, "big")), ROOM)
-    assert len(sealer._sealed) <= SEALED_REMEMBERED
 
 
 def test_every_single_changed_character_makes_it_nothing(sealer: Sealer) -> None:

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from greenroom.core.admissible import UPDATE_HEADER
 from greenroom.core.decide import (
     ARRIVE,
     BYPASSED,
@@ -24,13 +23,14 @@ from greenroom.core.decide import (
     decide_among,
     is_head_of_page,
 )
+from greenroom.decision.admitting import Admitting
 from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
 from greenroom.decision.inquiry import Inquiry, Late
 from greenroom.decision.late_try import Done, LateTry, is_late
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
-from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, left_answer, let_in_update, receipt_answer
+from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, left_answer, receipt_answer
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.ticket_reader import TicketReader
@@ -53,7 +53,6 @@ ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROV
 PASS = Forward()
 """On to the origin without a ticket."""
 
-_NO_TICKET: tuple[None, None] = (None, None)
 _PASSING = (Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED)
 """What was decided when `ArrivalQuestion` is UNCOVERED (0), SUSPENDED (1) or BYPASSED (2)."""
 
@@ -93,6 +92,7 @@ class DecisionService:
         self._observe = observe
         self._holding = Holding(sealer, observe)
         self._hold = self._holding.verdict
+        self._admit = Admitting(sealer, observe).verdict
         self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
@@ -225,7 +225,7 @@ class DecisionService:
                 if outcome.standing is STANDING_WAITING:
                     verdict = self._placed_nowhere(asked, ticket)
                 else:
-                    verdict = self._let_in(replace(asked, now_ms=self.now_ms()), ticket, outcome, PROVISIONALLY)
+                    verdict = self._admit(replace(asked, now_ms=self.now_ms()), ticket, outcome, PROVISIONALLY, self.data_centers)
                     if comes_from_elsewhere(asked.arrival) and isinstance(verdict, Forward):
                         # or it would overwrite the ticket that the browser kept back
                         verdict = replace(verdict, set_cookie=b"", pass_cookie=b"")
@@ -332,12 +332,14 @@ class DecisionService:
         """What the ledger's answer means."""
         standing = outcome.standing
         if standing is STANDING_ACTIVE:
-            return self._let_in(asked, ticket, outcome, ACTIVE, visiting)
+            return self._admit(asked, ticket, outcome, ACTIVE, self.data_centers, visiting)
         if standing is STANDING_WAITING:
             if outcome.called and question is POLL and is_late(ticket, asked.now_ms):
                 return self._tried_late(asked, ticket, outcome)
             return self._hold(question, asked, ticket, outcome)
-        return self._again(asked) if standing is STANDING_GONE else self._let_in(asked, ticket, outcome, ADMITTED, visiting)
+        if standing is STANDING_GONE:
+            return self._again(asked)
+        return self._admit(asked, ticket, outcome, ADMITTED, self.data_centers, visiting)
 
     def _new_ticket(self, now_ms: int) -> Ticket:
         drawn = self._entropy(TICKET_ID_BYTES + 3)
@@ -348,27 +350,3 @@ class DecisionService:
         self._on_error(error)
         self._observe(DecisionEvent(now_ms, Decided.FAILED, compiled.effective if compiled else None, arrival))
         return OUTAGE
-
-    def _let_in(self, asked: Inquiry, ticket: Ticket, outcome: Outcome, decided: Decided, visiting: bool = False) -> Verdict:
-        """`visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE."""
-        room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
-        presented, spelled = found[0] if found else _NO_TICKET
-        self._observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))
-        accepted_ms, checked_ms, home = ticket.accepted_ms, ticket.checked_ms, ticket.home
-        renewed_ms = outcome.renewed_ms or now_ms
-        if (data_centers := self.data_centers) is not None and not (visiting and decided is ACTIVE):
-            home = data_centers.here
-        if spelled and checked_ms == renewed_ms and accepted_ms and ticket.home == home:
-            sealed = spelled  # nothing in it has changed since the visitor got it, at most q ago
-        else:
-            sealed = self._sealer.seal_once(Ticket(ticket.id, ticket.key, accepted_ms or now_ms, renewed_ms, 0, home), room.id)
-        session_ms, scheme, passes = room.session_ms, arrival.scheme, room.passes
-        lasts_s = (session_ms if room.renews else outcome.renewed_ms + session_ms - now_ms) // 1000
-        cookie = room.cookies.of(scheme).set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
-        header = arrival.header if arrival.facts is None else arrival.facts.get
-        if header(UPDATE_HEADER) is not None:
-            return let_in_update(room.page, cookie)
-        early = presented is not None and decided is ACTIVE and home == ticket.home and 2 * (now_ms - checked_ms) <= session_ms
-        passed = passes.cookie(arrival, outcome, now_ms) if passes is not None and not visiting else b""
-        provisional = decided is PROVISIONALLY
-        return Forward(cookie, room.room.id, ticket, room.obeys_origin, outcome.expires_ms, provisional, early, passed, scheme, room.page)

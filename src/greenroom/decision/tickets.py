@@ -31,9 +31,6 @@ FUTURE_MAX_MS = 5_000
 REFRESH_MAX_MS = 120_000
 """Longest interval ever assigned: 60 s for a room, plus jitter, with room to spare."""
 
-SEALED_REMEMBERED = 4_096
-"""Sessions whose newest sealed ticket is remembered, 2 MB at most."""
-
 _CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s")  # version, id, key, accepted_ms, checked_ms, refresh_ms, home
 _NONCE_AT = KEY_ID_BYTES
 _BOX_AT = KEY_ID_BYTES + NONCE_BYTES
@@ -50,7 +47,6 @@ class Sealer:
         self.ring = ring
         """`ring.opening` is another object when the keys have changed."""
         self._entropy = entropy
-        self._sealed: dict[bytes, tuple[Ticket, bytes, object, bytes]] = {}
 
     def seal(self, ticket: Ticket, room_id: bytes) -> bytes:
         """The cookie value: SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a ticket that does not fit."""
@@ -59,17 +55,6 @@ class Sealer:
         key = ring.current
         content = _CONTENT.pack(VERSION, ticket.id, ticket.key, ticket.accepted_ms, ticket.checked_ms, ticket.refresh_ms, ticket.home)
         return b2a_base64(key.id + nonce + key.cipher.encrypt(nonce, content, room_id), newline=False).translate(_TO_URL)
-
-    def seal_once(self, ticket: Ticket, room_id: bytes) -> bytes:
-        """Like `seal`, but the same ticket is spelled the same for a while: the requests of one page load all bring the same old one."""
-        known = self._sealed.get(ticket.id)
-        if known is not None and known[0] == ticket and known[1] == room_id and known[2] is self.ring.current:
-            return known[3]
-        sealed = self.seal(ticket, room_id)
-        if len(self._sealed) >= SEALED_REMEMBERED:
-            self._sealed.clear()
-        self._sealed[ticket.id] = (ticket, room_id, self.ring.current, sealed)
-        return sealed
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:
         """The ticket, or None for a value that this key ring did not seal for this room, or that is impossible at `now_ms`."""

@@ -1,0 +1,87 @@
+"""The verdict about a visitor who may go on, and the ticket that goes out with the origin's answer.
+
+A page brings many requests with one ticket within a second, and all of them get the same: so what a session was given last is remembered
+with everything that it depends on, and given again while nothing of that has changed. A ticket is sealed once for longer than that.
+"""
+
+import msgspec
+
+from greenroom.core.admissible import UPDATE_HEADER
+from greenroom.decision.data_centers import DataCenters
+from greenroom.decision.inquiry import Inquiry
+from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.render import let_in_update
+from greenroom.decision.tickets import Sealer
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
+from greenroom.model.visit import Outcome, Ticket
+
+ACTIVE, PROVISIONALLY = Decided.ACTIVE, Decided.PROVISIONAL
+
+SESSIONS_REMEMBERED = 4_096
+"""Sessions of which it is remembered what they were given last, 4 MB at most."""
+
+
+class _Given(msgspec.Struct, frozen=True, gc=False):
+    terms: tuple[object, ...]
+    verdict: Forward | Answer
+    renewed: Ticket
+    key: object
+    room_id: bytes
+    sealed: bytes
+
+
+class Admitting:
+    """Makes these verdicts, and tells `observe` of each."""
+
+    def __init__(self, sealer: Sealer, observe: Observer) -> None:
+        self._sealer = sealer
+        self._observe = observe
+        self._given: dict[bytes, _Given] = {}
+
+    def verdict(
+        self, asked: Inquiry, ticket: Ticket, outcome: Outcome, decided: Decided, data_centers: DataCenters | None, visiting: bool = False
+    ) -> Forward | Answer:
+        """For the bearer of `ticket`, who is let in as `outcome` says.
+
+        `visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE.
+        """
+        room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
+        self._observe(DecisionEvent(now_ms, decided, room.effective, arrival, found[0][0] if found else None, outcome))
+        home = ticket.home if data_centers is None or (visiting and decided is ACTIVE) else data_centers.here
+        header = arrival.header if arrival.facts is None else arrival.facts.get
+        update = header(UPDATE_HEADER) is not None
+        early = decided is ACTIVE and bool(found) and home == ticket.home and 2 * (now_ms - ticket.checked_ms) <= room.session_ms
+        key = self._sealer.ring.current
+        terms = (now_ms // 1000, found, room, outcome.renewed_ms, outcome.expires_ms, early, decided, home, arrival.scheme, update, key)
+        known = self._given.get(ticket.id)
+        if known is not None and known.terms == terms:
+            return known.verdict
+        renewed = Ticket(ticket.id, ticket.key, ticket.accepted_ms or now_ms, outcome.renewed_ms or now_ms, 0, home)
+        if ticket == renewed and found and found[0][1]:
+            sealed = found[0][1]  # nothing in it has changed since the visitor got it, at most q ago
+        elif known is not None and known.renewed == renewed and known.key is key and known.room_id == room.id:
+            sealed = known.sealed
+        else:
+            sealed = self._sealer.seal(renewed, room.id)
+        lasts_s = (room.session_ms if room.renews else outcome.renewed_ms + room.session_ms - now_ms) // 1000
+        cookie = room.cookies.of(arrival.scheme).set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
+        if update:
+            verdict: Forward | Answer = let_in_update(room.page, cookie)
+        else:
+            verdict = _forward(asked, ticket, outcome, decided, cookie, early, visiting)
+        if found:
+            if len(self._given) >= SESSIONS_REMEMBERED:
+                self._given.clear()
+            lasts = outcome.renewed_ms and room.renews and room.passes is None  # else it depends on more
+            self._given[ticket.id] = _Given(terms if lasts else (), verdict, renewed, key, room.id, sealed)
+        return verdict
+
+
+def _forward(asked: Inquiry, ticket: Ticket, outcome: Outcome, decided: Decided, cookie: bytes, early: bool, visiting: bool) -> Forward:
+    room, arrival, passes = asked.room, asked.arrival, asked.room.passes
+    passed = passes.cookie(arrival, outcome, asked.now_ms) if passes is not None and not visiting else b""
+    provisional = decided is PROVISIONALLY
+    return Forward(
+        cookie, room.room.id, ticket, room.obeys_origin, outcome.expires_ms, provisional, early, passed, arrival.scheme, room.page
+    )

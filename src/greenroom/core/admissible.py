@@ -145,6 +145,12 @@ def shows_page(arrival: Arrival) -> bool:
     return kind is DOCUMENT or (kind is PROGRAM and arrival.method in ("GET", "HEAD"))
 
 
+def wants_facts(arrival: Arrival) -> bool:
+    """Whether the answer may be made of facts and not only of the page: JSON, or what a page's update is told."""
+    signs, facts = arrival.signs, arrival.facts
+    return signs is None or facts is None or signs.prefers_json or UPDATE_HEADER in facts
+
+
 def is_part(arrival: Arrival) -> bool:
     """Whether a page is made of what is asked for: an image, a style, a script, a font."""
     return arrival.method in ("GET", "HEAD") and kind_of(arrival) is ArrivalKind.PART

@@ -35,7 +35,8 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     """One room at one stage of its calendar, ready to be asked.
 
     `room` are the settings of this stage; what every request asks of them stands beside it. `draw` is the draw of this stage's event, or
-    the last one before. `prompt` is the ledger where it knows its answers at once; `obeys_origin`: some origin command is enabled.
+    the last one before. `prompt` is the ledger where it knows its answers at once; `obeys_origin`: some origin command is enabled;
+    `tells_newcomers`: the page says how long the wait is before a visitor has a place, as the built-in one does not.
     """
 
     room: Room
@@ -56,6 +57,7 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     renews: bool = True
     obeys_origin: bool = False
     line_table: SharedTable | None = None
+    tells_newcomers: bool = True
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
         """Whether this room's ticket also comes with requests that another site caused."""
@@ -183,6 +185,7 @@ def compile_room(
             renews=not effective.room.disable_session_renewal,
             obeys_origin=bool(effective.room.enabled_origin_commands),
             line_table=SharedTable(ledger) if effective.room.line_table else None,
+            tells_newcomers=pages[html].custom,
         )
         stages.append((from_ms, compiled))
     return RoomSchedule(stages, on_error)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from greenroom.core.admissible import wants_facts
 from greenroom.core.decide import (
     ARRIVE,
     BYPASSED,
@@ -214,7 +215,8 @@ class DecisionService:
         if prompt is None or self.data_centers is not None:
             asked.room.ledger.arrive(ticket.id, ticket.key, self._hears(ARRIVE, asked, ticket))
             return None
-        return self._answered(ARRIVE, asked, ticket, prompt.arrive_now(ticket.id, asked.now_ms))
+        told = asked.room.tells_newcomers or wants_facts(asked.arrival)
+        return self._answered(ARRIVE, asked, ticket, prompt.arrive_now(ticket.id, asked.now_ms, told))
 
     def _provisional(self, asked: Inquiry) -> None:
         """A request that cannot wait is let in for some seconds, or answered at once that it cannot."""

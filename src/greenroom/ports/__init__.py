@@ -101,8 +101,8 @@ class PromptLedger(LedgerPort, Protocol):
     `now_ms` is the time of its own clock, read by the caller just before. The answers are those of the questions of `LedgerPort`.
     """
 
-    def arrive_now(self, ticket_id: bytes, now_ms: int) -> Outcome:
-        """As `arrive`."""
+    def arrive_now(self, ticket_id: bytes, now_ms: int, told: bool = True) -> Outcome:
+        """As `arrive`. Not `told`: what the newcomer is shown does not say how long the wait is, so there need not be an estimate."""
 
     def poll_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome:
         """As `poll`."""

@@ -150,13 +150,13 @@ class MemoryLedger:
 
     # -- the PromptLedger port ------------------------------------------------------------------------------------------------
 
-    def arrive_now(self, ticket_id: bytes, now_ms: int) -> Outcome:
+    def arrive_now(self, ticket_id: bytes, now_ms: int, told: bool = True) -> Outcome:
         """See `ports.PromptLedger`."""
         ledger = self.ledger
         if now_ms >= self._dry_ms and ledger.wants_permits():
             self._exchange(now_ms)
         random_bits = self._getrandbits(64)
-        outcome = ledger.arrive(ticket_id, now_ms, random_bits)
+        outcome = ledger.arrive(ticket_id, now_ms, random_bits, told)
         return self._written(outcome, now_ms, random_bits) if ledger.log else outcome
 
     def poll_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome:

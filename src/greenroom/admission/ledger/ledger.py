@@ -71,8 +71,8 @@ class Ledger(HeldVisitors):
 
     # -- what visitors ask ------------------------------------------------------------------------------------------------
 
-    def arrive(self, ticket_id: bytes, now_ms: int, random_bits: int) -> Outcome:
-        """A newcomer without a ticket: let in, or held outside the line with nothing written down."""
+    def arrive(self, ticket_id: bytes, now_ms: int, random_bits: int, told: bool = True) -> Outcome:
+        """A newcomer without a ticket: let in, or held outside the line with nothing written down. Not `told`: without an estimate."""
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
         source = self._newcomer_source(now_ms) if self._open and not self.halted else None
@@ -80,6 +80,8 @@ class Ledger(HeldVisitors):
             self.newcomers.admit(ticket_id, now_ms)
             return self._admit(ticket_id, source, now_ms, None)
         self.newcomers.hold(now_ms)
+        if not told:
+            return self._untold(now_ms, random_bits, source is not None)
         return self._outside(now_ms, random_bits, len(self.line.slots), self.line_ms(now_ms), self._unseen, source is not None)
 
     def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:

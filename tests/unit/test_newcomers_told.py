@@ -1,0 +1,83 @@
+"""Newcomers whose page does not say how long the wait is: the ledger makes no estimate for them, and nothing that they see changes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from admission_world import small_room
+from msgspec.structs import replace
+from visitors import NAVIGATES, Browser, Site
+
+from greenroom.core.admissible import signs_of, wants_facts
+from greenroom.model.answer import Answer
+from greenroom.model.visit import Arrival
+
+Headers = tuple[tuple[bytes, bytes], ...]
+Open = Callable[..., Site]
+
+JSON = ((b"accept", b"application/json"),)
+UPDATE = (*NAVIGATES, (b"greenroom-update", b"placing"))
+OWN_PAGE = "<p>{{waitTime}} {{#waitTimeKnown}}known{{/waitTimeKnown}}</p>"
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Open:
+    """A room in which one visitor a minute is let in, and one has been, so that the wait of the next is known."""
+
+    def opened(**changes: object) -> Site:
+        site = Site(tmp_path, small_room(**{"total_active_users": 5, "new_users_per_minute": 1, "json_response_enabled": True, **changes}))
+        Browser(site).visit()
+        site.advance(2_000)
+        return site
+
+    return opened
+
+
+def arrival(headers: Headers) -> Arrival:
+    """As the gateway makes it of lines that it knows."""
+    facts = dict(headers)
+    return Arrival("GET", "http", "shop.example", "/", "", headers, "192.0.2.1", facts=facts, signs=signs_of(facts))
+
+
+def asked(site: Site, headers: Headers, always: bool = False) -> tuple[list[bytes], set[bool]]:
+    """The answers to twenty newcomers, and whether the ledger was to say how long it takes (`always`: it does in any case)."""
+    ledger, told = site.ledgers["r"], set()
+
+    def arrives(ticket_id: bytes, now_ms: int, wants: bool = True) -> Any:
+        told.add(wants)
+        return ledger.arrive_now(ticket_id, now_ms, wants or always)
+
+    site.draw.seed(1)
+    site.change_ledger("arrive_now", arrives)
+    replies = [site.ask(arrival(headers)) for _ in range(20)]
+    site.ledgers["r"] = ledger
+    return [reply.body for reply in replies if isinstance(reply, Answer)], told
+
+
+@pytest.mark.parametrize(("headers", "changes"), [(JSON, {}), (UPDATE, {}), (NAVIGATES, {"custom_page_html": OWN_PAGE})])
+def test_who_may_be_told_numbers_is_told_an_estimate(full: Open, headers: Headers, changes: dict[str, object]) -> None:
+    site = full(**changes)
+    bodies, told = asked(site, headers)
+    assert (len(bodies), told) == (20, {True})
+    outcome = site.events_seen[-1].outcome
+    assert outcome is not None
+    assert outcome.estimate is not None
+
+
+def test_the_built_in_page_of_a_newcomer_is_the_same_without_an_estimate(full: Open) -> None:
+    site = full()
+    with_estimates, _ = asked(site, NAVIGATES, always=True)
+    bodies, told = asked(site, NAVIGATES)
+    assert (bodies, told) == (with_estimates, {False})
+    known, unknown = (site.events_seen[at].outcome for at in (-21, -1))
+    assert known is not None
+    assert unknown is not None
+    assert known.estimate is not None
+    assert replace(known, estimate=None) == unknown
+
+
+def test_who_is_not_known_is_told() -> None:
+    known = arrival(NAVIGATES)
+    assert not wants_facts(known)
+    assert wants_facts(Arrival("GET", "http", "shop.example", "/", "", NAVIGATES, "192.0.2.1"))

@@ -11,7 +11,7 @@ from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.shared_table import told_refresh_ms
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Hold
-from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Held, Outcome, Ticket, arrival_ms_of
+from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Arrival, Held, Outcome, Ticket
 
 HELD = Decided.HELD
 KEPT_S = PLACE_KEPT_MS // 1000
@@ -85,7 +85,7 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
         position,
         ahead,
         outcome.waiting,
-        arrival_ms_of(ticket.key),
+        ticket.key >> TIE_BITS,
         position > 0,
         outcome.storage_failed,
         effective.origin_down,

@@ -11,7 +11,7 @@ from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.room import Room
 from greenroom.model.visit import Held
 from greenroom.pages.accept_encoding import takes_gzip
-from greenroom.pages.accept_language import asked_for
+from greenroom.pages.accept_language import HEADER_MAX, HEADERS_REMEMBERED, asked_for
 from greenroom.pages.brand import NO_BRAND, Brand, brand_of
 from greenroom.pages.builtin import CONTENT_SECURITY_POLICY, FORM_GOES_BEFORE, LAYOUTS, alone, built_in, content_security_policy, view_of
 from greenroom.pages.form_on_page import at_the_end, form_on_own_page, form_on_page, policy_with_form
@@ -46,7 +46,7 @@ class Page:
     """One room's page. The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
     __slots__ = (
-        "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_table", "_template", "brand", "follows",
+        "_asked", "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_table", "_template", "brand", "follows",
         "html_headers", "json_headers", "language",
     )  # fmt: skip
 
@@ -72,6 +72,7 @@ class Page:
         self._template = template
         self.follows = follows
         self._spoken: dict[str, Page] = {}
+        self._asked: dict[bytes | None, Page] = {}  # by the header
         self._framed_by = framed_by
         own = CUSTOM_HEADERS if template else _varying(headers_of(brand, bool(table)), b"Accept-Encoding")
         shown = _framed(own, framed_by or "'none'")
@@ -83,12 +84,19 @@ class Page:
 
     def speaking(self, accept_language: bytes | None) -> "Page":
         """The page for a visitor with this Accept-Language header: the same unless the room follows it and we speak another one."""
+        known = self._asked.get(accept_language)
+        return known if known is not None else self._answering(accept_language)
+
+    def _answering(self, accept_language: bytes | None) -> "Page":
         wanted = asked_for(accept_language) if self.follows and accept_language else ""
-        if not wanted or wanted == self.language:
-            return self
-        if wanted not in self._spoken:
-            self._spoken[wanted] = Page(wanted, self._template, self.follows, self._branding, self._framed_by, self._table)
-        return self._spoken[wanted]
+        page = self if not wanted or wanted == self.language else self._spoken.get(wanted)
+        if page is None:
+            page = self._spoken[wanted] = Page(wanted, self._template, self.follows, self._branding, self._framed_by, self._table)
+        if accept_language is None or len(accept_language) <= HEADER_MAX:
+            if len(self._asked) >= HEADERS_REMEMBERED:
+                self._asked.clear()
+            self._asked[accept_language] = page
+        return page
 
     def brand_in(self, language: str) -> Brand:
         """What the site adds to a built-in page in this language."""

@@ -34,11 +34,14 @@ def answer_bytes(answer: Answer, head: RequestHead | None, keep: bool, date_line
     `bodiless`: the request is a HEAD although its head could not be read as a whole.
     """
     body, cookie, headers = answer.body, answer.set_cookie, answer.headers
-    lines, length = _lines(answer.status, headers.shared, keep, head is None or head.framing.minor > 0, date_line), b"%d" % len(body)
+    length, modern = b"%d" % len(body), True
     if headers.own:
         length += b"".join([b"\r\n%b: %b" % pair for pair in headers.own])
-    if bodiless or (head is not None and head.framing.method == b"HEAD"):
-        body = b""
+    if bodiless or (head is not None and not head.framing.plain):  # the other case is the usual one
+        modern = head is None or head.minor > 0
+        if bodiless or (head is not None and head.method == b"HEAD"):
+            body = b""
+    lines = _lines(answer.status, headers.shared, keep, modern, date_line)
     if cookie:
         return b"".join((lines, length, b"\r\nSet-Cookie: ", cookie, b"\r\n\r\n", body))
     return b"".join((lines, length, b"\r\n\r\n", body))

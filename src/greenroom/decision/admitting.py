@@ -4,8 +4,6 @@ A page brings many requests with one ticket within a second, and all of them get
 with everything that it depends on, and given again while nothing of that has changed. A ticket is sealed once for longer than that.
 """
 
-import msgspec
-
 from greenroom.core.admissible import UPDATE_HEADER
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.inquiry import Inquiry
@@ -22,13 +20,8 @@ SESSIONS_REMEMBERED = 4_096
 """Sessions of which it is remembered what they were given last, 4 MB at most."""
 
 
-class _Given(msgspec.Struct, frozen=True, gc=False):
-    terms: tuple[object, ...]
-    verdict: Forward | Answer
-    renewed: Ticket
-    key: object
-    room_id: bytes
-    sealed: bytes
+_Given = tuple[tuple[object, ...], Forward | Answer, tuple[Ticket, object, bytes], bytes]
+"""The verdict behind all that it depends on, and the sealed ticket behind all that it depends on."""
 
 
 class Admitting:
@@ -47,21 +40,22 @@ class Admitting:
         `visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE.
         """
         room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
-        self._observe(DecisionEvent(now_ms, decided, room.effective, arrival, found[0][0] if found else None, outcome))
+        presented, facts = ticket if found else None, arrival.facts
+        self._observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))
         home = ticket.home if data_centers is None or (visiting and decided is ACTIVE) else data_centers.here
-        header = arrival.header if arrival.facts is None else arrival.facts.get
-        update = header(UPDATE_HEADER) is not None
-        early = decided is ACTIVE and bool(found) and home == ticket.home and 2 * (now_ms - ticket.checked_ms) <= room.session_ms
+        update = UPDATE_HEADER in facts if facts is not None else arrival.header(UPDATE_HEADER) is not None
+        early = decided is ACTIVE and presented is not None and home == ticket.home and 2 * (now_ms - ticket.checked_ms) <= room.session_ms
         key = self._sealer.ring.current
         terms = (now_ms // 1000, found, room, outcome.renewed_ms, outcome.expires_ms, early, decided, home, arrival.scheme, update, key)
         known = self._given.get(ticket.id)
-        if known is not None and known.terms == terms:
-            return known.verdict
+        if known is not None and known[0] == terms:
+            return known[1]
         renewed = Ticket(ticket.id, ticket.key, ticket.accepted_ms or now_ms, outcome.renewed_ms or now_ms, 0, home)
+        content = (renewed, key, room.id)
         if ticket == renewed and found and found[0][1]:
             sealed = found[0][1]  # nothing in it has changed since the visitor got it, at most q ago
-        elif known is not None and known.renewed == renewed and known.key is key and known.room_id == room.id:
-            sealed = known.sealed
+        elif known is not None and known[2] == content:
+            sealed = known[3]
         else:
             sealed = self._sealer.seal(renewed, room.id)
         lasts_s = (room.session_ms if room.renews else outcome.renewed_ms + room.session_ms - now_ms) // 1000
@@ -74,7 +68,7 @@ class Admitting:
             if len(self._given) >= SESSIONS_REMEMBERED:
                 self._given.clear()
             lasts = outcome.renewed_ms and room.renews and room.passes is None  # else it depends on more
-            self._given[ticket.id] = _Given(terms if lasts else (), verdict, renewed, key, room.id, sealed)
+            self._given[ticket.id] = (terms if lasts else (), verdict, content, sealed)
         return verdict
 
 

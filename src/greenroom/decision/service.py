@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from greenroom.core.admissible import wants_facts
 from greenroom.core.decide import (
     ARRIVE,
-    BYPASSED,
     PEEK,
     POLL,
     VIEW,
@@ -53,9 +52,6 @@ STANDING_ADMITTED, STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing
 ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROVISIONAL
 PASS = Forward()
 """On to the origin without a ticket."""
-
-_PASSING = (Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED)
-"""What was decided when `ArrivalQuestion` is UNCOVERED (0), SUSPENDED (1) or BYPASSED (2)."""
 
 
 class LedgerAnswered(Protocol):
@@ -121,22 +117,16 @@ class DecisionService:
                 schedule = rooms[0] if rooms else None
             else:
                 schedule = self.table.find(arrival.host, arrival.path)
-            if schedule is not None:
-                compiled = schedule.now if now_ms < schedule.until_ms else schedule.at(now_ms)
-                if compiled.bypass is not None:
-                    arrival = replace(arrival, ray=self._next_ray())
-            tickets = self._tickets if compiled is None or compiled.draw is None else self._drawn_tickets
+            if schedule is None:
+                return self._uncovered(arrival, now_ms)
+            compiled = schedule.now if now_ms < schedule.until_ms else schedule.at(now_ms)
+            if compiled.bypass is not None:
+                arrival = replace(arrival, ray=self._next_ray())
+            tickets = self._tickets if compiled.draw is None else self._drawn_tickets
             question, found = decide(compiled, arrival, now_ms, tickets)
-            if compiled is not None and question > BYPASSED:
-                return self._ways[question](Inquiry(compiled, arrival, now_ms, found, later, late))
-            verdict: Verdict = PASS
-            decided = _PASSING[question]
-            if compiled is None and (hosts := self.table.hosts) is not None and not hosts.knows(arrival.host):
-                verdict, decided = UNKNOWN_HOST, Decided.UNKNOWN_HOST
-            self._observe(DecisionEvent(now_ms, decided, compiled.effective if compiled is not None else None, arrival))
+            return self._ways[question](Inquiry(compiled, arrival, now_ms, found, later, late))
         except Exception as error:
-            verdict = self._failed(error, arrival, now_ms, compiled)
-        return verdict
+            return self._failed(error, arrival, now_ms, compiled)
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
         """Obeys the origin's Cf-Waiting-Room-Command; the Set-Cookie value to send instead of the ticket, or empty.
@@ -164,8 +154,8 @@ class DecisionService:
         """What carries out each question, by its number."""
         ways: dict[ArrivalQuestion, Callable[[Inquiry], Verdict | None]] = {
             ArrivalQuestion.UNCOVERED: self._not_asked,
-            ArrivalQuestion.SUSPENDED: self._not_asked,
-            ArrivalQuestion.BYPASSED: self._not_asked,
+            ArrivalQuestion.SUSPENDED: lambda asked: self._by(asked, Decided.SUSPENDED),
+            ArrivalQuestion.BYPASSED: lambda asked: self._by(asked, Decided.BYPASSED),
             ArrivalQuestion.PROVISIONAL: self._provisional,
             ArrivalQuestion.PLACELESS: self._placeless,
             ArrivalQuestion.RECEIPT: self._receipt,
@@ -185,13 +175,28 @@ class DecisionService:
 
     # -- one method for each question ------------------------------------------------------------------------------------------
 
+    def _uncovered(self, arrival: Arrival, now_ms: int) -> Verdict:
+        """No room."""
+        hosts = self.table.hosts
+        known = hosts is None or hosts.knows(arrival.host)
+        self._observe(DecisionEvent(now_ms, Decided.UNCOVERED if known else Decided.UNKNOWN_HOST, None, arrival))
+        return PASS if known else UNKNOWN_HOST
+
+    def _by(self, asked: Inquiry, decided: Decided) -> Verdict:
+        """The room lets the arrival by."""
+        self._observe(DecisionEvent(asked.now_ms, decided, asked.room.effective, asked.arrival))
+        return PASS
+
     def _view(self, asked: Inquiry) -> Verdict | None:
         """An accepted ticket."""
         prompt, ticket = asked.room.prompt, asked.found[0][0]
         if prompt is None or self.data_centers is not None:
             self._view_elsewhere(asked, ticket)
             return None
-        return self._answered(VIEW, asked, ticket, prompt.view_now(ticket.id, asked.now_ms))
+        outcome = prompt.view_now(ticket.id, asked.now_ms)
+        if outcome.standing is STANDING_ACTIVE:  # as nearly always
+            return self._admit(asked, ticket, outcome, ACTIVE, None)
+        return self._answered(VIEW, asked, ticket, outcome)
 
     def _poll(self, asked: Inquiry) -> Verdict | None:
         """A waiting ticket."""

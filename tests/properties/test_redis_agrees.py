@@ -8,7 +8,7 @@ from admission_world import START_MS, small_room, ticket_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from redis_flood import crowded_at_once
+from redis_flood import crowd_in_line, crowded_at_once
 from redis_twin import Twin, flooded, moving, parting, walk
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
@@ -198,7 +198,8 @@ BREAKS = (
     ("BELIEVED, BELIEVED_MS = 15000, 120, 30, 5,", "BELIEVED, BELIEVED_MS = 15000, 120, 30, 4,"),
     ("if renewed_ms + SPENT_MS > now then return nil, true end", ""),
     ("if attempted_ms and attempted_ms < renewed_ms then", "if attempted_ms and attempted_ms <= renewed_ms - 1000 then"),
-    ("(counts[1] + counts[2] + counts[3]) * 5 / 6", "(counts[1] + counts[2] + counts[3]) * 6 / 6"),
+    ("floor(before * 5 / 6)", "floor(before * 6 / 6)"),
+    ("(most - 2 * math.sqrt(most))", "(most - 1 * math.sqrt(most))"),
     ("if fenced() then return 0 end", ""),
     ("if fenced() then\n      note_seen(id)", "if false then\n      note_seen(id)"),
     ("if rows[place] ~= state.kept or floor(state.kept_ms / CELL_MS) < cell then", "if true then"),
@@ -235,6 +236,27 @@ def test_they_agree_on_a_flood_without_cookies(server: RedisServer) -> None:
 def test_they_agree_on_a_crowd_with_images_in_one_moment(server: RedisServer) -> None:
     for gap_us in (100_000, 500_000):
         assert crowded_at_once(server.client(), gap_us) == []
+
+
+def test_they_agree_on_what_the_first_of_a_crowd_are_told(server: RedisServer) -> None:
+    assert crowd_in_line(server.client()) == []
+
+
+CROWD_BREAKS = (
+    ("+ place * state.gap_us - saved_us()", "+ place * state.gap_us"),
+    ("60 * math.log", "30 * math.log"),
+    ("if before + without > per_minute then", "if true then"),
+)
+
+
+@pytest.mark.parametrize(("part", "instead"), CROWD_BREAKS, ids=[part for part, _ in CROWD_BREAKS])
+def test_a_library_that_tells_a_crowd_something_else_is_found_out(server: RedisServer, part: str, instead: str) -> None:
+    client = server.client()
+    client.function_load(broken_library(part, instead), replace=True)
+    try:
+        assert crowd_in_line(client) != []
+    finally:
+        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 def test_they_agree_on_farewells(server: RedisServer) -> None:
@@ -319,7 +341,7 @@ def test_a_library_that_is_broken_on_purpose_is_found_out(server: RedisServer, p
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
-        assert any(found_out(client, seed, "TABLE" in part) for seed in range(30))
+        assert any(found_out(client, seed, "TABLE" in part) for seed in range(60))
     finally:
         client.function_load(TRIAL_LIBRARY.source, replace=True)
 

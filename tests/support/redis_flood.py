@@ -49,3 +49,15 @@ def crowded_at_once(server: redis.Redis, gap_us: int) -> list[str]:
         twin.compare()
         twin.advance(3_000)
     return twin.found
+
+
+def crowd_in_line(server: redis.Redis) -> list[str]:
+    """250 visitors in one moment, in an empty room for 600 in two data centers: some have a permit that the pace holds back, some none."""
+    twin = Twin(server, small_room(total_active_users=600, new_users_per_minute=1_200), 1, ("here", "there"))
+    twin.hear_from_there_alive(False)
+    twin.sync()
+    twin.apply(msgspec.structs.replace(twin.answered(twin.report()), granted=120, gap_us=50_000))
+    told = [twin.poll(ticket_id(number), make_key(twin.now_ms, number)).estimate for number in range(250)]
+    waits = [estimate.p50_s for estimate in told if estimate and estimate.p50_s > 2.6]  # what is less is the time until the next try
+    twin.law(len(waits) >= 10 and waits == sorted(waits), f"the pace is not in what they are told: {waits}")
+    return twin.found

@@ -144,9 +144,18 @@ class Lease:
         """
         if self.fence_ms and self.fenced(now_ms):
             return 0
-        if not count or not self.gap_us or (self.queueing and self.permits * self.gap_us <= pacing.saved_us(self.gap_us)):
+        if not count or not self.holds_back:
             return count
         return min(count, max(0, pacing.allowed(self.spent_until_us, self.gap_us, now_ms)))
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether permits are held back by the pace."""
+        return self.gap_us > 0 and not (self.queueing and self.permits * self.gap_us <= pacing.saved_us(self.gap_us))
+
+    def paced_s(self, place: int, now_ms: int) -> float:
+        """Seconds until the pace lets the visitor at this place in, counted from 1, who has a permit."""
+        return max(0, pacing.wait_us(self.spent_until_us, self.gap_us, place, now_ms)) / 1_000_000 if self.holds_back else 0.0
 
     def horizon_at(self, now_ms: int, gap_ms: int) -> int | None:
         """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`: between two tries."""

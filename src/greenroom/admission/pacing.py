@@ -14,6 +14,7 @@ PACE_FACTOR = 2.0
 SAVED_US = 1_000_000
 SAVED_VISITORS = 4
 """Where the gap is long: visitors who come at random come in twos and threes, also to one of twenty data centers in a quiet room."""
+FLOOR_TOLERANCE = 1.01
 LEAST_PER_S, LEAST_HERE_PER_S = 10.0, 1.0
 """Small rooms are hardly paced: ten admissions a second in all data centers together are no burst for any origin."""
 
@@ -27,6 +28,18 @@ def gap_us(per_minute: int, share: float, data_centers: int) -> int:
 def saved_us(gap_us: int) -> int:
     """How much may be saved up: a second, or four admissions."""
     return max(SAVED_US, SAVED_VISITORS * gap_us)
+
+
+def part_per_minute(gap_us: int, per_minute: int, data_centers: int) -> float | None:
+    """What of `per_minute` a data center with this gap has; None: the gap is the longest one and says nothing."""
+    if gap_us <= 0 or 1_000_000 / gap_us <= FLOOR_TOLERANCE * max(LEAST_PER_S / data_centers, LEAST_HERE_PER_S):
+        return None
+    return min(float(per_minute), 60_000_000 / PACE_FACTOR / gap_us)
+
+
+def wait_us(spent_until_us: int, gap_us: int, place: int, now_ms: int) -> int:
+    """How long the pace alone delays the admission at this place, counted from 1, if those before come in time."""
+    return max(0, spent_until_us - now_ms * 1000) + place * gap_us - saved_us(gap_us)
 
 
 def allowed(spent_until_us: int, gap_us: int, now_ms: int) -> int:

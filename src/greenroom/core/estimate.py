@@ -28,7 +28,7 @@ def fifo_estimate(without_permit: int, per_minute: float | None) -> Estimate | N
         return AT_ONCE
     if not per_minute or per_minute <= 0:
         return None
-    return _exactly(without_permit * 60 / per_minute)
+    return exactly(without_permit * 60 / per_minute)
 
 
 def random_estimate(waiting: int, per_minute: float | None) -> Estimate | None:
@@ -53,12 +53,25 @@ def minute_estimate(without_permit: int, new_users_per_minute: int, window: Sequ
     paced_s = without_permit * 30 / new_users_per_minute
     beyond = without_permit - 1 - (new_users_per_minute - len(window))
     if beyond < 0:
-        return _exactly(paced_s)
+        return exactly(paced_s)
     minutes, place = divmod(beyond, new_users_per_minute)
     leaves_ms = window[place] + WINDOW_MS - now_ms if place < len(window) else WINDOW_MS
-    return _exactly(max(paced_s, minutes * 60 + max(0, leaves_ms) / 1000))
+    return exactly(max(paced_s, minutes * 60 + max(0, leaves_ms) / 1000))
 
 
-def _exactly(seconds: float) -> Estimate:
+def crowd_estimate(without_permit: int, here: int, per_minute: float, admitted: int) -> Estimate | None:
+    """After a quiet time, while capacity is free: permits come at `(new_users_per_minute + what is left of it) / 60` a second.
+
+    Of the limit a minute `per_minute` is for this data center, which has let in `admitted` within the minute; `here` visitors have a
+    permit. None: beyond this minute.
+    """
+    before = here + admitted
+    if before + without_permit > per_minute:
+        return None
+    return exactly(60 * log((2 * per_minute - admitted) / (2 * per_minute - before - without_permit)))
+
+
+def exactly(seconds: float) -> Estimate:
+    """One number, and no interval."""
     seconds = min(LONGEST_S, seconds)
     return Estimate(seconds, seconds, seconds)

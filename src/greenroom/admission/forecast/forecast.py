@@ -32,6 +32,7 @@ from greenroom.admission.forecast.track import AFTER_MS, Track
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncUp
 from greenroom.admission.messages.wait_table import BELIEVED_S, REPORT_AGE_S, TAIL_GROWTH, UNDECIDED_S, WaitTable, between, next_knot
+from greenroom.admission.pacing import LEAST_PER_S, PACE_FACTOR, SAVED_US
 from greenroom.model.room import Room
 
 THINK_MS = 2_000
@@ -47,6 +48,7 @@ MARGIN = 1.5
 NEWEST_S = FULL_S + RATE_S
 AHEAD_FINER = 1.1
 """How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth more to wait."""
+SAVED_S = SAVED_US / 1_000_000
 PATIENT_S = 900.0
 """The impatient give up first, so the rate of giving up among those who stay halves about every so often."""
 
@@ -95,6 +97,7 @@ class Forecaster:
         """New settings; what was learnt of sessions holds unless their duration is another one."""
         self._total = room.total_active_users
         self._per_minute = room.new_users_per_minute
+        self._paced_per_s = max(LEAST_PER_S, PACE_FACTOR * self._per_minute / 60) if room.pace_admissions else float("inf")
         random = room.queueing_method == "random"
         if random != self._random:
             self._random = random
@@ -161,7 +164,7 @@ class Forecaster:
         second = now_ms // 1000
         self._newest = {then: facts.seconds[then] for then in range(second - NEWEST_S, second + 1) if then in facts.seconds}
         self._coming = {then: count for then in range(second - NEWEST_S, second + 1) if (count := facts.standing(then))}
-        people, seconds = table(entered, self._track.scale, patience.giving_up_per_s, learnt)
+        people, seconds = table(entered, self._track.scale, patience.giving_up_per_s, learnt, facts.permits, self._paced_per_s)
         strays_per_s = patience.stray_share * patience.joining_per_s(int(UNDECIDED_S * 1000))
 
         def wait_s(second: int, before: float) -> float | None:
@@ -263,22 +266,27 @@ def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:
     return knots
 
 
-def table(entered: Sequence[float], scale: float, giving_up_per_s: float, learnt: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def table(
+    entered: Sequence[float], scale: float, giving_up_per_s: float, learnt: bool, permits: int = 0, paced_per_s: float = float("inf")
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """People in front who are gone by then, and when: knots, ascending in both. Beyond what was played the pace of the last goes on.
 
-    From the permit to the try that takes it costs nothing: calling ahead makes up for it.
+    From the permit to the try that takes it costs nothing: calling ahead makes up for it. But where many `permits` were leased ahead of a
+    crowd, those who have one come first, and are let in at the pace of ledgers, `paced_per_s`.
     """
-    people, seconds = [0.0], [0.0]
+    before_s = permits / paced_per_s - SAVED_S
+    people, seconds = [0.0], [max(0.0, before_s)]
     count, knot = 0.0, 0.0
     for step, now in enumerate(entered, 1):
         before = count
+        before_s += now * scale / paced_per_s
         count += now * scale * exp(giving_up_per_s * PATIENT_S * log1p(STEP_S * (step - 0.5) / PATIENT_S))
         if before == people[-1] < count and seconds[-1] < STEP_S * (step - 1):
             people.append(before + 1e-6)  # no admissions for a while: the table is flat up to here
             seconds.append(STEP_S * (step - 1.0))
         if count > people[-1] and (step >= knot or step == len(entered)):
             people.append(count)
-            seconds.append(STEP_S * float(step))
+            seconds.append(max(STEP_S * float(step), before_s))
             knot = next_knot(step)
     if learnt:
         last = entered[-TAIL_STEPS:]

@@ -6,10 +6,11 @@ off uses its own units: it lets in about as many a minute as in the last one, in
 
 from collections.abc import Callable
 
+from greenroom.admission import pacing
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.tempo import Tempo
 from greenroom.admission.messages.outlook import Outlook
-from greenroom.core.estimate import AT_ONCE, LONGEST_S, fifo_estimate, minute_estimate, random_estimate
+from greenroom.core.estimate import AT_ONCE, LONGEST_S, crowd_estimate, exactly, fifo_estimate, minute_estimate, random_estimate
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
@@ -49,7 +50,7 @@ class Waits:
             without = max(position, waiting) - lease.permits
             found = outlook.random(arrival_ms, now_ms)
         elif without <= 0:
-            return AT_ONCE
+            return exactly(paced_s) if (paced_s := lease.paced_s(position, now_ms)) else AT_ONCE
         else:
             found = outlook.fifo(without, arrival_ms, now_ms)
         if not lease.connected(now_ms):
@@ -59,7 +60,15 @@ class Waits:
             return found
         if without <= lease.pool and lease.alone and not self._random:
             return minute_estimate(without, self._minute_limit, lease.window, now_ms)
-        return self._formula(without, self._per_minute)
+        return self._of_a_crowd(lease, without, now_ms) or self._formula(without, self._per_minute)
+
+    def _of_a_crowd(self, lease: Lease, without: int, now_ms: int) -> Estimate | None:
+        """In the first seconds of a crowd: only the pace holds visitors back, and no forecast has been made."""
+        per_minute = pacing.part_per_minute(lease.gap_us, self._minute_limit, lease.data_centers)
+        if self._random or per_minute is None or without * self._minute_limit > lease.pool * per_minute:
+            return None
+        lease.trim(now_ms)
+        return crowd_estimate(without, lease.permits, per_minute, len(lease.window))
 
     def of_places(self, lease: Lease, waiting: int, now_ms: int) -> Callable[[int, int], Estimate | None]:
         """The wait of a place, by the people ahead and the moment of arrival."""

@@ -9,6 +9,7 @@ entry, one number and about 50 bytes.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
+from math import sqrt
 
 from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import TIE_BITS, arrival_ms_of
@@ -18,6 +19,9 @@ GRACE_MS = 3_000
 
 FOREVER_MS = 1 << 62
 """Filed for no time at all: the slot is free."""
+
+CHANCE = 2.0
+"""Of a count n so many times its root may be chance."""
 
 STRETCH_MAX = 2_000
 """Keys in one stretch: inserting moves 16 KB at most, and a line of a million has a thousand stretches."""
@@ -174,12 +178,14 @@ class Line:
     def unseen(self, second: int) -> int:
         """How many have come here lately and have not been seen again, if newcomers keep coming as three to five seconds ago.
 
-        `second` is the present one. Tickets come back within two seconds and a half, so of the second before last half are missing.
+        `second` is the present one. Tickets come back within two seconds and a half, so of the second before last half are missing. A crowd
+        that has just begun to come counts at once, as far as one second had more visitors than chance may bring.
         """
         counts = self.seconds
-        before = counts.get(second - 5, 0) + counts.get(second - 4, 0) + counts.get(second - 3, 0)
-        since = counts.get(second - 2, 0) + counts.get(second - 1, 0) + counts.get(second, 0)
-        return max(0, before * 5 // 6 - since)
+        lately = [counts.get(second - age, 0) for age in range(6)]
+        most = max(lately)
+        before, since = sum(lately[3:]), sum(lately[:3])
+        return max(0, max(before * 5 // 6, int((most - CHANCE * sqrt(most)) * 5 / 2)) - since)
 
     def sweep(self, now_ms: int, patience_ms: int, limit: int) -> list[tuple[bytes, int]]:
         """Removes the ghosts among at most `limit` waiters looked at, those refresh + grace + patience late; their (id, slot)."""

@@ -13,7 +13,7 @@ from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before
 from greenroom.admission.messages.outlook import Outlook
 from greenroom.admission.messages.wait_table import WaitTable
 from greenroom.admission.queueing.line_table import table_of
-from greenroom.core.estimate import AT_ONCE, random_estimate
+from greenroom.core.estimate import AT_ONCE, exactly, random_estimate
 from greenroom.model.line_table import LineTable
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
@@ -130,8 +130,8 @@ class Reader:
         if not self._open:
             return None
         outlook = self._outlook
-        if wait_s == 0 and position <= self.permits and not self._random:
-            return AT_ONCE
+        if wait_s >= 0 and position <= self.permits and not self._random:
+            return exactly(wait_s) if wait_s else AT_ONCE
         arrival_ms = arrival_ms_of(key)
         without, now_ms = position - self.permits, self.now_ms
         found = outlook.random(arrival_ms, now_ms) if self._random else outlook.fifo(without, arrival_ms, now_ms)
@@ -140,5 +140,5 @@ class Reader:
         if self._random:
             plain = random_estimate(max(position, waiting) - self.permits, self.per_minute)
         else:
-            plain = None if wait_s < 0 else Estimate(wait_s, wait_s, wait_s)
+            plain = None if wait_s < 0 else exactly(wait_s)
         return cut_off(plain, found, outlook.age_s) if alone else plain

@@ -22,11 +22,15 @@ local function trim_minute()
   state.minute_rows, dirty = state.minute_rows - young, true
 end
 
+-- Whether permits are held back by the pace.
+local function holds_back()
+  return state.gap_us > 0 and not (state.queueing and state.permits * state.gap_us <= saved_us())
+end
+
 -- At most so many as may follow each other now (admission/pacing.py).
 local function paced(count)
   if fenced() then return 0 end
-  if count == 0 or state.gap_us == 0 then return count end
-  if state.queueing and state.permits * state.gap_us <= saved_us() then return count end
+  if count == 0 or not holds_back() then return count end
   local left_us = saved_us() - max(0, state.spent_until_us - now * 1000)
   return min(count, max(0, floor(left_us / state.gap_us)))
 end

@@ -49,8 +49,13 @@ local function newcomers_unseen()
   if state.waiting == 0 then return 0 end
   local second = floor((now + state.line_ahead_ms) / 1000)
   local counts = call('HMGET', k.seconds, second - 5, second - 4, second - 3, second - 2, second - 1, second)
-  for place = 1, 6 do counts[place] = tonumber(counts[place] or 0) end
-  return max(0, floor((counts[1] + counts[2] + counts[3]) * 5 / 6) - counts[4] - counts[5] - counts[6])
+  local most = 0
+  for place = 1, 6 do
+    counts[place] = tonumber(counts[place] or 0)
+    most = max(most, counts[place])
+  end
+  local before, since = counts[1] + counts[2] + counts[3], counts[4] + counts[5] + counts[6]
+  return max(0, max(floor(before * 5 / 6), floor((most - 2 * math.sqrt(most)) * 5 / 2)) - since)
 end
 
 local function sweep(limit)
@@ -132,10 +137,28 @@ local function pace_a_minute()
   return state.disconnected_rate > 0 and state.minute_rows or 0
 end
 
+-- Seconds until the pace lets the visitor at this place in, who has a permit.
+local function paced_s(place)
+  if not holds_back() then return 0 end
+  return max(0, max(0, state.spent_until_us - now * 1000) + place * state.gap_us - saved_us()) / 1000000
+end
+
+-- The first seconds of a crowd (crowd_estimate in core/estimate.py, part_per_minute in admission/pacing.py).
+local function crowd_s(without)
+  local centers = max(1, state.data_centers)
+  if state.gap_us == 0 or 1000000 / state.gap_us <= 1.01 * max(10 / centers, 1) then return nil end
+  local per_minute = min(s.minute_limit, 30000000 / state.gap_us)
+  if without * s.minute_limit > state.pool * per_minute then return nil end
+  trim_minute()
+  local before = state.permits + state.minute_rows
+  if before + without > per_minute then return nil end
+  return 60 * math.log((2 * per_minute - state.minute_rows) / (2 * per_minute - before - without))
+end
+
 -- How long it takes by the limits and the measured pace alone, in seconds (core/estimate.py; fifo); nil: not known.
 local function plain_wait_s(position)
   local without = position - state.permits
-  if without <= 0 then return 0 end
+  if without <= 0 then return paced_s(position) end
   if without <= state.pool and state.alone and not cut_off() then
     local limit = s.minute_limit
     local paced_s = without * 30 / limit
@@ -146,6 +169,8 @@ local function plain_wait_s(position)
     if place < state.minute_rows then leaves_ms = tonumber(call('LINDEX', k.minute, place)) + WINDOW_MS - now end
     return min(LONGEST_S, max(paced_s, minutes * 60 + max(0, leaves_ms) / 1000))
   end
+  local crowd = not cut_off() and crowd_s(without)
+  if crowd then return crowd end
   local per_minute = pace_a_minute()
   if not per_minute or per_minute <= 0 then return nil end
   return min(LONGEST_S, without * 60 / per_minute)

@@ -1,20 +1,22 @@
 """Compiles the modules of the hot path with mypyc, for the wheel that is built with GREENROOM_COMPILED=1.
 
 Which ones is said in pyproject.toml, at the wheel's custom hook. The source stays in the wheel beside what was made of it, and Python
-takes the compiled module first.
+takes the compiled module first. Records are compiled as native classes (`native_records`).
 """
 
 import os
+import shutil
 from pathlib import Path
 
 from mypyc.build import mypycify
+from native_records import native
 from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 
-def sources(root: Path, modules: list[str]) -> list[str]:
-    """Their files, from the root of the repository."""
-    return [str((root / "src").joinpath(*module.split(".")).with_suffix(".py").relative_to(root)) for module in modules]
+def file_of(module: str) -> Path:
+    """Its file, from the root of the repository."""
+    return Path("src").joinpath(*module.split(".")).with_suffix(".py")
 
 
 def compile_modules(root: Path, modules: list[str], into: Path) -> dict[str, str]:
@@ -22,8 +24,13 @@ def compile_modules(root: Path, modules: list[str], into: Path) -> dict[str, str
 
     SystemExit when there is one that cannot be compiled; mypy says why.
     """
-    os.chdir(root)  # where mypy finds its settings
-    extensions = mypycify(sources(root, modules), opt_level="3", debug_level="0", target_dir=str(into / "c"))
+    source = into / "source"
+    shutil.copytree(root / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "static"))
+    shutil.copy(root / "pyproject.toml", source)
+    for module in modules:
+        (source / file_of(module)).write_text(native((root / file_of(module)).read_text()))
+    os.chdir(source)  # where mypy finds its settings
+    extensions = mypycify([str(file_of(module)) for module in modules], opt_level="3", debug_level="0", target_dir=str(into / "c"))
     command = build_ext(Distribution({"name": "greenroom", "ext_modules": extensions}))
     command.build_lib, command.build_temp = str(into / "lib"), str(into / "temp")
     command.ensure_finalized()

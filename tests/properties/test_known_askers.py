@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.dialects.service import ProxyQuestions
 from greenroom.dialects.spoe.frames import BadFrame, string_bytes
 from greenroom.dialects.spoe.questions import ASKERS_BYTES, MESSAGE, SpoeQuestions
+from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
 
 TARGETS = st.sampled_from(
@@ -59,7 +59,7 @@ def read(questions: SpoeQuestions, proxy: Sender, asked: bytes) -> Any:
     found, forward = questions._read(string_bytes(MESSAGE) + asked, proxy)
     if isinstance(found, Refusal):
         return found
-    return msgspec.structs.replace(found, signs=None), forward or questions._forward(found)
+    return replace(found, signs=None), forward or questions._forward(found)
 
 
 def known(questions: SpoeQuestions) -> int:

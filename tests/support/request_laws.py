@@ -3,7 +3,6 @@
 from ipaddress import ip_network
 
 import httptools
-from msgspec.structs import replace
 
 from greenroom.core.admissible import signs_of
 from greenroom.core.canonical import Refusal, Target, canonical_target
@@ -13,6 +12,7 @@ from greenroom.gateway.wire.head_records import HeaderLines, RequestHead
 from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, read_header_lines
 from greenroom.gateway.wire.hop import MARK
 from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.model.record import replace
 
 OURS = frozenset((b"__cfwaitingroom",))
 STRANGER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())

@@ -1,7 +1,6 @@
 """Which arrivals may take a place in line: every row of the decision table, with what browsers and programs really send."""
 
 import pytest
-from msgspec.structs import replace
 
 from greenroom.core.admissible import (
     ASSETS,
@@ -14,6 +13,7 @@ from greenroom.core.admissible import (
     signs_of,
     speculative,
 )
+from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36"

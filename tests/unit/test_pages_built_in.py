@@ -7,11 +7,11 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-import msgspec
 import pytest
 
 from greenroom.errors import InvalidConfig
 from greenroom.model.answer import AnswerHeaders
+from greenroom.model.record import replace
 from greenroom.model.room import LANGUAGES, Room
 from greenroom.model.visit import CHANGES, PLACE_KEPT_MS, Estimate, Held
 from greenroom.pages import BUILT_IN_HEADERS, CUSTOM_HEADERS, JSON_HEADERS, compile_page, left_page, origin_error_page
@@ -398,7 +398,7 @@ UPDATE_BYTES_MAX = 300
 @pytest.mark.parametrize("view", [view for view in STATES if not STATES[view].receipt])
 def test_news_for_a_page_that_shows_the_view_complete_what_it_shows(view: str, tag: str) -> None:
     page, before = compile_page(Room(**ROOM, default_template_language=tag)), STATES[view]
-    after = msgspec.structs.replace(before, **(AFTER if before.in_line else {"waiting": 7}))
+    after = replace(before, **(AFTER if before.in_line else {"waiting": 7}))
     shown, news = (json.loads(page.update(state, view.encode()))["greenroom"] for state in (before, after))
     assert "view" not in news["words"]
     everything = json.loads(page.json(after))["greenroom"]["words"]

@@ -24,11 +24,10 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
-from msgspec.structs import replace
-
 from greenroom.core.admissible import UPDATE_HEADER, kind_of, may_take_place
 from greenroom.core.same_origin import from_here
 from greenroom.model.arrival_kind import ArrivalKind
+from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule
 from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Ticket

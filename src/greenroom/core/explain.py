@@ -18,6 +18,7 @@ from greenroom.core.schedule import Effective, Phase, effective
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.fields import specs
+from greenroom.model.record import replace
 from greenroom.model.room import Room, Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
@@ -139,11 +140,11 @@ def explain(
         return told
     room = plan.room
     known = ledgers.get(room.id)
-    now = msgspec.structs.replace(effective(room, plan.events, now_ms), origin_down=known is not None and known.held_for_origin)
+    now = replace(effective(room, plan.events, now_ms), origin_down=known is not None and known.held_for_origin)
     facts = [RequestFacts(reading, now_ms, lookups) for reading in _read_alone(arrival)]
     rules, bypassing = _rules(plan.rules, facts, lists) if not room.suspended else ((), None)
     result, word, reason = _verdict(arrival, now, bypassing, now_ms, known, plan.always_use_https)
-    return msgspec.structs.replace(
+    return replace(
         told,
         result=result,
         word=word,
@@ -194,7 +195,7 @@ def _less(other: Route, route: Route | None) -> str:
 
 def _read_alone(arrival: Arrival) -> Sequence[Arrival]:
     """The arrival as each reading of its path."""
-    alone = [msgspec.structs.replace(arrival, path=reading, readings=()) for reading in arrival.readings]
+    alone = [replace(arrival, path=reading, readings=()) for reading in arrival.readings]
     return alone or (arrival,)
 
 

@@ -1,12 +1,13 @@
 """The settings that apply now: the room's own, or overlaid by the current event; and those that apply later."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from enum import IntEnum
 
 import msgspec
 
 from greenroom.model.event import OVERRIDES, Event
+from greenroom.model.record import replace
 from greenroom.model.room import LIMIT_MAX, Room
 
 
@@ -49,7 +50,7 @@ class Effective(msgspec.Struct, frozen=True):
     def ledger_room(self) -> Room:
         """The room as the ledger is told: a pre-queue and an unhealthy origin hold like queue_all. A room that turns away goes on so."""
         holds = self.phase is Phase.PREQUEUE or (self.origin_down and not self.turns_away)
-        return replace(self.room, queue_all=True) if holds else self.room
+        return dataclasses.replace(self.room, queue_all=True) if holds else self.room
 
 
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
@@ -62,8 +63,8 @@ def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
         return found
     total, minute = (min(LIMIT_MAX, limit + room.let_in) for limit in (found.room.total_active_users, found.room.new_users_per_minute))
     until_ms = room.let_in_until_ms if found.until_ms is None else min(found.until_ms, room.let_in_until_ms)
-    raised = replace(found.room, total_active_users=total, new_users_per_minute=minute)
-    return msgspec.structs.replace(found, room=raised, until_ms=until_ms)
+    raised = dataclasses.replace(found.room, total_active_users=total, new_users_per_minute=minute)
+    return replace(found, room=raised, until_ms=until_ms)
 
 
 def _scheduled(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
@@ -77,7 +78,7 @@ def _scheduled(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
                 overlay["line_table"] = False  # there an arrival has no place in line
             phase = Phase.PREQUEUE if now_ms < event.event_start_ms else Phase.RUNNING
             ends_ms = event.event_start_ms if phase is Phase.PREQUEUE else event.event_end_ms
-            return Effective(replace(room, **overlay), phase, event, ends_ms)
+            return Effective(dataclasses.replace(room, **overlay), phase, event, ends_ms)
         until_ms = event.opens_ms if until_ms is None else min(until_ms, event.opens_ms)
     return Effective(room, until_ms=until_ms)
 
@@ -92,7 +93,7 @@ def course(room: Room, events: Sequence[Event], now_ms: int) -> list[tuple[int, 
     first = stages[0][1]
     if first.phase is Phase.RUNNING and first.event is not None and first.event.shuffle_at_event_start:
         start_ms = first.event.event_start_ms
-        stages = [(now_ms, msgspec.structs.replace(first, phase=Phase.PREQUEUE, until_ms=start_ms)), (start_ms, first)]
+        stages = [(now_ms, replace(first, phase=Phase.PREQUEUE, until_ms=start_ms)), (start_ms, first)]
     while (until_ms := stages[-1][1].until_ms) is not None:
         stages.append((until_ms, effective(room, events, until_ms)))
     return stages

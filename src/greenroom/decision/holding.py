@@ -1,7 +1,5 @@
 """The verdict about a visitor who waits: the facts of the waiting page, and the ticket with which to come back."""
 
-from msgspec.structs import replace
-
 from greenroom.core.decide import PEEK, VIEW, ArrivalQuestion
 from greenroom.core.schedule import Phase
 from greenroom.decision.inquiry import Inquiry
@@ -11,6 +9,7 @@ from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.shared_table import told_refresh_ms
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Hold
+from greenroom.model.record import replace
 from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Arrival, Held, Outcome, Ticket
 
 HELD = Decided.HELD

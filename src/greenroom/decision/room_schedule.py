@@ -17,6 +17,7 @@ from greenroom.decision.prequeue_draw import PrequeueDraw
 from greenroom.decision.shared_table import SharedTable
 from greenroom.errors import StorageFailed
 from greenroom.model.event import Event
+from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
@@ -90,8 +91,8 @@ class RoomSchedule:
     def _overlaid(self, stage: CompiledRoom) -> CompiledRoom:
         if stage.effective.origin_down is self._origin_down:
             return stage
-        effective = msgspec.structs.replace(stage.effective, origin_down=self._origin_down)
-        return msgspec.structs.replace(stage, effective=effective, holds_nobody=effective.holds_nobody, turns_away=effective.turns_away)
+        effective = replace(stage.effective, origin_down=self._origin_down)
+        return replace(stage, effective=effective, holds_nobody=effective.holds_nobody, turns_away=effective.turns_away)
 
     @property
     def draws(self) -> list[PrequeueDraw]:

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
-from msgspec.structs import replace
-
 from greenroom.core.admissible import wants_facts
 from greenroom.core.decide import (
     ARRIVE,
@@ -36,6 +34,7 @@ from greenroom.decision.room_table import RoomTable
 from greenroom.decision.ticket_reader import TicketReader
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward, Verdict
+from greenroom.model.record import replace
 from greenroom.model.visit import (
     NO_HOME,
     RAY_BYTES,
@@ -48,7 +47,7 @@ from greenroom.model.visit import (
 )
 from greenroom.ports import Clock
 
-STANDING_ADMITTED, STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing
+STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing.ACTIVE, Standing.WAITING, Standing.GONE
 ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROVISIONAL
 PASS = Forward()
 """On to the origin without a ticket."""

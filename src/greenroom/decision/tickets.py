@@ -20,7 +20,7 @@ from greenroom.model.visit import HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
 from greenroom.stores.key_file import KEY_ID_BYTES
 from greenroom.stores.keys import KeyRing
 
-VERSION = 1
+VERSION: int = 1
 NONCE_BYTES = 12
 SEALED_LENGTH = 108
 """Characters of every sealed ticket; nothing else is looked at."""

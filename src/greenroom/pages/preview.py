@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Held
 from greenroom.pages.page import Page
 
@@ -89,7 +90,7 @@ class ShownState(NamedTuple):
 
 
 def _of(changes: Mapping[str, Any] | None = None, **state: Any) -> Callable[[int], Held]:
-    return lambda now_ms: msgspec.structs.replace(PreviewState(**state).held(now_ms), **(changes or {}))
+    return lambda now_ms: replace(PreviewState(**state).held(now_ms), **(changes or {}))
 
 
 SHOWN_STATES: Mapping[str, ShownState] = {
@@ -112,7 +113,7 @@ SHOWN_STATES: Mapping[str, ShownState] = {
 
 def still(held: Held) -> Held:
     """The same visitor on a page that does not update itself: a preview has nothing to ask."""
-    return msgspec.structs.replace(held, next_try_s=0)
+    return replace(held, next_try_s=0)
 
 
 def in_theme(page: bytes, theme: str) -> bytes:

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-import msgspec
-
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack, remember, snapshot
 from greenroom.errors import StorageFailed
+from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
 from greenroom.ports import Clock, Journal, TableThen, Then
@@ -254,7 +253,7 @@ class MemoryLedger:
             return outcome
         if outcome.standing is Standing.ADMITTED:
             return self.ledger.undo(now_ms, random_bits)
-        return msgspec.structs.replace(outcome, storage_failed=True, estimate=None) if outcome.standing is Standing.WAITING else outcome
+        return replace(outcome, storage_failed=True, estimate=None) if outcome.standing is Standing.WAITING else outcome
 
     def _write_log(self) -> bool:
         ledger = self.ledger

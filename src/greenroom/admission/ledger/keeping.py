@@ -8,10 +8,10 @@ behind it have no turn with that one. It costs one unused permit in a ledger at 
 
 from greenroom.admission.queueing.line import GRACE_MS
 
-HELD_MS = 18_000
+HELD_MS: int = 18_000
 """So long an answer is held; pages give a request twenty seconds."""
 
-AGAIN_MS = 1_000
+AGAIN_MS: int = 1_000
 """How often a ledger is asked for a visitor whose answer is held."""
 
 GAP_MAX_MS = 180_000

@@ -3,10 +3,9 @@
 from bisect import bisect_left, bisect_right
 from math import exp, log
 
-from msgspec.structs import replace
-
 from greenroom.admission.messages.wait_table import HAZARDS, OFFSET_S, REPORT_AGE_S, UNDECIDED_S, WaitTable, between, width_at
 from greenroom.admission.timer_wheel import CELL_BITS
+from greenroom.model.record import replace
 from greenroom.model.visit import Estimate
 
 STALE_MS = 4_000

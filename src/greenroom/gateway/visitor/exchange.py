@@ -29,11 +29,14 @@ REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 """Methods that may be sent a second time when the first may have reached the origin."""
 
 
+_UNDECIDED: Verdict | None = None  # the compiler leaves an attribute out whose default is a plain None, where there are several types
+
+
 class Exchange(Tunnelling):
     """One request and its answer. `visitor` is None once the visitor needs nothing more from it; each exchange equals only itself."""
 
     began: float = 0.0  # the loop's time, where it is measured
-    verdict: Verdict | None = None
+    verdict: Verdict | None = _UNDECIDED
     hints: int = 0  # answers of the origin before its answer
     sent: int = 0  # bytes of the answer's body
     key: bytes = b""  # Sec-WebSocket-Key of a WebSocket request

@@ -7,7 +7,7 @@ from typing import Protocol
 from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
 from greenroom.decision.verdict import Verdict
 
-HELD_MOST = 1_000
+HELD_MOST: int = 1_000
 """Answers held at once, about 2 KB each and one question to the ledger a second; visitors beyond that are answered at once."""
 
 

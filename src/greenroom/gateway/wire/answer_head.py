@@ -81,7 +81,7 @@ class AnswerHead(msgspec.Struct):
 
 
 _Item = tuple[bytes, bytes]
-_PASS: _Item = (b"", b"")
+_PASS: _Item = (b"", b"")  # not to be looked for by identity: compiled code makes pairs again
 _BAD: _Item = (b"!", b"")
 _known: dict[bytes, _Item] = {}
 _heads: dict[bytes, AnswerHead] = {}
@@ -149,7 +149,7 @@ def _read(block: bytes) -> AnswerHead | None:
     special = []
     for line in lines[1:-2]:
         item = known(line) or _learn(line)
-        if item is _PASS:
+        if not item[0]:
             kept.append(line)
         else:
             special.append(item)

@@ -40,6 +40,7 @@ from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dry_runs import DryRunProcesses
 from greenroom.runtime.listener import AppListener
+from greenroom.runtime.rebinding import OwnNamesOnly
 from greenroom.stores.keys import KeyRing, ticket_keys
 
 if TYPE_CHECKING:
@@ -184,7 +185,8 @@ def control_listeners(app: ASGIApp, config: Callable[[], Config], listener: sock
         return []
     by_socket = listener.family == socket.AF_UNIX
     known = WithClientAddress(app, policy, by_socket=by_socket)
-    return [ControlListener(BehindProxy(known, policy, PREFIX, by_socket=by_socket), listener, config())]
+    placed = BehindProxy(known, policy, PREFIX, by_socket=by_socket)
+    return [ControlListener(OwnNamesOnly(placed, policy), listener, config())]
 
 
 async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:

@@ -1,0 +1,57 @@
+"""Keeps other web sites out of the control listener when their own name leads to this machine (DNS rebinding).
+
+A page of `evil.example` may read what `http://evil.example:8081` answers. If that name suddenly leads to 127.0.0.1, the browser of an
+operator would read `/status` and `/metrics` for it. Such a request comes from this machine, in clear text, and asks for the name.
+"""
+
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from greenroom.decision.forwarded import ForwardedPolicy
+
+REFUSED = """421 Misdirected Request: this name is not one of the control listener
+
+From this machine it answers to addresses, localhost and names without a dot, such as http://127.0.0.1:8081. List a proxy on this
+machine in trusted_proxies.
+"""
+
+
+class OwnNamesOnly:
+    """Refuses requests from this machine that ask for a name with a dot, except through trusted proxies, HTTPS or a Unix socket."""
+
+    def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy]) -> None:
+        """`policy` is asked for each request, so that a reload counts at once."""
+        self._app = app
+        self._policy = policy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        answer = PlainTextResponse(REFUSED, 421) if self._is_foreign(scope) else self._app
+        await answer(scope, receive, send)
+
+    def _is_foreign(self, scope: Scope) -> bool:
+        client = (scope.get("client") or ("",))[0] if scope["type"] == "http" else ""
+        if not _is_loopback(client) or scope["scheme"] == "https" or self._policy().covers(client):
+            return False
+        return any(name == b"host" and _may_be_rebound(value.decode("latin-1")) for name, value in scope["headers"])
+
+
+def _is_loopback(client: str) -> bool:
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return False
+    return ((isinstance(address, IPv6Address) and address.ipv4_mapped) or address).is_loopback
+
+
+def _may_be_rebound(host: str) -> bool:
+    """Whether a stranger can let this name lead to any address: names without a dot have no public owner."""
+    name = host.lower() if host.startswith("[") else host.lower().rpartition(":")[0] or host.lower()
+    try:
+        ip_address(name.partition("]")[0].strip("["))
+    except ValueError:
+        return "." in name and not name.endswith(".localhost")
+    return False

@@ -96,6 +96,15 @@ def test_the_report_of_a_run_says_what_its_visitors_went_through(seed: int) -> N
     percentiles(told, "timeOnOrigin", [diary.seen_ms[number] - at_ms for number, at_ms in diary.entered_ms.items()])
 
 
+def test_the_longest_wait_of_a_crowd_whose_first_pages_told_none_is_the_one_that_its_visitors_were_told() -> None:
+    limits = {"total_active_users": 40, "new_users_per_minute": 40, "session_duration": 5}
+    world = World(sale(limits, [(at_ms * 40, 0) for at_ms in range(400)], 1, Behaviour(visit_s=120)), streams_of(1))
+    diary = Diary(world, RunRecording(world))
+    world.run()
+    told_s = recorded_figures(diary.recording)["max"]["estimatedWaitTime"]
+    assert 0.5 < told_s * 1_000 / max(diary.waited_ms) < 2.0
+
+
 def percentiles(told: RecordedFigures, stem: str, truth_ms: list[int]) -> None:
     """Within the precision of the histogram, and of two decimals."""
     for percent in PERCENTS:

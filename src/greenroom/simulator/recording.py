@@ -41,7 +41,7 @@ class RunRecording:
         now_ms = world.agenda.now_ms
         self._recorders = [Recorder(name, name, now_ms) for name in (f"dc{number:03}" for number in range(world.scenario.centers))]
         self._told_s: dict[int, int] = {}
-        """Data center -> the median wait that its latest newcomer was told in this slot."""
+        """Data center -> the median wait that the latest visitor to join was told in this slot, on the first page that tells one."""
         self._parts: list[Part] = []
         self._unknown: frozenset[str] = frozenset()
         world.crowd.listener = self
@@ -50,7 +50,7 @@ class RunRecording:
     def answered(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
         """See `visitor.CrowdListener`. Waited has who was told to wait before, and was let in for the first time."""
         if counted := OUTCOME_OF.get(outcome.standing):
-            if not visitor.tries and outcome.estimate and isfinite(outcome.estimate.p50_s):
+            if visitor.guess is None and outcome.estimate and isfinite(outcome.estimate.p50_s):
                 self._told_s[visitor.center] = ceil(outcome.estimate.p50_s)
             waited = outcome.standing is Standing.ADMITTED and visitor.tries and not visitor.entered_ms
             self._recorders[visitor.center].decided(ROOM, counted, now_ms, now_ms - visitor.first_ms if waited else NOT_WAITED)

@@ -5,6 +5,7 @@ import base64
 import contextlib
 import html
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import pytest
 from dashboard_rig import DashboardRig, Visitor
 
 from greenroom.model.branding import LOGO_BYTES_MAX, Branding, LocalMessage
+from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 
@@ -180,6 +182,20 @@ def test_viewers_look_and_do_not_change(dashboard: DashboardRig) -> None:
     assert 'name="custom_page_html"' not in text
     assert 'value="save"' not in text
     assert "<iframe" in text
+
+
+def test_a_room_of_the_file_is_shown_on_every_tab_and_changed_on_none(dashboard: DashboardRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = dashboard.store.read
+
+    def with_file() -> Configuration:
+        known = read()
+        return known.changed(known.revision, [replace(entry, read_only=True) for entry in known.rooms.values()])
+
+    monkeypatch.setattr(dashboard.store, "read", with_file)
+    for tab in ("", "/edit", "/page", "/rules", "/live"):
+        text = dashboard.person("operator").get(f"/zones/z1/rooms/r1{tab}").text
+        assert "comes from the configuration file" in text, tab
+        assert not re.search(r'class="btn btn-primary"[^>]*>(Review|Save)', text), tab
 
 
 def test_an_example_is_put_into_the_template_and_not_saved(dashboard: DashboardRig) -> None:

@@ -17,7 +17,7 @@ origin = "http://127.0.0.1:3000"
 data = "data"
 always_use_https = true
 trusted_proxies = ["10.0.0.0/8"]
-
+status_listen = "127.0.0.1:8082"
 [limits]
 connections = 100
 
@@ -81,6 +81,7 @@ def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
         "origin     https://10.0.0.1:3001 for a.example.com",
         "always_use_https = true",
         "trusted_proxies = 10.0.0.0/8",
+        "status_listen = 127.0.0.1:8082",
         "limits.connections = 100",
         "room shop: 10 active users, 20 new ones per minute, fifo",
         "  covers a.example.com/",

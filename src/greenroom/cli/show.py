@@ -8,7 +8,7 @@ from typing import TextIO
 
 from greenroom.config.addresses import store_shown
 from greenroom.config.layers import served_hosts
-from greenroom.config.settings import Config, Server
+from greenroom.config.settings import Address, Config, Server
 from greenroom.control.time_format import plain_moment
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding
@@ -134,6 +134,8 @@ def _shown(name: str, value: object) -> str:
         return f"{len(str(value))} characters"
     if isinstance(value, CookieAttributes):
         return f"samesite {value.samesite}, secure {value.secure}"
+    if isinstance(value, Address):
+        return str(value)
     if isinstance(value, Branding):
         return ", ".join(name for name in specs(Branding) if getattr(value, name))
     if name == "branding_messages" and isinstance(value, tuple):

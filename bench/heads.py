@@ -36,7 +36,8 @@ LAWS = [
     "tests/properties/test_request_head_laws.py", "tests/properties/test_request_confusion.py", "tests/unit/test_head_reading.py",
     "tests/unit/test_head_for_the_origin.py", "tests/unit/test_forwarded_visitor.py", "tests/integration/test_attack_smuggling.py",
     "tests/integration/test_attack_paths.py", "tests/integration/test_attack_cookies.py", "tests/integration/test_attack_origins_agree.py",
-    "tests/integration/test_gateway_requests.py", "tests/integration/test_gateway_limits.py",
+    "tests/integration/test_gateway_requests.py", "tests/integration/test_gateway_limits.py", "tests/integration/test_gateway_framings.py",
+    "tests/integration/test_gateway_pace.py", "tests/unit/test_remembered_head_lines.py",
 ]  # fmt: skip
 Read = Callable[[bytes, Peer], object]
 

@@ -8,8 +8,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "greenroom"
 LINES_OF_A_FILE = 420
-LINES_OF_A_FUNCTION = 60
+LINES_OF_A_FUNCTION = 50
 NAMES_OF_ATTICS = frozenset("util utils helper helpers common misc base manager managers lib stuff".split())
+
+EVERYWHERE = [
+    path for folder in ("src/greenroom", "tests", "bench", "docs", "scripts", "examples") for path in (ROOT / folder).rglob("*.py")
+]
 
 every_file = pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 
@@ -25,7 +29,7 @@ def unfinished(source: str) -> list[int]:
     return [node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name) and node.id == "NotImplementedError"]
 
 
-@every_file
+@pytest.mark.parametrize("path", sorted(EVERYWHERE), ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LINES_OF_A_FILE
 
@@ -46,5 +50,5 @@ def test_nothing_is_left_unfinished(path: Path) -> None:
 
 
 def test_the_checks_catch_what_they_are_for() -> None:
-    assert long_functions("def long():\n" + "    x = 1\n" * LINES_OF_A_FUNCTION) == ["long: 61 lines"]
+    assert long_functions("def long():\n" + "    x = 1\n" * LINES_OF_A_FUNCTION) == [f"long: {LINES_OF_A_FUNCTION + 1} lines"]
     assert unfinished("def later():\n    raise NotImplementedError") == [2]

@@ -1,92 +1,42 @@
 """Signing in through an OpenID Connect provider: a real one over HTTP, its people and their roles, and everything that must not let in."""
 
 import asyncio
-import base64
-import hmac
-import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
-from joserfc import jwt
-from oidc_rig import CLIENT, KEY, OTHER_KEY, RETURN, SECRET, Provider, provider_at
+from oidc_rig import CLIENT, RETURN, Provider
+from oidc_sign_in import BROWSER, ROLES, at_provider, back, filled_dashboard, is_in, provider_of, reason, saying, sign_in, use, without
 
 from greenroom.api.client_address import WithClientAddress
 from greenroom.config.settings import Address
 from greenroom.control.failures import FAILURES_MAX
-from greenroom.control.oidc_provider import NEW_KEYS_MS, RETRY_MS, OidcProvider
+from greenroom.control.oidc_provider import RETRY_MS, OidcProvider
 from greenroom.dashboard import PREFIX
 from greenroom.dashboard.sign_in import HOUR_MS
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.model.oidc import OidcEntry, OidcRole, OidcSettings
+from greenroom.model.oidc import OidcRole
 from greenroom.model.session import LINK, SESSION
 from greenroom.outbound import OutboundPolicy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dashboard import sign_in_lines
 
-BROWSER = httpx.Client(verify=False)
-ROLES = (
-    OidcRole(claim="groups", value="bosses", role="admin"),
-    OidcRole(claim="groups", value="shop", role="operator", zones=("z1.example",)),
-)
-
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
-    with dashboard_in(tmp_path_factory.mktemp("oidc")) as found:
-        found.fill()
+    with filled_dashboard(tmp_path_factory.mktemp("oidc")) as found:
         yield found
 
 
 @pytest.fixture
 def provider(rig: DashboardRig) -> Iterator[Provider]:
-    with provider_at(lambda: rig.clock.at_ms // 1000) as found:
-        use(rig, found)
+    with provider_of(rig) as found:
         yield found
-    rig.clock.at_ms += HOUR_MS  # no test has to wait for the failures of another
-    for row in rig.store.sessions.rows(SESSION):
-        rig.store.sessions.remove(SESSION, id=row.id)
-
-
-def use(rig: DashboardRig, provider: Provider, roles: tuple[OidcRole, ...] = ROLES, **entry: Any) -> None:
-    """What a reload of the configuration with these settings does."""
-    settings = OidcSettings(entry=OidcEntry(issuer=provider.issuer, client_id=CLIENT, name="Login", **entry), roles=roles, secret=SECRET)
-    rig.oidc = OidcProvider(settings, OutboundPolicy, rig.clock)
-
-
-def at_provider(visitor: Visitor, path: str = "/sign-in/oidc") -> str:
-    """Begins a sign-in and goes to the provider, over HTTP; where that sends the browser back."""
-    begun = visitor.get(path)
-    assert begun.status_code == 303, begun.text
-    answer = BROWSER.get(begun.headers["location"])
-    assert answer.status_code == 302
-    return answer.headers["location"]
-
-
-def back(visitor: Visitor, location: str) -> httpx.Response:
-    assert location.startswith(f"http://testserver{RETURN}?")
-    return visitor.get(location.removeprefix("http://testserver"))
-
-
-def sign_in(visitor: Visitor, path: str = "/sign-in/oidc") -> httpx.Response:
-    return back(visitor, at_provider(visitor, path))
-
-
-def is_in(visitor: Visitor) -> bool:
-    return visitor.get("/rooms").status_code == 200
-
-
-def reason(answer: httpx.Response) -> str:
-    assert answer.status_code in (401, 403, 404, 429, 503), answer.status_code
-    found = re.search(r'role="alert">(.*?)</div>', answer.text, re.S)
-    return re.sub(r"<[^>]*>", "", found[1]) if found else answer.text
 
 
 def test_a_person_of_the_provider_gets_the_role_and_the_zones_of_the_first_row_that_fits(rig: DashboardRig, provider: Provider) -> None:
@@ -185,97 +135,6 @@ def test_what_the_settings_say_now_counts_for_sessions_that_are_open(rig: Dashbo
     sign_in(visitor)
     rig.clock.at_ms += HOUR_MS
     assert not is_in(visitor)
-
-
-def encoded(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
-
-
-def unsigned(claims: dict[str, Any]) -> str:
-    return f"{encoded(json.dumps({'alg': 'none', 'typ': 'JWT'}).encode())}.{encoded(json.dumps(claims).encode())}."
-
-
-def signed_with_the_public_key(claims: dict[str, Any]) -> str:
-    signed = f"{encoded(json.dumps({'alg': 'HS256', 'kid': KEY.kid}).encode())}.{encoded(json.dumps(claims).encode())}"
-    return f"{signed}.{encoded(hmac.new(KEY.as_pem(private=False), signed.encode(), 'sha256').digest())}"
-
-
-def changed_after_signing(claims: dict[str, Any]) -> str:
-    head, _, signature = jwt.encode({"alg": "RS256", "kid": KEY.kid}, claims, KEY).split(".")
-    return f"{head}.{encoded(json.dumps({**claims, 'groups': ['bosses']}).encode())}.{signature}"
-
-
-def without(name: str) -> Callable[[dict[str, Any]], None]:
-    return lambda claims: claims.pop(name) and None
-
-
-def saying(**values: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda claims: claims.update(values)
-
-
-def moved(name: str, seconds: int) -> Callable[[dict[str, Any]], None]:
-    return lambda claims: claims.update({name: claims[name] + seconds})
-
-
-def key_in_header(claims: dict[str, Any]) -> str:
-    own = OTHER_KEY.as_dict(private=False)
-    return jwt.encode({"alg": "RS256", "kid": "two", "jwk": own}, claims, OTHER_KEY)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"change_claims": saying(nonce="of another sign-in")},
-        {"change_claims": without("nonce")},
-        {"change_claims": saying(aud="another client")},
-        {"change_claims": saying(aud=[CLIENT, "another client"])},
-        {"change_claims": saying(aud=[CLIENT, "another client"], azp="another client")},
-        {"change_claims": without("aud")},
-        {"change_claims": saying(iss="https://evil.example")},
-        {"change_claims": without("iss")},
-        {"change_claims": moved("exp", -400)},
-        {"change_claims": without("exp")},
-        {"change_claims": moved("iat", 3_600)},
-        {"change_claims": moved("iat", -3_600)},
-        {"change_claims": without("iat")},
-        {"change_claims": without("sub")},
-        {"change_claims": saying(sub="")},
-        {"change_claims": saying(sub=7)},
-        {"change_claims": saying(exp="soon")},
-        {"change_claims": saying(at_hash="AAAAAAAAAAAAAAAAAAAAAA")},
-        {"sign": unsigned},
-        {"sign": signed_with_the_public_key},
-        {"sign": changed_after_signing},
-        {"sign": key_in_header},
-        {"sign": lambda claims: jwt.encode({"alg": "RS256", "kid": "one"}, claims, OTHER_KEY)},
-        {"sign": lambda claims: "no.token"},
-        {"sign": lambda claims: "..."},
-        {"change_answer": saying(id_token=None)},
-        {"change_answer": saying(id_token=["x"])},
-    ],
-    ids=lambda wrong: next(iter(wrong)),
-)
-def test_tokens_that_do_not_prove_the_person_are_refused(rig: DashboardRig, provider: Provider, wrong: dict[str, Any]) -> None:
-    for name, value in wrong.items():
-        setattr(provider, name, value)
-    visitor = Visitor(rig)
-    assert "ID token" in reason(sign_in(visitor))
-    assert not is_in(visitor)
-    assert rig.store.sessions.rows(SESSION) == []
-
-
-def test_keys_that_the_provider_changed_are_fetched_again_but_not_for_every_stranger(rig: DashboardRig, provider: Provider) -> None:
-    sign_in(Visitor(rig))
-    provider.key, provider.published = OTHER_KEY, [OTHER_KEY]
-    assert "signature" in reason(sign_in(Visitor(rig)))
-    rig.clock.at_ms += NEW_KEYS_MS
-    visitor = Visitor(rig)
-    sign_in(visitor)
-    assert is_in(visitor)
-    provider.key = KEY
-    for _ in range(3):
-        sign_in(Visitor(rig))
-    assert provider.asked.count("/jwks") == 2
 
 
 def test_an_answer_counts_in_the_browser_that_began_and_once(rig: DashboardRig, provider: Provider) -> None:

@@ -1,6 +1,7 @@
 """Hypothesis lives in a small room: any row of visits, settings, disk failures and restarts keeps the laws of admission."""
 
-from admission_laws import METHODS, GroundTruth
+from admission_laws import GroundTruth
+from admission_walks import METHODS
 from admission_world import small_room, ticket_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st

@@ -10,17 +10,13 @@ import msgspec
 import pytest
 from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
 from forecast_rooms import Past, outlook_on, quantiles, report
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission.forecast.drift import drifted
-from greenroom.admission.forecast.endings import Endings
 from greenroom.admission.forecast.fluid import STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
-from greenroom.admission.forecast.intervals import Intervals
 from greenroom.admission.forecast.lottery import LotteryForecast, hazards
-from greenroom.admission.forecast.newcomers import with_newcomers
-from greenroom.admission.forecast.track import Track
 from greenroom.admission.ledger.waits import not_before
 from greenroom.admission.messages.outlook import STALE_MS, Outlook
 from greenroom.admission.messages.wait_table import (
@@ -28,7 +24,6 @@ from greenroom.admission.messages.wait_table import (
     HAZARDS,
     LEADS_S,
     OFFSET_S,
-    SHARES,
     WIDEST,
     WaitTable,
     between,
@@ -207,143 +202,6 @@ def test_no_visitor_is_forecast_to_enter_beyond_either_limit(
     spent = sum(recent) + permits
     for start in range(1, len(window) - WINDOW_STEPS + 1):
         assert sum(window[start : start + WINDOW_STEPS]) <= max(per_minute, spent) + 1e-6
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(8, 60), st.integers(1, 400))
-def test_the_age_at_which_sessions_end_is_learnt(steps: int, each: int) -> None:
-    endings = Endings(60_000, 0)
-    for cell in range(400):
-        endings.step(cell)
-        endings.begin(cell, each)
-        if cell >= steps:
-            endings.end(steps, each)
-    shares = endings.survival()
-    assert sum(shares) - 1 == pytest.approx(steps, rel=0.02 + 3 / each)
-    assert len(endings.living(100.0, shares)) == len(shares) - 1
-    assert sum(endings.living(100.0, shares)) == pytest.approx(100)
-
-
-def test_a_room_that_has_just_filled_is_not_taken_for_one_that_no_one_stays_in() -> None:
-    """Of 1,000 sessions that began at once ten ended within half a minute. Without those still there, all would have."""
-    endings = Endings(60_000, 0)
-    endings.begin(0, 1_000)
-    for cell in range(1, 7):
-        endings.step(cell)
-        endings.end(cell, 2)
-    assert endings.survival()[6] == pytest.approx(0.99, abs=0.005)
-
-
-def test_another_session_duration_is_learnt_again() -> None:
-    endings = Endings(60_000, 0)
-    for cell in range(100):
-        endings.step(cell)
-        endings.begin(cell, 10)
-        if cell >= 4:
-            endings.end(4, 10)
-    assert endings.seen > BELIEVED_ENDS
-    endings.configure(60_000)
-    assert endings.seen > BELIEVED_ENDS
-    endings.configure(300_000)
-    assert endings.seen == 0
-    assert endings.survival()[59] == 1
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.floats(0.05, 0.6), st.floats(-0.2, 0.2), st.integers(0, 99))
-@example(sigma=0.0546875, bias=0.015625, seed=0)
-def test_intervals_become_as_wide_as_the_errors_are(sigma: float, bias: float, seed: int) -> None:
-    draw, intervals = Random(seed), Intervals()
-    inside, trials = [0] * len(SHARES), 2_000
-    wait_s = 100.0
-    for number in range(trials):
-        now_ms = START_MS + number * 1_000_000
-        took_s = (wait_s + OFFSET_S) * exp(draw.gauss(bias, sigma)) - OFFSET_S
-        low, middle, high, top = intervals.widths[1]
-        for which, width in enumerate((low, middle, high, top)):
-            inside[which] += log((took_s + OFFSET_S) / (wait_s + OFFSET_S)) <= width
-        intervals.expect(number, now_ms, wait_s, 1)
-        for share_ms in range(0, 400_000, 2_000):
-            intervals.judge(lambda _, in_ms=took_s * 1_000, at_ms=share_ms: int(at_ms < in_ms), 0.0, now_ms + share_ms)
-    for which, share in enumerate(SHARES):
-        bounded = which == 1 or abs(bias) > sigma / 2  # the median is not moved, and a quartile never crosses it
-        assert bounded or inside[which] / trials == pytest.approx(share, abs=0.06)
-
-
-def test_a_line_that_stops_widens_its_intervals_before_anyone_got_in() -> None:
-    intervals = Intervals()
-    for number in range(20):
-        intervals.expect(number, START_MS, 60, 5)
-    before = intervals.widths[1]
-    intervals.judge(lambda _: 5, 0.0, START_MS + 50_000)
-    assert intervals.widths[1] == before
-    intervals.judge(lambda _: 5, 0.0, START_MS + 120_000)
-    assert intervals.widths[1][2] > before[2] + 0.1
-    assert intervals.widths[0] == before
-    assert intervals.widths[2] == intervals.widths[3] == intervals.widths[1]  # nothing was learnt of longer waits yet
-
-
-def test_one_minute_says_at_most_half_more_or_half() -> None:
-    """A surge meets permits that were leased ahead of it: ten times what was forecast for one minute is no new pace."""
-    track = Track()
-    for minute, came in enumerate((100, 100, 1_000)):
-        track.expect(START_MS + minute * 60_000, minute * 100, 100.0)
-        track.check(START_MS + (minute + 1) * 60_000, minute * 100 + came)
-    assert 1 < track.scale < 1.1
-
-
-def test_strays_and_those_who_give_up_are_not_taken_for_let_in() -> None:
-    intervals = Intervals()
-    intervals.expect(1, START_MS, 60, 8.0)  # ten came, two of them are never seen again
-    before = intervals.widths[1]
-    intervals.judge(lambda _: 8, 0.0, START_MS + 60_000)
-    low, *_ = intervals.widths[1]
-    assert low > before[0]  # no one was in by the 25th percentile: it moves towards the median
-    intervals.expect(2, START_MS, 60, 8.0)
-    intervals.judge(lambda _: 6, -log(6 / 8) / 60, START_MS + 60_000)
-    assert intervals.widths[1][0] > low
-
-
-def test_newcomers_who_are_not_in_the_reports_yet_are_counted_before_who_comes_now() -> None:
-    """Ten a second come elsewhere: of the last four seconds only a part is known, and more will come until the next table."""
-    newest = dict.fromkeys(range(90, 97), 10) | {97: 4, 98: 1}
-    ahead = [(89, 500), (95, 560), (98, 575)]
-    found = dict(with_newcomers(ahead, newest, 100, newest))
-    assert found[96] == 570
-    assert [found[second] for second in (97, 98, 99, 100)] == [580, 590, 600, 610]
-    assert found[110] == 710
-    assert list(found) == sorted(found)
-
-
-def test_in_the_first_seconds_of_a_crowd_those_with_a_permit_say_how_many_come_next() -> None:
-    """Of the 80 who came elsewhere by second 96 all but five have a permit, and none of those who come next."""
-    coming = dict.fromkeys(range(93, 97), 20) | {97: 7, 98: 1}
-    found = dict(with_newcomers([(95, 0), (96, 5), (98, 13)], {96: 5, 97: 7, 98: 1}, 100, coming))
-    assert [found[second] for second in (96, 97, 98, 99, 100)] == [5, 25, 45, 65, 85]
-
-
-def test_a_crowd_that_has_just_begun_to_come_is_expected_to_go_on() -> None:
-    """Of the first second many were let in, and of the last ones few are in the reports; the fullest two had 3,000."""
-    coming = {94: 500, 95: 1_000, 96: 1_400, 97: 1_600, 98: 600}
-    found = dict(with_newcomers([(95, 0), (96, 200), (98, 2_400)], {96: 200, 97: 1_600, 98: 600}, 100, coming))
-    assert found[100] == pytest.approx(200 + 4 * 1_500, rel=0.05)
-    steady = with_newcomers([(95, 0), (96, 20), (98, 40)], {96: 20, 97: 15, 98: 5}, 100, {91: 24, 92: 16, 93: 25, 94: 15, 95: 20, 96: 20})
-    assert dict(steady)[100] == 20 + 4 * 20
-
-
-def test_a_line_that_no_one_joins_any_more_gets_no_newcomers() -> None:
-    assert dict(with_newcomers([(10, 0), (20, 80)], {}, 100, {}))[110] == 80
-
-
-@given(st.dictionaries(st.integers(1, 12), st.integers(0, 50), max_size=12), st.integers(0, 30))
-def test_newcomers_never_make_the_line_shorter(counts: dict[int, int], older: int) -> None:
-    ahead, total = [(-1, 0), (0, older)], older
-    for second in sorted(counts):
-        total += counts[second]
-        ahead.append((second, total))
-    found = with_newcomers(ahead, counts, 12, counts)
-    assert all(after[0] > before[0] and after[1] >= before[1] for before, after in pairwise(found))
-    assert found[-1][1] >= total
 
 
 @given(st.integers(10, 10_000), st.floats(0.1, 20))

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 from redis_flood import crowd_in_line, crowded_at_once
-from redis_twin import Twin, flooded, moving, parting, walk
+from redis_twin import Twin
+from redis_twin_walks import flooded, moving, parting, walk
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.messages.moves import MovesUp

@@ -7,7 +7,8 @@ from collections import deque
 from heapq import heappop, heappush
 from random import Random
 
-from admission_laws import GroundTruth, walk
+from admission_laws import GroundTruth
+from admission_walks import walk
 from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission.coordinator.coordinator import Coordinator

@@ -1,6 +1,7 @@
 """What some tests need of the machine, which containers often withhold, and how it is found out whether it is there."""
 
 import os
+import shutil
 import subprocess
 from functools import cache
 
@@ -20,6 +21,10 @@ RIGHTS = {
     "mount": (
         "no small disks can be mounted here (user namespaces with mounts)",
         lambda: _works("--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"),
+    ),
+    "containers": (
+        "no images can be built here (root, with buildah and mmdebstrap)",
+        lambda: os.geteuid() == 0 and bool(shutil.which("buildah") and shutil.which("mmdebstrap")),
     ),
     "network": ("no networks can be made here (user namespaces with networks)", lambda: _works("--net", "true")),
     "patching": ("modules cannot be changed while they run here (they are compiled)", lambda: not is_compiled()),

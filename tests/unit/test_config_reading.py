@@ -1,12 +1,11 @@
 """A configuration is read as a whole: every setting arrives, every mistake is named with its key and line, all at once."""
 
-import base64
 from pathlib import Path
 
 import pytest
+from config_texts import GOOD, only_problem, problems, with_room
 
 from greenroom.config.load import config_of, default_data, load_config, read_config
-from greenroom.config.room_entries import room_id
 from greenroom.config.settings import Address, Log
 from greenroom.config.source import FileSource, load_stamped
 from greenroom.errors import InvalidConfig
@@ -16,30 +15,6 @@ from greenroom.model.fields import specs
 from greenroom.model.room import CookieAttributes, Room, Route
 from greenroom.runtime.assemble import forwarded_policy
 from greenroom.runtime.data_dir import CannotStart, DataDir
-
-GOOD = """
-origin = "http://127.0.0.1:3000"
-[[rooms]]
-name = "shop"
-host = "shop.example.com"
-total_active_users = 200
-new_users_per_minute = 100
-"""
-
-
-def problems(text: str, path: Path | None = None) -> list[str]:
-    with pytest.raises(InvalidConfig) as caught:
-        read_config(text, path)
-    return [str(problem) for problem in caught.value.problems]
-
-
-def only_problem(text: str) -> str:
-    (problem,) = problems(text)
-    return problem
-
-
-def with_room(lines: str) -> str:
-    return GOOD + lines
 
 
 def test_a_small_file_gets_the_documented_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,113 +235,6 @@ def test_an_origin_that_is_greenroom_itself_is_refused(origin: str) -> None:
 
 def test_an_origin_on_the_same_port_of_another_machine_is_fine() -> None:
     assert read_config(GOOD.replace("127.0.0.1:3000", "10.0.0.7:8080")).origin == Origin("http", "10.0.0.7", 8080)
-
-
-ROOM = '[[rooms]]\nname = "{name}"\nhost = "{host}"\npath = "{path}"\ntotal_active_users = 1\nnew_users_per_minute = 1\n{more}\n'
-
-
-def two_rooms(first: dict[str, str], second: dict[str, str]) -> str:
-    return 'origin = "http://o"\n' + "".join(
-        ROOM.format(**{"path": "/", "host": "a.example.com", "more": "", **room}) for room in (first, second)
-    )
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "said"),
-    [
-        ({"name": "a"}, {"name": "a", "path": "/x"}, "line 10: rooms[1].name: 'a': there is already a room of this name (rooms[0])"),
-        ({"name": "a"}, {"name": "b"}, "line 12: rooms[1].path: a.example.com/ is already covered by rooms[0].path"),
-        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/x/"}, "already covered"),
-        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/%78"}, "already covered"),
-        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/X", "more": "case_insensitive_paths = true"}, "already covered"),
-        (
-            {"name": "a", "path": "/x", "more": "id = 'i'"},
-            {"name": "b", "more": "id = 'i'"},
-            "rooms[1].id: i: rooms[0] already has this id",
-        ),
-        ({"name": "a", "path": "/x"}, {"name": "b", "more": f"id = '{room_id('a')}'"}, "rooms[0] already has this id"),
-    ],
-)
-def test_rooms_that_claim_the_same_are_refused(first: dict[str, str], second: dict[str, str], said: str) -> None:
-    assert any(said in problem for problem in problems(two_rooms(first, second)))
-
-
-def test_rooms_whose_cookies_would_overwrite_one_another_are_refused() -> None:
-    routes = "additional_routes = [{{ host = 'b.example.com', path = '/{path}' }}]\ncookie_suffix = 's'"
-    text = two_rooms(
-        {"name": "a", "path": "/x/1", "more": routes.format(path="x/2")}, {"name": "b", "path": "/x/3", "more": routes.format(path="x/4")}
-    )
-    assert "rooms[1].cookie_suffix: must differ from that of room a" in only_problem(text)
-
-
-def test_rooms_inside_one_another_are_fine() -> None:
-    assert len(read_config(two_rooms({"name": "a"}, {"name": "b", "path": "/x"})).rooms) == 2
-
-
-def test_paths_that_differ_in_case_are_two_rooms() -> None:
-    assert len(read_config(two_rooms({"name": "a", "path": "/X"}, {"name": "b", "path": "/x"})).rooms) == 2
-
-
-def test_a_room_keeps_its_id_wherever_it_stands_in_the_file() -> None:
-    one, two = {"name": "a"}, {"name": "b", "path": "/x"}
-    ids = [{room.name: room.id for room in read_config(two_rooms(*order)).rooms} for order in ((one, two), (two, one))]
-    assert ids[0] == ids[1]
-    assert ids[0]["a"] != ids[0]["b"]
-
-
-def test_a_mistake_in_a_page_is_placed_on_its_own_line() -> None:
-    assert only_problem(with_room('custom_page_html = """\n<p>\n{{#queueAll}}\n"""\n')).startswith("line 10: rooms[0].custom_page_html")
-
-
-def test_a_page_comes_from_a_file_beside_the_configuration(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text("<p>{{waitTime}}</p>")
-    config = read_config(with_room('custom_page_file = "page.html"\n'), tmp_path / "greenroom.toml")
-    assert config.rooms[0].custom_page_html == "<p>{{waitTime}}</p>"
-    assert config.files == (tmp_path / "greenroom.toml", tmp_path / "page.html")
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "No such file or directory"),
-        (b"\xff", "is not UTF-8 at byte 0"),
-        (b"x" * 1_048_577, "is larger than 1048576 bytes"),
-        (b"a\nb {{#queueAll}}", "page.html line 2: the section"),
-    ],
-)
-def test_a_page_file_that_cannot_be_used_says_why(tmp_path: Path, content: bytes | None, said: str) -> None:
-    if content is not None:
-        (tmp_path / "page.html").write_bytes(content)
-    (problem,) = problems(with_room('custom_page_file = "page.html"\n'), tmp_path / "greenroom.toml")
-    assert problem.startswith("line 8: rooms[0].custom_page_file:")
-    assert said in problem
-
-
-def test_a_logo_comes_from_a_file_beside_the_configuration(tmp_path: Path) -> None:
-    picture = b"\x89PNG\r\n\x1a\n"
-    (tmp_path / "logo.png").write_bytes(picture)
-    config = read_config(with_room('branding = { site_name = "Shop", logo_file = "logo.png" }\n'), tmp_path / "greenroom.toml")
-    assert config.rooms[0].branding.logo == f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    assert config.rooms[0].branding.site_name == "Shop"
-    assert config.files == (tmp_path / "greenroom.toml", tmp_path / "logo.png")
-
-
-@pytest.mark.parametrize(
-    ("file", "more", "said"),
-    [
-        ("none.png", "", "No such file or directory"),
-        ("logo.txt", "", "must name a file that ends in .png"),
-        ("logo.svg", "", "is not a file of the type image/svg+xml"),
-        ("large.png", "", "must have at most 16384 bytes"),
-        ("logo.png", ', logo = "data:image/png;base64,iVBORw0KGgo="', "cannot be used together with logo"),
-    ],
-)
-def test_a_logo_file_that_cannot_be_used_says_why(tmp_path: Path, file: str, more: str, said: str) -> None:
-    for name, content in (("logo.png", b"\x89PNG\r\n\x1a\n"), ("logo.svg", b"GIF89a"), ("large.png", b"\x89PNG\r\n\x1a\n" * 3_000)):
-        (tmp_path / name).write_bytes(content)
-    (problem,) = problems(with_room(f'branding = {{ logo_file = "{file}"{more} }}\n'), tmp_path / "greenroom.toml")
-    assert problem.startswith("line 8: rooms[0].branding.logo")
-    assert said in problem
 
 
 def test_a_file_that_cannot_be_read_is_a_problem_like_any_other(tmp_path: Path) -> None:

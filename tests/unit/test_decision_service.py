@@ -1,14 +1,13 @@
 """The reception: which arrivals are let by, let in or held, and what they are told and given."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from admission_world import small_room
+from decision_sites import Open, full, held, sites_in
 from visitors import NAVIGATES, Browser, Site, header
 
-from greenroom.decision.room_schedule import Bypass
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.model.rule import Rule
@@ -20,31 +19,10 @@ JSON = ((b"accept", b"application/json"),)
 MINUTE_MS = 60_000
 HEALTH = Rule(expression='http.request.uri.path eq "/health"')
 
-Open = Callable[..., Site]
-
 
 @pytest.fixture
 def site_of(tmp_path: Path) -> Open:
-    """A site with one room: one inside and one a minute, unless something else is said."""
-
-    def opened(bypass: Bypass | None = None, **changes: object) -> Site:
-        return Site(tmp_path, small_room(**{"total_active_users": 1, "new_users_per_minute": 1, **changes}), bypass=bypass)
-
-    return opened
-
-
-def full(site: Site) -> Browser:
-    """A visitor takes the only unit."""
-    first = Browser(site)
-    assert isinstance(first.visit(), Forward)
-    return first
-
-
-def held(site: Site, **request: object) -> tuple[Browser, Answer]:
-    browser = Browser(site)
-    reply = browser.visit(**request)  # type: ignore[arg-type]
-    assert isinstance(reply, Answer)
-    return browser, reply
+    return sites_in(tmp_path)
 
 
 def test_a_visitor_no_room_covers_goes_on_without_a_ticket(site_of: Open) -> None:
@@ -196,103 +174,6 @@ def test_every_method_is_gated(site_of: Open, method: str) -> None:
     assert reply.status == 200
 
 
-BLIND = {
-    "HEAD": {"method": "HEAD"},
-    "HEAD of what is no page": {"method": "HEAD", "headers": ((b"sec-fetch-dest", b"image"),)},
-    "prefetch": {"headers": ((b"sec-purpose", b"prefetch"),)},
-    "image": {"headers": ((b"sec-fetch-dest", b"image"),)},
-    "preflight": {"method": "OPTIONS", "headers": ((b"access-control-request-method", b"PUT"),)},
-    "fetch": {"headers": ((b"sec-fetch-dest", b"empty"), (b"accept", b"*/*"))},
-    "WebSocket": {"headers": ((b"upgrade", b"websocket"), (b"connection", b"Upgrade"))},
-    "link preview": {"headers": ((b"user-agent", b"Slackbot 1.0"),)},
-}
-
-
-@pytest.mark.parametrize("request_of", BLIND.values(), ids=BLIND.keys())
-def test_what_cannot_wait_passes_an_empty_room_and_holds_its_place_for_seconds(site_of: Open, request_of: dict[str, object]) -> None:
-    site = site_of(new_users_per_minute=8)
-    browser = Browser(site)
-    assert isinstance(browser.visit(**request_of), Forward)
-    assert site.counted.of("r") == {"provisional": 1}
-    assert isinstance(Browser(site).visit(**request_of), Answer), "one at a time in a room of one"
-    site.advance(12_000)
-    assert isinstance(full(site).visit(), Forward), "the unit is free again"
-    site.advance(12_000)
-    assert site.ledgers["r"].gauges().active == 1
-
-
-def test_a_provisional_session_becomes_a_full_one_when_its_ticket_comes_back(site_of: Open) -> None:
-    for fixed in (False, True):
-        site = site_of(disable_session_renewal=fixed)
-        browser = Browser(site)
-        browser.visit(**BLIND["image"])
-        site.advance(9_000)
-        assert isinstance(browser.visit(), Forward)
-        site.advance(40_000)
-        assert isinstance(browser.visit(), Forward)
-        site.advance(30_000)
-        assert isinstance(browser.visit(), Forward)
-        ended = {"active": 2, "admitted": 1}  # without renewal it ended with the duration of the room, and another one began
-        assert site.counted.of("r") == {"provisional": 1, **(ended if fixed else {"active": 3})}
-
-
-@pytest.mark.parametrize(("what", "status"), [(what, 200 if what == "HEAD" else 503) for what in BLIND])
-def test_what_cannot_wait_gets_no_success_and_no_ticket_from_a_full_room(site_of: Open, what: str, status: int) -> None:
-    site = site_of()
-    full(site)
-    browser, reply = held(site, **BLIND[what])
-    assert (reply.status, browser.jar) == (status, {})
-    assert header(reply, b"Cache-Control") == b"private, no-store"
-    assert status == 200 or int(header(reply, b"Retry-After")) > 0
-    assert b"<html" not in reply.body or what == "HEAD", "see test_held_head"
-    assert site.counted.of("r")["placeless"] == 1
-
-
-def test_a_room_can_do_without_provisional_sessions_and_answer_everything_alike_as_the_original_does(site_of: Open) -> None:
-    site = site_of(provisional_sessions=False, same_status_for_all=True, queueing_status_code=202)
-    for what, request_of in BLIND.items():
-        _, reply = held(site, **request_of)
-        assert reply.status == (503 if what == "prefetch" else 202)
-
-
-def test_a_program_that_reads_json_is_told_in_json_that_it_must_wait(site_of: Open) -> None:
-    site = site_of()
-    full(site)
-    _, reply = held(site, headers=((b"sec-fetch-dest", b"empty"), (b"accept", b"application/json, */*")))
-    assert reply.status == 503
-    assert header(reply, b"Content-Type") == b"application/problem+json"
-    told = json.loads(reply.body)
-    assert (told["status"], told["title"]) == (503, "Waiting room")
-
-
-def test_the_requests_of_a_waiting_visitors_page_are_no_success_and_keep_the_place(site_of: Open) -> None:
-    site = site_of()
-    full(site)
-    browser, _ = held(site)
-    browser.wait()
-    browser.visit()
-    saved = browser.visit(method="POST", headers=((b"sec-fetch-dest", b"empty"), (b"content-type", b"application/json")))
-    assert isinstance(saved, Answer)
-    assert saved.status == 503
-    assert browser.jar
-
-
-def test_a_session_that_ended_may_arrive_again_with_any_request_of_its_page(site_of: Open) -> None:
-    site = site_of(new_users_per_minute=8)
-    browser = full(site)
-    site.advance(120_000)
-    assert isinstance(browser.visit(method="POST", headers=((b"sec-fetch-dest", b"empty"),)), Forward)
-    assert site.counted.of("r")["admitted"] == 2
-
-
-def test_a_crawler_is_never_given_the_waiting_page_as_a_success(site_of: Open) -> None:
-    site = site_of()
-    full(site)
-    crawler = (*NAVIGATES, (b"user-agent", b"Mozilla/5.0 (compatible; Googlebot/2.1)"))
-    assert held(site, headers=crawler)[1].status == 503
-    assert held(site_of(same_status_for_all=True, queue_all=True), headers=crawler)[1].status == 200
-
-
 def test_a_room_that_rejects_shows_its_page_without_a_refresh_or_a_ticket(site_of: Open) -> None:
     site = site_of(queueing_method="reject")
     browser, reply = held(site)
@@ -332,61 +213,6 @@ def test_revoke_ends_the_session_only_where_the_room_allows_it(site_of: Open) ->
         assert site.decisions.obey(forward, b"explode") == b""
         site.advance(2000)
         assert isinstance(Browser(site).visit(), Forward) == bool(allowed)
-
-
-def test_who_leaves_gives_the_unit_to_the_next(site_of: Open) -> None:
-    site = site_of(new_users_per_minute=5)
-    first = full(site)
-    browser, _ = held(site)
-    reply = first.visit(method="POST", headers=LEAVE)
-    assert isinstance(reply, Answer)
-    assert first.jar == {}
-    browser.wait()
-    site.advance(2000)
-    assert isinstance(browser.visit(), Forward)
-
-
-def test_who_has_no_place_any_more_leaves_without_troubling_the_application(site_of: Open) -> None:
-    site = site_of()
-    for headers, query in ((LEAVE, ""), ((), "greenroom=leave")):
-        reply = Browser(site).visit(method="POST", headers=headers, query=query)
-        assert isinstance(reply, Answer)
-        assert reply.set_cookie == b"", "a cookie that holds no ticket is not ours to delete"
-    assert isinstance(Browser(site).visit(), Forward), "nobody took the place"
-
-
-def test_no_other_site_can_make_a_visitor_leave(site_of: Open) -> None:
-    site = site_of()
-    first = full(site)
-    first.visit(method="POST", headers=(*LEAVE, (b"sec-fetch-site", b"cross-site")))
-    assert isinstance(first.visit(), Forward)
-    for origin in (
-        b"https://evil.example",
-        b"null",
-        b"http://shop.example.evil.example",
-        b"http://shop.example:9000",
-        b"",
-        b"shop.example",
-    ):
-        first.visit(method="POST", headers=(*LEAVE, (b"host", b"shop.example:8080"), (b"origin", origin)))
-        reply = first.visit(method="POST", query="greenroom=leave", headers=((b"host", b"shop.example:80"), (b"origin", origin)))
-        assert isinstance(reply, Forward), origin
-    assert site.counted.of("r").get("left", 0) == 0
-
-
-def test_old_browsers_that_say_only_their_origin_can_leave_also_behind_a_proxy_that_ends_tls(site_of: Open) -> None:
-    for host, origin in (
-        (b"shop.example", b"http://shop.example"),
-        (b"shop.example", b"https://Shop.Example"),
-        (b"shop.example", b"https://shop.example:8443"),
-        (b"Shop.example:443", b"https://shop.example"),
-        (b"shop.example:8080", b"http://shop.example:8080"),
-    ):
-        site = site_of()
-        first = full(site)
-        reply = first.visit(method="POST", headers=(*LEAVE, (b"host", host), (b"origin", origin)))
-        assert isinstance(reply, Answer), origin
-        assert site.counted.of("r").get("left", 0) == 1
 
 
 def test_of_several_tickets_the_best_one_counts(site_of: Open) -> None:

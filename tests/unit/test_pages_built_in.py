@@ -16,7 +16,7 @@ from greenroom.model.room import LANGUAGES, Room
 from greenroom.model.visit import CHANGES, PLACE_KEPT_MS, Estimate, Held
 from greenroom.pages import BUILT_IN_HEADERS, CUSTOM_HEADERS, JSON_HEADERS, compile_page, left_page, origin_error_page
 from greenroom.pages.builtin import LAYOUTS, view_of
-from greenroom.pages.language import FALLBACK, VIEWS, Language, available, language
+from greenroom.pages.language import FALLBACK, VIEWS, available, language
 
 ROOM = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
 PAGE = compile_page(Room(**ROOM))
@@ -311,45 +311,6 @@ def test_a_language_file_has_every_word_and_says_which_way_it_is_read(tag: str) 
         assert page.html(state)
 
 
-@pytest.mark.parametrize("text", ["a <b>", 'say "x"', "a & b", "back\\slash", "line\nbreak"])
-def test_a_text_that_would_need_escaping_is_refused_when_the_language_is_read(text: str) -> None:
-    with pytest.raises(ValueError, match="not allowed"):
-        Language({"tag": "xx", "views": {"fifo": {"title": text}}})
-
-
-@pytest.mark.parametrize(
-    ("minutes", "words"),
-    [
-        (0, "any moment now"),
-        (1, "about 1 minute"),
-        (12, "about 12 minutes"),
-        (60, "about 1 hour"),
-        (61, "about 1 hour 5 minutes"),
-        (125, "about 2 hours 5 minutes"),
-        (1_440, "about 24 hours"),
-        (1_441, "more than a day"),
-    ],
-)
-def test_a_wait_is_said_the_way_people_say_it(minutes: int, words: str) -> None:
-    assert language(FALLBACK).wait(minutes) == words
-
-
-@pytest.mark.parametrize(
-    ("minutes", "most", "words"),
-    [
-        (12, 18, "about 12 minutes, at most 18"),
-        (12, 12, "about 12 minutes"),
-        (12, 0, "about 12 minutes"),
-        (0, 1, "any moment now"),
-        (50, 70, "about 50 minutes, at most 1 hour 10 minutes"),
-        (61, 64, "about 1 hour 5 minutes"),
-        (1_000, 1_441, "about 16 hours 40 minutes"),
-    ],
-)
-def test_an_estimate_says_how_long_it_takes_at_most_where_that_adds_something(minutes: int, most: int, words: str) -> None:
-    assert language(FALLBACK).at_most(minutes, most) == words
-
-
 @pytest.mark.parametrize(
     ("change", "words"), [("slower", "busier than expected"), ("faster", "faster"), ("stale", "out of date"), ("", "")]
 )
@@ -358,29 +319,6 @@ def test_an_estimate_that_changed_much_says_why(change: str, words: str) -> None
         page = Elements(PAGE.html(held(method=method, estimate=Estimate(300, 600, 900, 1100, change))))
         assert words in page.shown("change")
         assert bool(page.shown("change")) is bool(change)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        (5, 15, "5 to 15 minutes"),
-        (5, 5, "about 5 minutes"),
-        (0, 5, "about 5 minutes"),
-        (0, 0, "any moment now"),
-        (45, 120, "45 minutes to 2 hours"),
-        (120, 5_000, "2 hours to more than a day"),
-        (2_000, 5_000, "more than a day"),
-    ],
-)
-def test_a_range_is_said_without_repeating(low: int, high: int, words: str) -> None:
-    assert language(FALLBACK).span(low, high) == words
-
-
-@pytest.mark.parametrize(
-    ("chance", "words"), [(0, ""), (1e-9, "less than 1 in 1,000"), (0.1, "about 1 in 10"), (0.9, "very good"), (1, "very good")]
-)
-def test_a_chance_is_said_as_one_in_so_many(chance: float, words: str) -> None:
-    assert language(FALLBACK).chance(chance) == words
 
 
 AFTER = {

@@ -1,0 +1,221 @@
+"""Broken builds under the simulator: the campaign that a good build passes finds each of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from broken_builds import Break, Broken, Trial, found_by, must_be_found
+from small_worlds import (
+    CUT,
+    GHOSTS,
+    STOPPED,
+    campaign,
+    moves_while_the_coordinator_loses_its_state,
+    stepped,
+    trials,
+)
+
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.pace import Pace
+from greenroom.admission.lease import Lease
+from greenroom.admission.ledger import exchange
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger_time import LedgerTime
+from greenroom.admission.messages import moves
+from greenroom.admission.messages.moves import Moves
+from greenroom.admission.queueing.line import Line
+from greenroom.admission.queueing.methods import Fifo
+from greenroom.admission.transfers import session_transfers, transfers
+from greenroom.admission.transfers.session_transfers import SessionTransfers
+from greenroom.simulator.scenario import Behaviour, Fault
+
+BROKEN: Broken = []
+
+
+def broken(seed: int) -> Callable[[Break], Break]:
+    """A build that the campaign finds with this seed, or soon after."""
+    return found_by(lambda: campaign(range(seed, seed + 25)), BROKEN)
+
+
+def broken_in(**changes: Any) -> Callable[[Break], Break]:
+    """A build that is found in the little world, changed so."""
+    return found_by(lambda: trials(**changes), BROKEN)
+
+
+@found_by(moves_while_the_coordinator_loses_its_state, BROKEN)
+def takes_units_that_were_given_back_for_units_that_are_remembered(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("greenroom.admission.coordinator.coordinator.remembered_units", lambda center, up, adopted, returned: adopted)
+
+
+@broken_in(**GHOSTS)
+def takes_a_turn_of_the_line_for_a_permit_that_let_no_visitor_in(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Pace, "return_unused", lambda self, count: None)
+
+
+@broken_in(**CUT)
+def renews_sessions_behind_the_fence(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ledger, "view", renewing(Ledger.view))
+
+
+def renewing(view: Any) -> Any:
+    def always(self: Ledger, ticket_id: bytes, now_ms: int) -> Any:
+        fence_ms, self.lease.fence_ms = self.lease.fence_ms, 0
+        try:
+            return view(self, ticket_id, now_ms)
+        finally:
+            self.lease.fence_ms = fence_ms
+
+    return always
+
+
+@broken_in(**CUT)
+def frees_what_is_behind_the_fence_before_sessions_have_ended(patch: pytest.MonkeyPatch) -> None:
+    begin = Coordinator._begin_epoch
+
+    def hasty(self: Coordinator, center: DataCenter, epoch: int, now_ms: int) -> None:
+        begin(self, center, epoch, now_ms)
+        center.orphans_until_ms = now_ms
+
+    patch.setattr(Coordinator, "_begin_epoch", hasty)
+
+
+@broken_in(**CUT)
+def counts_the_fence_from_before_the_last_contact(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("greenroom.admission.coordinator.data_center.FENCE_SLACK_MS", -25_000)
+
+
+@broken_in(**STOPPED)
+def frees_the_units_of_sessions_at_the_farewell(patch: pytest.MonkeyPatch) -> None:
+    part = Coordinator._part
+
+    def hasty(self: Coordinator, center: DataCenter, *more: Any) -> None:
+        part(self, center, *more)
+        self.pool, center.orphans = self.pool + center.orphans, 0
+
+    patch.setattr(Coordinator, "_part", hasty)
+
+
+@broken_in(**{**STOPPED, "faults": (Fault("stop", 100, 100.3, (0,)), Fault("partition", 101, 400, (0,)))})
+def goes_on_in_the_epoch_of_its_farewell(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(exchange, "_begin_epoch", lambda *_: None)
+
+
+@broken_in(**stepped(3_600))
+def believes_a_server_whose_clock_was_stepped(patch: pytest.MonkeyPatch) -> None:
+    def read(self: LedgerTime, server_ms: int, expected_ms: int, slack_ms: int) -> int:
+        self.latest_ms = max(self.latest_ms, server_ms)
+        return self.latest_ms
+
+    patch.setattr(LedgerTime, "read", read)
+    patch.setattr(LedgerTime, "put_right", lambda self, server_ms, expected_ms, line_ms: self.latest_ms)
+
+
+@broken_in(**{**CUT, "faults": (Fault("partition", 100, 400, (0,)), Fault("clock step", 110, 410, (0,), -3_600))})
+def stands_still_behind_the_fence_after_a_step_back(patch: pytest.MonkeyPatch) -> None:
+    def read(self: LedgerTime, server_ms: int, expected_ms: int, slack_ms: int) -> int:
+        self.latest_ms = max(self.latest_ms, server_ms)
+        return self.latest_ms
+
+    patch.setattr(LedgerTime, "read", read)
+
+
+@broken(1)
+def grants_beyond_the_minute(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_spare", lambda self, now_ms: self.pool)
+
+
+@broken_in(faults=(Fault("partition", 110, 180, (0,)), Fault("coordinator loss", 120, 125)))
+def grants_before_everybody_was_heard(patch: pytest.MonkeyPatch) -> None:
+    allot = Coordinator._allot
+
+    def trusting(self: Coordinator, *arguments: Any) -> int:
+        self.doubted.clear()
+        return allot(self, *arguments)
+
+    patch.setattr(Coordinator, "_allot", trusting)
+
+
+@broken_in(faults=(Fault("crash", 120, 122, (0,)),), behaviour=Behaviour(visit_s=60, page_gap_s=5))
+def forgets_orphans(patch: pytest.MonkeyPatch) -> None:
+    begin = Coordinator._begin_epoch
+
+    def forgetful(self: Coordinator, center: DataCenter, epoch: int, now_ms: int) -> None:
+        begin(self, center, epoch, now_ms)
+        self.pool += center.orphans
+        center.orphans = 0
+
+    patch.setattr(Coordinator, "_begin_epoch", forgetful)
+
+
+@broken(0)
+def keeps_the_session_that_it_gives(patch: pytest.MonkeyPatch) -> None:
+    def give(ledger: Any, ticket_id: bytes, to: str, now_ms: int) -> None:
+        if ticket_id in ledger.sessions.inside:
+            ledger.moves.give(ticket_id, to, ledger.sessions.renewed(ticket_id), 0)
+
+    patch.setattr(transfers, "give", give)
+
+
+@broken(0)
+def takes_an_arrival_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Moves, "new_arrivals", lambda self, down: down.arrivals)
+
+
+@broken(41)
+def gives_an_orphan_for_nothing(patch: pytest.MonkeyPatch) -> None:
+    def orphan(
+        self: SessionTransfers, owner: DataCenter, ticket_id: bytes, to: str, now_ms: int, until_ms: int, renewed_ms: int | None = None
+    ) -> bool:
+        if owner.orphans:
+            self._bring(ticket_id, to, now_ms, until_ms)
+        return bool(owner.orphans)
+
+    patch.setattr(session_transfers.SessionTransfers, "_orphan", orphan)
+
+
+@broken(0)
+def books_every_gift_again(patch: pytest.MonkeyPatch) -> None:
+    def confirm(self: Moves, down: moves.MovesDown, newest: bool) -> None:
+        self.given += len(self._gifts)
+
+    patch.setattr(Moves, "confirm", confirm)
+
+
+@broken(4)
+def serves_on_trust_in_strong_mode(patch: pytest.MonkeyPatch) -> None:
+    trusting = transfers.visit
+
+    def visit(ledger: Any, *arguments: Any) -> Any:
+        ledger.strong, strong = False, ledger.strong
+        outcome = trusting(ledger, *arguments)
+        ledger.strong = strong
+        return outcome
+
+    patch.setattr("greenroom.simulator.lease_model.visit", visit)
+
+
+@broken(0)
+def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fifo, "turn", lambda self, *_: True)
+
+
+@broken(0)
+def stands_by_another_key(patch: pytest.MonkeyPatch) -> None:
+    join = Line.join
+    patch.setattr(Line, "join", lambda self, ticket_id, key, now_ms, refresh_ms: join(self, ticket_id, key + 1, now_ms, refresh_ms))
+
+
+@broken(4)
+def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Lease, "give_back", lambda self, now_ms: None)
+
+
+@broken(57)
+def believes_an_old_copy(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("greenroom.simulator.lease_model.doubted", lambda memory, now_ms: memory)
+
+
+@pytest.mark.parametrize(("trial", "build"), BROKEN, ids=[build.__name__ for _, build in BROKEN])
+def test_the_simulator_finds_a_build_that(trial: Trial, build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
+    must_be_found(trial, build, monkeypatch)

@@ -1,0 +1,36 @@
+"""Sites with one small room, and visitors who fill it or are held."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from admission_world import small_room
+from visitors import Browser, Site
+
+from greenroom.decision.room_schedule import Bypass
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
+
+Open = Callable[..., Site]
+
+
+def sites_in(folder: Path) -> Open:
+    """Opens sites with one room: one inside and one a minute, unless something else is said."""
+
+    def opened(bypass: Bypass | None = None, **changes: object) -> Site:
+        return Site(folder, small_room(**{"total_active_users": 1, "new_users_per_minute": 1, **changes}), bypass=bypass)
+
+    return opened
+
+
+def full(site: Site) -> Browser:
+    """A visitor takes the only unit."""
+    first = Browser(site)
+    assert isinstance(first.visit(), Forward)
+    return first
+
+
+def held(site: Site, **request: object) -> tuple[Browser, Answer]:
+    browser = Browser(site)
+    reply = browser.visit(**request)  # type: ignore[arg-type]
+    assert isinstance(reply, Answer)
+    return browser, reply

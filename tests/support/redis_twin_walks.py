@@ -1,0 +1,202 @@
+"""Random stretches of life of two ledgers that must agree (`redis_twin`): a room, visitors who move, floods, and partings."""
+
+from random import Random
+
+import redis
+from admission_world import START_MS, small_room, ticket_id
+from redis_twin import Twin
+
+from greenroom.admission.messages.moves import MovesUp
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.model.visit import Standing, make_key
+
+HERE = "here"
+
+
+def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) -> list[str]:
+    """A stretch of life of a small room, as crowds live it; what differs between the two first of all.
+
+    `table`: in order of arrival, with a table of the line that is read now and then.
+    """
+    draw, abroad, passing, fence = Random(seed), Random(f"{seed} abroad"), Random(f"{seed} passing"), Random(f"{seed} fence")
+    looks, ending, borrowing = Random(f"{seed} table"), Random(f"{seed} ending"), Random(f"{seed} borrowing")
+    passed = 0
+    method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
+    method = "fifo" if table else method
+    limits = {"total_active_users": draw.choice((1, 3, 8, 20)), "new_users_per_minute": draw.choice((2, 6, 40, 300))}
+    alone = draw.random() < 0.5
+    room = small_room(queueing_method=method, refresh_max_seconds=draw.choice((2, 5, 20)), line_table=table, **limits)
+    twin = Twin(server, room, seed, (HERE,) if alone else (HERE, "there"), fence.choice((0, 3_000, 15_000)))
+    twin.hear_from_there_alive(alone)
+    people: dict[int, int] = {}
+    due: dict[int, int] = {}
+    late: list[SyncDown] = []
+    for _ in range(steps):
+        twin.advance(draw.choice((0, 1, 40, 255, 256, 600, 1_000, 1_300)) if draw.random() < 0.97 else draw.choice((5_000, 20_000, 61_000)))
+        if fence.random() < 0.05:
+            twin.hear_from_there_alive(alone)
+            twin.advance(1)
+            twin.hear_from_there_alive(alone)
+        _live(twin, draw, fence, people, due)
+        if not alone and people and abroad.random() < 0.05:
+            number = abroad.randrange(len(people))
+            twin.visit(ticket_id(number), people[number], "there", twin.now_ms - abroad.choice((0, 500, 1_500, 30_000)))
+        if ending.random() < 0.03:
+            twin.end_all_sessions(ending.choice((0, 0, 1, -1_000)))
+        if passing.random() < 0.3:
+            if passed and passing.random() < 0.3:
+                twin.view(ticket_id(10**6 + passing.randrange(passed)))
+            else:
+                twin.arrive_provisionally(ticket_id(10**6 + passed))
+                passed += 1
+                if twin.could_borrow and borrowing.random() < 0.4:
+                    twin.apply(twin.answered(twin.report(1)))
+                    twin.arrive_provisionally(ticket_id(10**6 + passed))
+                    passed += 1
+        if draw.random() < 0.3:
+            twin.sync()
+            twin.hear_from_there_alive(alone)
+        elif draw.random() < 0.1:  # an answer comes late, after others
+            late.append(twin.answered(twin.report()))
+            twin.apply(late[draw.randrange(len(late))])
+        if table and looks.random() < 0.3:
+            twin.line_table()
+        if draw.random() < 0.02:
+            twin.configure(**_change(draw))
+        twin.compare()
+        if twin.found:
+            break
+    return twin.found
+
+
+def moving(server: redis.Redis, seed: int) -> list[str]:
+    """A visitor of here is there for a moment and comes back, before the session has; and one whose session was missed comes after all."""
+    twin = Twin(server, small_room(total_active_users=8, new_users_per_minute=60), seed, (HERE, "there"))
+    one, key, other, reports = ticket_id(1), make_key(START_MS, 1), ticket_id(2), 0
+
+    def hear(claims: tuple[tuple[bytes, str, int], ...], gifts: tuple[tuple[bytes, str, int], ...] = ()) -> None:
+        nonlocal reports
+        reports += 1
+        moves = MovesUp(len(gifts), gifts, twin.arrived_there, claims)
+        up = SyncUp("there", 1, reports, twin.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0, moves=moves)
+        twin.hear_from_there(up)
+        twin.advance(100)
+
+    for _ in range(3):
+        hear(())
+        twin.sync()
+        twin.advance(60_000)  # until nothing is left that a coordinator before this one may have granted
+    hear(())
+    twin.sync()
+    admitted = twin.arrive(one)
+    twin.law(admitted.standing is Standing.ADMITTED, f"not let in: {admitted}")
+    twin.advance(2_000)
+    hear(((one, HERE, 500), (other, HERE, 500)))
+    twin.apply(twin.answered(twin.report()))  # the one session is given, and the other one is not here
+    back = twin.visit(one, key, HERE, admitted.renewed_ms)
+    twin.law(back.standing is Standing.ACTIVE, f"a visitor whose session went there has lost it: {back}")
+    first = twin.report()
+    twin.report()  # says so once more
+    hear((), ((other, HERE, 700),))
+    twin.apply(twin.answered(first))  # not the newest answer: it brings the other session, and does not say what was heard
+    missing = twin.report()[0].moves
+    twin.law(twin.view(other).standing is Standing.ACTIVE, "the other session has not come")
+    twin.law(missing is not None and not missing.unknown, f"a session that is here is missed: {missing}")
+    for _ in range(3):
+        twin.compare()
+        twin.sync()
+        twin.visit(one, key, HERE, admitted.renewed_ms)
+        twin.advance(70_000)
+    return twin.found
+
+
+def _live(twin: Twin, draw: Random, fence: Random, people: dict[int, int], due: dict[int, int]) -> None:
+    """A visitor comes, and the visitor who is due comes back, or does not."""
+    if draw.random() < 0.5:
+        number = len(people)
+        people[number] = make_key(twin.now_ms, number)
+        due[number] = twin.now_ms + twin.arrive(ticket_id(number)).refresh_ms
+    for number in [one for one, when_ms in due.items() if when_ms <= twin.now_ms][:4]:
+        chance = draw.random()
+        if chance < 0.1:
+            del due[number]
+        elif chance < 0.15:
+            due[number] = twin.now_ms + draw.choice((2_990, 3_010, 3_300, 30_000))
+        else:
+            outcome = twin.poll(ticket_id(number), people[number])
+            if outcome.called and fence.random() < 0.3:
+                gap_ms = fence.choice((10_000, 60_000, 400_000))
+                twin.keep(ticket_id(number), gap_ms)
+                due[number] = twin.now_ms + gap_ms * fence.choice((90, 110, 120)) // 100
+                continue
+            due[number] = twin.now_ms + (outcome.refresh_ms or draw.choice((900, 1_100, 30_000)))
+    if people and draw.random() < 0.4:
+        number = draw.randrange(len(people))
+        ask = draw.choice(
+            (twin.view, lambda one: twin.peek(one, people[number]), twin.view, twin.leave if draw.random() < 0.3 else twin.view)
+        )
+        ask(ticket_id(number))
+
+
+def _change(draw: Random) -> dict[str, object]:
+    return draw.choice(
+        (
+            {"total_active_users": draw.choice((1, 3, 8)), "new_users_per_minute": draw.choice((2, 6, 40))},
+            {"queueing_method": draw.choice(("fifo", "random", "passthrough", "reject")), "queue_all": draw.random() < 0.1},
+            {"session_duration": draw.choice((1, 2)), "disable_session_renewal": draw.random() < 0.3},
+        )
+    )
+
+
+def flooded(server: redis.Redis, seed: int) -> Twin:
+    """A flood without cookies into an empty room, then a crowd that brings its tickets back, twice as dense at the end."""
+    draw = Random(seed)
+    twin = Twin(server, small_room(total_active_users=80, new_users_per_minute=90, confirm_newcomers="auto"), seed)
+    due: list[tuple[int, bytes, int]] = []
+    for number in range(600):
+        twin.advance(draw.choice((40, 200, 255, 256, 300)))
+        flooding = number < 80 or 300 < number < 360
+        if draw.random() < (0.7 if flooding else 0.25):
+            one, key = ticket_id(number), make_key(twin.now_ms, number)
+            outcome = twin.arrive(one)
+            if not flooding:
+                due.append((twin.now_ms + (outcome.refresh_ms or 400), one, key))
+        while due and due[0][0] <= twin.now_ms:
+            _, one, key = due.pop(0)
+            outcome = twin.poll(one, key)
+            if outcome.standing is Standing.ACTIVE and draw.random() < 0.2:
+                twin.leave(one)
+        if number % 3 == 0:
+            twin.sync()
+        twin.compare()
+        if twin.found:
+            break
+    return twin
+
+
+def parting(server: redis.Redis, seed: int) -> list[str]:
+    """A data center that says farewell now and then, once with its newest answer still on the way, and comes back a little later."""
+    draw, fence = Random(seed), Random(f"{seed} fence")
+    twin = Twin(server, small_room(total_active_users=60, new_users_per_minute=200, session_duration=1), seed, (HERE, "there"), 30_000)
+    twin.advance(80_000)  # by now the coordinator need not wait for a complete report from there
+    people: dict[int, int] = {}
+    due: dict[int, int] = {}
+    for step in range(120):
+        twin.advance(draw.choice((40, 255, 600, 1_000)))
+        _live(twin, draw, fence, people, due)
+        twin.hear_from_there_alive(False)
+        if step % 30 == 20:
+            late = twin.answered(twin.report())
+            ups = twin.farewell()
+            twin.law(ups is not None, "no farewell was said")
+            if ups:
+                twin.answered(ups)
+            twin.apply(late)
+            for number in list(people)[-4:]:
+                twin.view(ticket_id(number))
+                twin.poll(ticket_id(number), people[number])
+            twin.advance(6_000)
+        elif step % 30 > 21 or step < 20:
+            twin.sync()
+        twin.compare()
+    return twin.found

@@ -18,13 +18,34 @@ from greenroom.cli.explain import explain
 from greenroom.cli.keys import keys
 from greenroom.cli.pass_secret import pass_secret
 from greenroom.cli.probe import probe
+from greenroom.cli.serving_options import (
+    PLACE,
+    WHERE,
+    ActiveOption,
+    AnalyticsOption,
+    ConfigOption,
+    ControlOption,
+    DataOption,
+    DecideOption,
+    HostOption,
+    ListenOption,
+    MethodOption,
+    MinuteOption,
+    OriginOption,
+    PathOption,
+    RedisOption,
+    SessionOption,
+    StoreOption,
+    WorkerOption,
+    WorkersOption,
+)
 from greenroom.cli.show import complain, complain_of, say, show_config
 from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
 from greenroom.config.addresses import store_url
 from greenroom.config.load import load_config
-from greenroom.config.settings import Server
+from greenroom.config.settings import Config, Server
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.model.fields import specs
@@ -58,94 +79,6 @@ app.command()(probe)
 app.command()(pass_secret)
 
 _room, _server = specs(Room), specs(Server)
-WORKERS_MAX = 64
-"""Of one machine: a key bears the seals of sixteen processes at full speed, and more than this is a typing error."""
-
-_PLACE = "ADDRESS:PORT|unix:PATH"
-_HERE, _WAITING, _WHERE = "Protected application", "The waiting room", "Addresses and storage"
-
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        help="Configuration file with any number of rooms, instead of the options for one.",
-        rich_help_panel=_HERE,
-    ),
-]
-OriginOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="URL of your application, such as http://127.0.0.1:3000.", rich_help_panel=_HERE)
-]
-HostOption = Annotated[str | None, typer.Option(metavar="NAME", help="Host name to cover (default: every host).", rich_help_panel=_HERE)]
-PathOption = Annotated[str | None, typer.Option(metavar="PATH", help="Path prefix to cover (default: /).", rich_help_panel=_HERE)]
-ActiveOption = Annotated[
-    int | None, typer.Option(metavar="N", help=f"How {_room['total_active_users'].help.removeprefix('how ')}.", rich_help_panel=_WAITING)
-]
-MinuteOption = Annotated[
-    int | None, typer.Option(metavar="N", help=f"How {_room['new_users_per_minute'].help.removeprefix('how ')}.", rich_help_panel=_WAITING)
-]
-SessionOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="MINUTES", help="How long a visitor counts as active after the last request (default: 5).", rich_help_panel=_WAITING
-    ),
-]
-MethodOption = Annotated[
-    str | None, typer.Option(metavar="METHOD", help="fifo, random, passthrough or reject (default: fifo).", rich_help_panel=_WAITING)
-]
-ListenOption = Annotated[
-    str | None, typer.Option(metavar=_PLACE, help="Public listen address (default: 127.0.0.1:8080).", rich_help_panel=_WHERE)
-]
-DecideOption = Annotated[
-    str | None,
-    typer.Option(metavar=_PLACE, help="Listen address where other proxies ask for decisions (default: none).", rich_help_panel=_WHERE),
-]
-ControlOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar=_PLACE, help="Listen address for /status, /metrics and /readyz (default: 127.0.0.1:8081).", rich_help_panel=_WHERE
-    ),
-]
-DataOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Directory for keys and journals (default: $XDG_STATE_HOME/greenroom or ~/.local/state/greenroom).",
-        rich_help_panel=_WHERE,
-    ),
-]
-AnalyticsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="GREENROOM_ANALYTICS",
-        show_envvar=True,
-        help="Where analytics are kept: clickhouse://... or off (default: analytics.duckdb in the data directory).",
-        rich_help_panel=_WHERE,
-    ),
-]
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="GREENROOM_STORE",
-        show_envvar=True,
-        help="Database of the configuration made through the API: sqlite:///FILE or postgresql://... (default: in the data directory).",
-        rich_help_panel=_WHERE,
-    ),
-]
-RedisOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="GREENROOM_REDIS",
-        show_envvar=True,
-        help="Keep the ledgers in this Redis and share them with other processes.",
-        rich_help_panel=_WHERE,
-    ),
-]
-WorkerOption = Annotated[int, typer.Option("--worker", hidden=True, help="Number of this worker process.")]
 
 
 def _version(wanted: bool) -> None:
@@ -178,16 +111,7 @@ def serve(
     store: StoreOption = None,
     analytics: AnalyticsOption = None,
     redis: RedisOption = None,
-    workers: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=WORKERS_MAX,
-            help="Number of worker processes, usually one per core; they share their ledgers in Redis (a private one without --redis).",
-            rich_help_panel=_WHERE,
-        ),
-    ] = 1,
+    workers: WorkersOption = 1,
     worker: WorkerOption = 0,
 ) -> None:
     """Put a waiting room in front of a web application.
@@ -196,29 +120,39 @@ def serve(
     SIGHUP or a changed file reloads the rooms without closing connections. SIGTERM or Ctrl-C lets requests in progress finish
     first; a second signal does not wait for them.
     """
-    given_room = {
-        "host": host,
-        "path": path,
-        "total_active_users": total_active_users,
-        "new_users_per_minute": new_users_per_minute,
-        "session_duration": session_duration,
-        "queueing_method": queueing_method,
-    }
-    given_place = {"listen": listen, "decide": decide, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
-    given_place |= {"store": store_url(store, Path.cwd()) if store else None, "analytics": analytics}
-    room = {key: value for key, value in given_room.items() if value is not None}
-    place = {key: value for key, value in given_place.items() if value is not None}
+    room = _given(
+        host=host,
+        path=path,
+        total_active_users=total_active_users,
+        new_users_per_minute=new_users_per_minute,
+        session_duration=session_duration,
+        queueing_method=queueing_method,
+    )
+    places = _places(data, store, listen=listen, decide=decide, control=control, analytics=analytics, redis=redis)
+    _run(_source(config, origin, room, places), workers, worker)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _places(data: Path | None, store: str | None, **others: str | None) -> dict[str, Any]:
+    """Where things are, as a configuration file says it; the directory of a command is not that of a later reload."""
+    return _given(data=str(data.absolute()) if data else None, store=store_url(store, Path.cwd()) if store else None, **others)
+
+
+def _source(config: Path | None, origin: str | None, room: dict[str, Any], places: dict[str, Any]) -> ConfigSource:
+    """A file, or what the options say; either of them describes the rooms."""
     if config is not None:
         mixed = [_option(key) for key in ["origin"] * bool(origin) + list(room)]
         if mixed:
             _stop(f"{', '.join(mixed)} cannot be used together with --config; set it in the file")
-        _run(FileSource(config.absolute(), place), workers, worker)
-    elif origin is None and room:
+        return FileSource(config.absolute(), places)
+    if origin is not None:
+        return _from_options(origin, room, places)
+    if room:
         _stop(f"--origin is required with {', '.join(map(_option, room))}: the URL of your application")
-    elif origin is None:
-        _run(OptionSource(place, {key: _option(key) for key in _server}), workers, worker)
-    else:
-        _run(_from_options(origin, room, place), workers, worker)
+    return OptionSource(places, {key: _option(key) for key in _server})
 
 
 def _from_options(origin: str, room: dict[str, Any], place: dict[str, str]) -> OptionSource:
@@ -267,7 +201,7 @@ def edge(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
     redis: RedisOption = None,
     datacenter: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of this data center, when there are several.", rich_help_panel=_WHERE)
+        str | None, typer.Option(metavar="NAME", help="Name of this data center, when there are several.", rich_help_panel=WHERE)
     ] = None,
     global_redis: Annotated[
         str | None,
@@ -276,7 +210,7 @@ def edge(
             envvar="GREENROOM_GLOBAL_REDIS",
             show_envvar=True,
             help="The Redis server shared by all data centers.",
-            rich_help_panel=_WHERE,
+            rich_help_panel=WHERE,
         ),
     ] = None,
     listen: ListenOption = None,
@@ -290,25 +224,27 @@ def edge(
 
     It works like `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
     """
-    given = {"listen": listen, "decide": decide, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
-    given |= {"datacenter": datacenter, "global_redis": global_redis, "store": store_url(store, Path.cwd()) if store else None}
-    given |= {"analytics": analytics}
-    source = FileSource(config.absolute(), {key: value for key, value in given.items() if value is not None})
-    try:
-        shared = source.load().shared
-    except InvalidConfig as error:
-        complain_of(error.problems, source.name)
-        raise typer.Exit(BAD_CONFIG) from None
+    others = {"listen": listen, "decide": decide, "control": control, "analytics": analytics, "redis": redis}
+    source = FileSource(config.absolute(), _places(data, store, datacenter=datacenter, global_redis=global_redis, **others))
+    shared = _loaded(source).shared
     if shared is None:
         _stop("--redis is required: it holds the ledgers that the processes share. A single process (greenroom serve) needs no Redis")
     _run(source)
+
+
+def _loaded(source: ConfigSource) -> Config:
+    try:
+        return source.load()
+    except InvalidConfig as error:
+        complain_of(error.problems, source.name)
+        raise typer.Exit(BAD_CONFIG) from None
 
 
 @app.command("decide")
 def decide_for_proxies(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
     listen: Annotated[
-        str | None, typer.Option(metavar=_PLACE, help="Listen address where the proxies ask (default: `decide` in the file).")
+        str | None, typer.Option(metavar=PLACE, help="Listen address where the proxies ask (default: `decide` in the file).")
     ] = None,
     control: ControlOption = None,
     data: DataOption = None,
@@ -320,14 +256,9 @@ def decide_for_proxies(
 
     There is no public listener and no origin. `trusted_proxies` in the file names the addresses that may ask.
     """
-    given = {"decide": listen, "control": control, "data": str(data.absolute()) if data else None, "redis": redis}
-    given |= {"store": store_url(store, Path.cwd()) if store else None, "analytics": analytics}
-    source = FileSource(config.absolute(), {key: value for key, value in given.items() if value is not None}, needs_origin=False)
-    try:
-        listens = source.load().decide
-    except InvalidConfig as error:
-        complain_of(error.problems, source.name)
-        raise typer.Exit(BAD_CONFIG) from None
+    places = _places(data, store, decide=listen, control=control, analytics=analytics, redis=redis)
+    source = FileSource(config.absolute(), places, needs_origin=False)
+    listens = _loaded(source).decide
     if listens is None:
         _stop("--listen is required, or decide in the configuration file: the address where the proxies ask")
     _run(source, only_decisions=True)

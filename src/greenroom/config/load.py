@@ -6,7 +6,7 @@ import ssl
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from greenroom.config.addresses import (
     address_of,
@@ -133,6 +133,14 @@ def _syntax_problem(message: str, text: str) -> Problem:
     return Problem("file", f"is not TOML: {reason[:1].lower()}{reason[1:]}", line)
 
 
+class _Part(NamedTuple):
+    """Some fields of a Config, the files that were read for them, and what an operator should know."""
+
+    fields: dict[str, Any]
+    files: tuple[Path, ...] = ()
+    notes: tuple[Any, ...] = ()
+
+
 class _Reading:
     """One reading of a whole configuration; problems gather while parts become values."""
 
@@ -152,41 +160,23 @@ class _Reading:
         sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
         listeners = self._listeners()
         origin, origins = self._origins(listeners)
-        lists, memberships = read_lists(raw.get("lists", []), self.problems)
-        read = read_rooms(raw.get("rooms", []), self._folder, self._text_line, memberships)
-        self.problems += read.problems
-        health_checks = read_health_checks(raw.get("health_checks", []), self.problems)
-        self._check_addresses(server or Server())
-        crawlers, range_files = read_crawlers(raw.get("crawlers", []), self._folder, self.problems)
-        databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
+        known = server or Server()
+        parts = [self._rooms(sections), self._lookups(known), self._sending(sections), self._faces(known)]
         tls = {name: self._tls(name, sections[name]) for name in CERTIFICATES}
-        sending = read_sending(sections["notifications"], sections["outbound"], self._folder, self.problems)
-        alerting = read_alerting(raw, self._folder, self.problems)
-        pass_keys, more = read_pass_keys(sections["native_pass"], self._folder, read.rooms, self.problems)
-        oidc, oidc_files = read_oidc(raw.get("dashboard", {}), self._folder, self.problems)
-        more = (*more, *oidc_files, *filter(None, databases.values()))
-        status = read_status_pages(server.status_listen if server else "", raw.get("status_pages", []), self.problems)
-        data = self._data(server.data if server else "")
-        store = server.store if server else ""
+        data = self._data(known.data)
         shared = read_shared(server, self.problems) if server else None
         if self.problems or server is None:
             return None
+        fields = {name: value for part in parts for name, value in part.fields.items()}
         https = bool(tls["tls"] or is_behind_proxy(server) or server.always_use_https)
         exposed = exposure_notes(listeners["control"], private=bool(tls["control_tls"] or server.trusted_proxies))
         return Config(
-            rooms=tuple(read.rooms),
-            events=read.events,
-            rules=read.rules,
-            lists=lists,
-            health_checks=health_checks,
-            crawlers=crawlers,
-            geo_database=databases["geo_database"],
-            asn_database=databases["asn_database"],
+            **fields,
             listen=listeners["listen"],
             control=listeners["control"],
             decide=address_of(server.decide),
             data=data,
-            store=store_url(store, self._folder),
+            store=store_url(server.store, self._folder),
             shared=shared,
             origin=origin,
             origins=origins,
@@ -194,16 +184,44 @@ class _Reading:
             tls=tls["tls"],
             control_tls=tls["control_tls"],
             **{name: sections[name] or SECTIONS[name]() for name in WITH_DEFAULTS},
-            sending=sending,
-            alerting=alerting,
-            pass_keys=pass_keys,
-            oidc=oidc,
-            status_listen=status[0],
-            status_pages=status[1],
             path=self._path,
-            files=self._files(tls.values(), *read.files, *range_files, *sending.files, *alerting.files, *more),
-            notes=(*exposed, *socket_notes(server), *read.notes, *foreign_form_notes(read.rooms, https)),
+            files=self._files(tls.values(), *(file for part in parts for file in part.files)),
+            notes=(
+                *exposed,
+                *socket_notes(server),
+                *(note for part in parts for note in part.notes),
+                *foreign_form_notes(fields["rooms"], https),
+            ),
         )
+
+    def _rooms(self, sections: Mapping[str, Any]) -> _Part:
+        """The rooms and what belongs to them."""
+        lists, memberships = read_lists(self._raw.get("lists", []), self.problems)
+        read = read_rooms(self._raw.get("rooms", []), self._folder, self._text_line, memberships)
+        self.problems += read.problems
+        checks = read_health_checks(self._raw.get("health_checks", []), self.problems)
+        pass_keys, pass_files = read_pass_keys(sections["native_pass"], self._folder, read.rooms, self.problems)
+        fields = {"rooms": tuple(read.rooms), "events": read.events, "rules": read.rules, "lists": lists}
+        return _Part({**fields, "health_checks": checks, "pass_keys": pass_keys}, (*read.files, *pass_files), tuple(read.notes))
+
+    def _lookups(self, server: Server) -> _Part:
+        """Whom to trust, and where an address is or what it is."""
+        self._check_addresses(server)
+        crawlers, files = read_crawlers(self._raw.get("crawlers", []), self._folder, self.problems)
+        databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
+        return _Part({"crawlers": crawlers, **databases}, (*files, *filter(None, databases.values())))
+
+    def _sending(self, sections: Mapping[str, Any]) -> _Part:
+        """Who is notified, and how."""
+        sending = read_sending(sections["notifications"], sections["outbound"], self._folder, self.problems)
+        alerting = read_alerting(self._raw, self._folder, self.problems)
+        return _Part({"sending": sending, "alerting": alerting}, (*sending.files, *alerting.files))
+
+    def _faces(self, server: Server) -> _Part:
+        """Sign-in to the dashboard, and the public status pages."""
+        oidc, files = read_oidc(self._raw.get("dashboard", {}), self._folder, self.problems)
+        listen, pages = read_status_pages(server.status_listen, self._raw.get("status_pages", []), self.problems)
+        return _Part({"oidc": oidc, "status_listen": listen, "status_pages": pages}, tuple(files))
 
     def _files(self, tls: Iterable[Tls | None], *others: Path) -> tuple[Path, ...]:
         certificates = [Path(name) for one in tls if one for name in (one.cert, one.key)]

@@ -14,6 +14,7 @@ from greenroom.control.config_service import (
     ConfigChange,
     ConfigService,
     PlannedChange,
+    entry_of,
     not_found,
     opaque_id,
     refuse_read_only,
@@ -112,9 +113,7 @@ def show(entry: Entry[Webhook], states: dict[str, tuple[int | None, int | None]]
 
 def webhook_of(known: Configuration, webhook_id: str) -> Entry[Webhook]:
     """Raises Refused when there is none."""
-    if webhook_id not in known.webhooks:
-        raise not_found("webhook", webhook_id)
-    return known.webhooks[webhook_id]
+    return entry_of(known.webhooks, "webhook", webhook_id)
 
 
 def read_webhook(known: Configuration, webhook_id: str | None, document: Any, view: NotificationView, new_id: Callable[[], str]) -> Webhook:

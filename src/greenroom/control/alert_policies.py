@@ -9,7 +9,7 @@ from greenroom.alerting.matching import filter_problems
 from greenroom.alerting.published import PUBLISHED_TYPES
 from greenroom.control.api_schema import NEEDED, ApiField, ApiSchema, computed, read_as
 from greenroom.control.api_shapes import Json, Plain, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
 from greenroom.control.notification_view import NotificationView
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.time_format import moment as written
@@ -116,9 +116,7 @@ def show(entry: Entry[AlertPolicy]) -> Json:
 
 def policy_of(known: Configuration, policy_id: str) -> Entry[AlertPolicy]:
     """Raises Refused when there is none."""
-    if policy_id not in known.alert_policies:
-        raise not_found("policy", policy_id)
-    return known.alert_policies[policy_id]
+    return entry_of(known.alert_policies, "policy", policy_id)
 
 
 def create(document: Any) -> ConfigChange:

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, TypeVar
 from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.errors import RevisionConflict
 from greenroom.model.change import Change
-from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.configuration import Configuration, Entry, EntryIndex, Record
 from greenroom.ports import Clock, ConfigStore
 
 ATTEMPTS = 5
 """Plans made for one change before its author is told that others are always quicker."""
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Record)
 
 
 class ChangeContext(NamedTuple):
@@ -73,6 +74,14 @@ class ConfigService:
                 continue
             return planned.answer(after)
         raise Refused(ApiFault(Code.CHANGED_MEANWHILE, "concurrent changes; nothing was changed, try again"))
+
+
+def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:
+    """The entry with this id, and of this parent when one is given. Raises Refused when there is none; `what` names it for people."""
+    entry = index.get(id)
+    if entry is None or parent not in (None, entry.parent):
+        raise not_found(what, id)
+    return entry
 
 
 def not_found(what: str, id: str) -> Refused:

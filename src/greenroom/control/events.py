@@ -6,7 +6,7 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiField, ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, MomentField, Plain, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, faults_of, refuse_if
 from greenroom.control.rooms import limit_faults, room_of
 from greenroom.control.time_format import WRITTEN, milliseconds, written_time
@@ -53,10 +53,7 @@ DETAILS = ApiSchema(tuple(api_field for api_field in EVENT.fields if not api_fie
 def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) -> Entry[Event]:
     """Raises Refused when there is no such event of this room."""
     room_of(known, zone_id, room_id)
-    entry = known.events.get(event_id)
-    if entry is None or entry.parent != room_id:
-        raise not_found("event", event_id)
-    return entry
+    return entry_of(known.events, "event", event_id, room_id)
 
 
 def show(entry: Entry[Event], form: ApiSchema = EVENT, inherited: Mapping[str, Any] | None = None) -> Json:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, Plain, Several, Shown, unknown_name
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, opaque_id, refuse_read_only
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, not_found, opaque_id, refuse_read_only
 from greenroom.control.health_view import HealthStates, HealthView, NoStates
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.control.time_format import moment as written
@@ -195,10 +195,7 @@ GLOBAL = "Global"
 def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthCheck]:
     """Raises Refused when there is no such check in this zone."""
     zone_of(known, zone_id)
-    entry = known.health_checks.get(check_id)
-    if entry is None or entry.parent != zone_id:
-        raise not_found("health check", check_id)
-    return entry
+    return entry_of(known.health_checks, "health check", check_id, zone_id)
 
 
 def show(entry: Entry[HealthCheck], view: HealthStates) -> Json:

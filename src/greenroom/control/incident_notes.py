@@ -6,7 +6,7 @@ from typing import Any
 from greenroom.alerting.outbox import Incident
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, MomentField, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of
 from greenroom.control.refusals import ApiFault, Code, refuse_if
 from greenroom.control.time_format import milliseconds, plain_moment
 from greenroom.control.time_format import moment as written
@@ -62,9 +62,7 @@ def show(entry: Entry[IncidentNote]) -> Json:
 
 def note_of(known: Configuration, note_id: str) -> Entry[IncidentNote]:
     """Raises Refused when there is none."""
-    if note_id not in known.incident_notes:
-        raise not_found("note", note_id)
-    return known.incident_notes[note_id]
+    return entry_of(known.incident_notes, "note", note_id)
 
 
 def create(document: Any) -> ConfigChange:

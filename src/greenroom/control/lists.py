@@ -5,7 +5,7 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if
 from greenroom.control.rules import memberships
 from greenroom.control.time_format import plain_moment
@@ -37,9 +37,7 @@ FIXED = ("name", "kind")
 
 def list_of(known: Configuration, list_id: str) -> Entry[RuleList]:
     """Raises Refused when there is none."""
-    if list_id not in known.lists:
-        raise not_found("list", list_id)
-    return known.lists[list_id]
+    return entry_of(known.lists, "list", list_id)
 
 
 def show(known: Configuration, entry: Entry[RuleList]) -> Json:

@@ -6,7 +6,7 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Choice, Json, Nested, Plain, Several, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.time_format import moment as written
 from greenroom.control.time_format import written_time
@@ -59,10 +59,7 @@ ROOM = ApiSchema.of(
 def room_of(known: Configuration, zone_id: str, room_id: str) -> Entry[Room]:
     """Raises Refused when there is no such room in this zone."""
     zone_of(known, zone_id)
-    entry = known.rooms.get(room_id)
-    if entry is None or entry.parent != zone_id:
-        raise not_found("waiting room", room_id)
-    return entry
+    return entry_of(known.rooms, "waiting room", room_id, zone_id)
 
 
 def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:

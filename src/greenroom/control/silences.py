@@ -4,7 +4,7 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, computed, read_as
 from greenroom.control.api_shapes import Json, MomentField, Plain, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of
 from greenroom.control.refusals import ApiFault, Code, Refused, refuse_if, within
 from greenroom.control.time_format import milliseconds, plain_moment
 from greenroom.control.time_format import moment as written
@@ -41,9 +41,7 @@ def show(entry: Entry[Silence]) -> Json:
 
 def silence_of(known: Configuration, silence_id: str) -> Entry[Silence]:
     """Raises Refused when there is none."""
-    if silence_id not in known.silences:
-        raise not_found("silence", silence_id)
-    return known.silences[silence_id]
+    return entry_of(known.silences, "silence", silence_id)
 
 
 def every(known: Configuration) -> list[Json]:

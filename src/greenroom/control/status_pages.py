@@ -5,7 +5,7 @@ from typing import Any
 
 from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, Several, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, refuse_if
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -32,9 +32,7 @@ def show(entry: Entry[StatusPage]) -> Json:
 
 def page_of(known: Configuration, page_id: str) -> Entry[StatusPage]:
     """Raises Refused when there is none."""
-    if page_id not in known.status_pages:
-        raise not_found("status page", page_id)
-    return known.status_pages[page_id]
+    return entry_of(known.status_pages, "status page", page_id)
 
 
 def create(document: Any) -> ConfigChange:

@@ -6,7 +6,7 @@ from typing import Any
 
 from greenroom.control.api_schema import EXTENSION, ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Json, Plain, Several, Shown
-from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, not_found, refuse_read_only
+from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, not_found, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
 from greenroom.control.time_format import moment as written
 from greenroom.errors import Problem
@@ -104,9 +104,7 @@ SETTINGS = ApiSchema.of(Zone, without=[item.name for item in fields(Zone) if ite
 
 def zone_of(known: Configuration, zone_id: str) -> Entry[Zone]:
     """Raises Refused when there is none."""
-    if zone_id not in known.zones:
-        raise not_found("zone", zone_id)
-    return known.zones[zone_id]
+    return entry_of(known.zones, "zone", zone_id)
 
 
 def check_account(account_id: str) -> None:

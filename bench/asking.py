@@ -37,6 +37,7 @@ from greenroom.gateway.server import Gateway
 from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.runtime.embedded import AppRequests
 from greenroom.runtime.entropy import Entropy
 
@@ -88,7 +89,8 @@ class Asking:
         policy = ForwardedPolicy([ip_network("127.0.0.0/8")])
         self.questions = ProxyQuestions(decisions, policy, VerdictStore(Entropy().take, time.monotonic), print)
         limits = Limits(requests_per_connection=1_000_000_000, connections_per_address=0)
-        self.gateway = Gateway(self.questions, lambda _: None, limits=limits, on_error=print, varying=IN_QUESTIONS)
+        read = QuestionHeads(self.questions).read
+        self.gateway = Gateway(self.questions, lambda _: None, limits=limits, on_error=print, varying=IN_QUESTIONS, read=read)
         self._connections = []
         for _ in range(CONNECTIONS):
             kept, connection = Kept(), VisitorConnection(self.gateway)

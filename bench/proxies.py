@@ -10,6 +10,7 @@ Rounds alternate between the contestants; medians are printed.
 `shared` is the ratio of the rates, so of a proxy and a greenroom that have one processor between them. `own core` is what they reach with a
 processor each: the CPU time of the plain proxy for a request, divided by that of the proxy or of greenroom, the longer of the two. It bears
 a busy machine better. A `floor` is the same proxy asking the least that can answer (proxy_floors.py): no decision service can be below it.
+The examples ask over TCP; "Unix socket" is the same with greenroom, or the floor, on a Unix socket, and the rest over TCP as before.
 For ASGI, the difference in CPU time per request, uvicorn with httptools and uvloop.
 """
 
@@ -128,6 +129,7 @@ async def plain(scope, receive, send):
 room = WaitingRoom(plain, "greenroom.toml")
 """
 ROOM = "total_active_users = {limit}\nnew_users_per_minute = 100000\nsession_duration = 30\npace_admissions = false\n"
+BY_FILE = ", Unix socket"
 QUIET = '[log]\nlevel = "warning"\n[limits]\nconnections_per_address = 100000\n'
 
 
@@ -147,6 +149,16 @@ def configure(name: str, folder: Path, proxy: int, greenroom: int, limit: int) -
     (folder / "secret").write_text(SECRET)
     own = PassKeys(SECRET).link_secret("shop", "/").decode()
     (folder / "pass-secret.conf").write_text(f'secure_link_md5 "$secure_link_expires${{http_host}}{own}";')
+
+
+def over_socket_file(file: Path, port: int, path: Path) -> None:
+    """The configuration of nginx or HAProxy reaches greenroom over this Unix socket instead of this port."""
+    text, at = file.read_text(), f"127.0.0.1:{port}"
+    text = text.replace(f"server {at} {at}", f"server {path.name} unix@{path}").replace(f"server {at};", f"server unix:{path};")
+    file.write_text(re.sub(rf"(server [a-z]+ ){at}", rf"\1unix@{path}", text))
+    greenroom = file.with_name("greenroom.toml")
+    if greenroom.exists():  # nginx's workers have another user
+        greenroom.write_text(f'socket_mode = "0666"\n{greenroom.read_text()}')
 
 
 def own_pass(name: str, host: str) -> str:
@@ -194,15 +206,20 @@ class Bench:
         self.pids[f"{kind}, plain"] = (pid, 0)
         self.contestants[f"{kind}, plain"] = (port, "", f"{kind}, plain")
 
-    def example(self, name: str, told: str, *, limit: int = 100_000) -> None:
+    def example(self, name: str, told: str, *, limit: int = 100_000, by_file: bool = False) -> None:
+        """`by_file`: the proxy reaches greenroom over a Unix socket."""
         kind = name.partition("-")[0]
-        proxy, greenroom = self.next_port(), self.next_port()
-        folder = self.folder / f"{name}-{limit}"
+        proxy, greenroom, control = self.next_port(), self.next_port(), self.next_port()
+        folder = self.folder / f"{name}-{limit}{'-file' * by_file}"
         folder.mkdir()
         configure(name, folder, proxy, greenroom, limit)
         command = "serve" if name in ("haproxy", "haproxy-native-pass") else "decide"
-        options = ["--config", str(folder / "greenroom.toml"), "--control", f"127.0.0.1:{self.next_port()}", "--data", str(folder / "data")]
-        asked = self.start([str(BIN / "greenroom"), command, *options], greenroom)
+        options = ["--config", str(folder / "greenroom.toml"), "--control", f"127.0.0.1:{control}", "--data", str(folder / "data")]
+        if by_file:
+            over_socket_file(folder / FILES[name], greenroom, folder / "decide.sock")
+            options += ["--listen", f"unix:{folder}/decide.sock"]
+            told += BY_FILE
+        asked = self.start([str(BIN / "greenroom"), command, *options], control if by_file else greenroom)
         asks = self.start([part.format(folder=folder, file=folder / FILES[name]) for part in COMMANDS[kind]], proxy)
         self.pids[f"{kind}, {told}"] = (asks, asked)
         header = ticket(proxy)
@@ -210,26 +227,30 @@ class Bench:
             header = f"{header}; __greenroom_pass={own_pass(name, '127.0.0.1')}"
         self.contestants[f"{kind}, {told}"] = (proxy, header if limit > 1 else "Accept: text/html", f"{kind}, plain")
 
-    def nginx_floor(self) -> None:
-        proxy, asked = self.next_port(), self.next_port()
-        (self.folder / "yes.conf").write_text(YES_CONF.format(folder=self.folder, port=asked))
-        answers = self.start(["nginx", "-c", str(self.folder / "yes.conf")], asked)
-        file = nginx_asks(EXAMPLES / "nginx/nginx.conf", self.folder, proxy, asked, ORIGIN)
-        self.pids["nginx, floor of auth_request"] = (
-            self.start([part.format(folder=self.folder, file=file) for part in COMMANDS["nginx"]], proxy),
-            answers,
-        )
-        self.contestants["nginx, floor of auth_request"] = (proxy, "", "nginx, plain")
+    def nginx_floor(self, *, by_file: bool = False) -> None:
+        told, proxy, asked = f"nginx, floor of auth_request{BY_FILE * by_file}", self.next_port(), self.next_port()
+        folder = self.folder / told.replace(", ", "-").replace(" ", "-")
+        folder.mkdir()
+        (folder / "yes.conf").write_text(YES_CONF.format(folder=folder, port=asked))
+        answers = self.start(["nginx", "-c", str(folder / "yes.conf")], asked)
+        file = nginx_asks(EXAMPLES / "nginx/nginx.conf", folder, proxy, asked, ORIGIN)
+        if by_file:
+            over_socket_file(file, asked, folder / "yes.sock")
+        self.pids[told] = self.start([part.format(folder=folder, file=file) for part in COMMANDS["nginx"]], proxy), answers
+        self.contestants[told] = (proxy, "", "nginx, plain")
 
-    def haproxy_floor(self) -> None:
-        proxy, asked = self.next_port(), self.next_port()
-        folder = self.folder / "floor"
+    def haproxy_floor(self, *, by_file: bool = False) -> None:
+        told, proxy, asked = f"haproxy, floor of SPOE{BY_FILE * by_file}", self.next_port(), self.next_port()
+        folder = self.folder / told.replace(", ", "-").replace(" ", "-")
         folder.mkdir()
         configure("haproxy-spoe", folder, proxy, asked, 1)
-        answers = self.start([sys.executable, str(Path(__file__).with_name("proxy_floors.py")), "spoe", str(asked)], asked)
+        agent = [sys.executable, str(Path(__file__).with_name("proxy_floors.py")), "spoe", str(asked), str(folder / "yes.sock")]
+        answers = self.start(agent, asked)
+        if by_file:
+            over_socket_file(folder / "haproxy.cfg", asked, folder / "yes.sock")
         command = [part.format(folder=folder, file=folder / "haproxy.cfg") for part in COMMANDS["haproxy"]]
-        self.pids["haproxy, floor of SPOE"] = self.start(command, proxy), answers
-        self.contestants["haproxy, floor of SPOE"] = (proxy, "", "haproxy, plain")
+        self.pids[told] = self.start(command, proxy), answers
+        self.contestants[told] = (proxy, "", "haproxy, plain")
 
     def asgi(self, what: str) -> None:
         port = self.next_port()
@@ -270,6 +291,8 @@ def start_nginx(bench: Bench) -> None:
     bench.example("nginx-native-pass", "native pass")
     bench.example("nginx", "auth_request")
     bench.nginx_floor()
+    bench.example("nginx", "auth_request", by_file=True)
+    bench.nginx_floor(by_file=True)
     bench.example("nginx", "auth_request, waiting page", limit=1)
 
 
@@ -279,6 +302,8 @@ def start_haproxy(bench: Bench) -> None:
     bench.example("haproxy-native-pass", "native pass")
     bench.example("haproxy-spoe", "SPOE")
     bench.haproxy_floor()
+    bench.example("haproxy-spoe", "SPOE", by_file=True)
+    bench.haproxy_floor(by_file=True)
     bench.example("haproxy-spoe", "SPOE, waiting page", limit=1)
     bench.example("haproxy", "through greenroom")
     bench.example("haproxy", "through greenroom, waiting page", limit=1)

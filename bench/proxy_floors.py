@@ -1,6 +1,6 @@
 """What a proxy's own way of asking costs: the least that can answer it, in the place of greenroom.
 
-    python bench/proxy_floors.py spoe PORT
+    python bench/proxy_floors.py spoe PORT SOCKET
 
 nginx asks another nginx, which answers 204 to everything; HAProxy asks the agent below, which says "forward" to every question and reads of
 it no more than the numbers that an answer repeats.
@@ -19,7 +19,8 @@ from greenroom.dialects.spoe.questions import FORWARD
 
 YES_CONF = """
 worker_processes 1; daemon off; error_log stderr; pid {folder}/yes.pid; events {{ worker_connections 1024; }}
-http {{ access_log off; keepalive_requests 1000000000; server {{ listen 127.0.0.1:{port} backlog=1024; location / {{ return 204; }} }} }}
+http {{ access_log off; keepalive_requests 1000000000;
+  server {{ listen 127.0.0.1:{port} backlog=1024; listen "unix:{folder}/yes.sock" backlog=1024; location / {{ return 204; }} }} }}
 """
 
 
@@ -60,10 +61,12 @@ class Yes(asyncio.Protocol):
             self.transport.write(b"".join(answers))
 
 
-async def agent(port: int) -> None:
-    """Listens for ever."""
-    await (await asyncio.get_running_loop().create_server(Yes, "127.0.0.1", port, backlog=1024)).serve_forever()
+async def agent(port: int, path: str) -> None:
+    """Listens for ever, also on a Unix socket."""
+    loop = asyncio.get_running_loop()
+    await loop.create_unix_server(Yes, path, backlog=1024)
+    await (await loop.create_server(Yes, "127.0.0.1", port, backlog=1024)).serve_forever()
 
 
 if __name__ == "__main__":
-    uvloop.run(agent(int(sys.argv[2])))
+    uvloop.run(agent(int(sys.argv[2]), sys.argv[3]))

@@ -1,6 +1,7 @@
-"""HTTP/3 in front: Chromium, which is told to speak nothing else, waits at Caddy, is let in and sends a body as over any other version."""
+"""HTTP/3 in front: Chromium, which is told to speak nothing else, waits at Caddy and Envoy, is let in and sends a body as over any version."""
 
 import base64
+import copy
 import datetime
 import hashlib
 import json
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -45,20 +47,41 @@ def certificate(folder: Path) -> str:
     return base64.b64encode(hashlib.sha256(public).digest()).decode()
 
 
-@pytest.fixture
-def site(tmp_path: Path, greenroom: Any, origin: Any, free_port: Callable[[], int]) -> Iterator[tuple[str, str]]:
-    """The address of Caddy with examples/caddy and a certificate, greenroom and an application behind it; and the certificate's key."""
+def caddy_over_http3(text: str, port: int, folder: Path) -> str:
+    """The example with this certificate: Caddy then speaks HTTP/3 too."""
+    written = f"http://:{port} {{\n"
+    assert written in text
+    return text.replace(written, f"https://{SITE}:{port} {{\n\ttls {folder}/cert.pem {folder}/key.pem\n")
+
+
+def envoy_over_http3(text: str, port: int, folder: Path) -> str:
+    """The example with a second listener on the same port, for QUIC."""
+    config = yaml.safe_load(text)
+    listener = copy.deepcopy(config["static_resources"]["listeners"][0])
+    listener |= {"name": "visitors-http3", "udp_listener_config": {"quic_options": {}}}
+    listener["address"]["socket_address"]["protocol"] = "UDP"
+    (chain,) = listener["filter_chains"]
+    pair = {"certificate_chain": {"filename": f"{folder}/cert.pem"}, "private_key": {"filename": f"{folder}/key.pem"}}
+    kind = "type.googleapis.com/envoy.extensions.transport_sockets.quic.v3.QuicDownstreamTransport"
+    tls = {"@type": kind, "downstream_tls_context": {"common_tls_context": {"tls_certificates": [pair]}}}
+    chain["transport_socket"] = {"name": "envoy.transport_sockets.quic", "typed_config": tls}
+    chain["filters"][0]["typed_config"] |= {"codec_type": "HTTP3", "http3_protocol_options": {}}
+    config["static_resources"]["listeners"].append(listener)
+    return yaml.safe_dump(config)
+
+
+OVER_HTTP3 = {"caddy": caddy_over_http3, "envoy": envoy_over_http3}
+
+
+@pytest.fixture(params=OVER_HTTP3)
+def site(request: Any, tmp_path: Path, greenroom: Any, origin: Any, free_port: Callable[[], int]) -> Iterator[tuple[str, str]]:
+    """The address of a proxy with its example and a certificate, greenroom and an application behind it; and the certificate's key."""
+    name = request.param
     spki, at = certificate(tmp_path), {"proxy": free_port(), "greenroom": free_port(), "origin": int(origin.url.rpartition(":")[2])}
-
-    def with_certificate(text: str) -> str:
-        written = f"http://:{at['proxy']} {{\n"
-        assert written in text
-        return text.replace(written, f"https://{SITE}:{at['proxy']} {{\n\ttls {tmp_path}/cert.pem {tmp_path}/key.pem\n")
-
-    write_configuration("caddy", tmp_path, at, ROOM, with_certificate)
+    write_configuration(name, tmp_path, at, ROOM, lambda text: OVER_HTTP3[name](text, at["proxy"], tmp_path))
     config = ("--config", str(tmp_path / "greenroom.toml"), "--control", "127.0.0.1:0", "--data", str(tmp_path / "data"))
-    running = greenroom.run(command_of("caddy"), *config)
-    with running_proxy("caddy", tmp_path) as proxy:
+    running = greenroom.run(command_of(name), *config)
+    with running_proxy(name, tmp_path) as proxy:
         greenroom.eventually(lambda: "\nready" in running.output, lambda: running.output, START_S)
         greenroom.eventually(lambda: listens(proxy, tmp_path, at["proxy"]), lambda: (tmp_path / "proxy.log").read_text(), START_S)
         yield f"https://{SITE}:{at['proxy']}/", spki

@@ -23,12 +23,14 @@ new_users_per_minute = 100
 pace_admissions = false
 """
 VISITORS = 30
+START_S = 90.0
+"""For what a process does while it starts or ends beside others."""
 
 
 @contextlib.contextmanager
 def over(path: Path) -> Iterator[http.client.HTTPConnection]:
     """A connection to this socket."""
-    connection = control_connection(f"unix:{path}", 30)
+    connection = control_connection(f"unix:{path}", START_S)
     try:
         yield connection
     finally:
@@ -70,11 +72,12 @@ def test_a_proxy_reaches_greenroom_over_a_file(name: str, tmp_path: Path, greenr
         again = greenroom.run("serve" if name == "haproxy" else "decide", *config, "--listen", f"unix:{path}").wait_until_ready()
         greenroom.eventually(lambda: not inside.get("/shop").waiting, "the proxy finds the new file, and the place is still there")
         second = greenroom.run(*again.process.args[1:-4], "--data", str(tmp_path / "other"), "--listen", f"unix:{path}")
-        assert second.end(60) == 2
+        assert second.end(START_S) == 2
         assert f"cannot listen on unix:{path}" in second.output
         assert "another program is already listening there" in second.output
         assert visitor_class(address, "full.example").get("/shop").waiting
-        assert again.stop() == 0
+        again.send(signal.SIGTERM)
+        assert again.end(START_S) == 0
         assert not path.exists()
 
 
@@ -109,23 +112,24 @@ def test_workers_share_one_file(greenroom: Any, origin: Any, tmp_path: Path) -> 
     running = greenroom.config(
         f'origin = "{origin.url}"\n{room}', "--workers", "2", "--listen", f"unix:{path}", "--control", f"unix:{control}", ready=False
     )
-    running.wait_until_printed(": ready", 2)
+    greenroom.eventually(lambda: running.output.count(": ready") == 2, lambda: running.output, START_S)
     assert f"visitors   unix:{path}" in running.output
     for one in (control, tmp_path / "control.sock.2"):
         assert asked(one, "/readyz").status == 200
     greenroom.eventually(lambda: asked(path, Accept="text/html").headers["X-Origin"], "a worker has fetched the permit")
     assert not any(asked(path, Accept="text/html").headers["X-Origin"] for _ in range(20)), "one place, whichever worker is asked"
-    assert running.stop() == 0
+    running.send(signal.SIGTERM)
+    assert running.end(START_S) == 0
     assert [file.name for file in tmp_path.iterdir() if stat.S_ISSOCK(file.lstat().st_mode)] == []
     status = 'status_listen = "unix:{}"\n[[status_pages]]\n'.format(tmp_path / "status.sock")
     refused = greenroom.config(f'origin = "{origin.url}"\n{status}{room}', "--workers", "2", ready=False)
-    assert (refused.end(60), "status_listen must be an address and port with --workers" in refused.output) == (2, True)
+    assert (refused.end(START_S), "status_listen must be an address and port with --workers" in refused.output) == (2, True)
 
 
 def test_the_control_listener_over_a_file_asks_how_the_browser_is_reached(greenroom: Any, tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
     running = greenroom.serve("--control", f"unix:{path}", ready=False)
-    running.wait_until_printed("\nready")
+    greenroom.eventually(lambda: "\nready" in running.output, lambda: running.output, START_S)
     assert "after ssh -L 8081:" in running.output
     assert asked(path, "/sign-in", Host="127.0.0.1:8081").status == 200, "a program of this machine"
     by_proxy = {"X_Forwarded_For": "192.0.2.1"}
@@ -133,7 +137,7 @@ def test_the_control_listener_over_a_file_asks_how_the_browser_is_reached(greenr
     assert asked(path, "/sign-in", **by_proxy).status == 403
     assert asked(path, "/sign-in", **by_proxy, X_Forwarded_Proto="https").status == 200
     running.send(signal.SIGTERM)
-    assert running.end() == 0
+    assert running.end(START_S) == 0
     assert not path.exists()
 
 
@@ -145,6 +149,7 @@ def test_systemd_keeps_the_file_while_greenroom_ends(greenroom: Any, origin: Any
     running = greenroom.run("serve", *room, *places, within=systemd)
     greenroom.eventually(path.exists, "systemd's tool listens")
     assert asked(path).headers["X-Origin"] == "yes", "the very first visitor starts greenroom"
-    running.wait_until_printed(f"visitors   unix:{path}")
-    assert running.stop() == 0
+    greenroom.eventually(lambda: f"visitors   unix:{path}" in running.output, lambda: running.output, START_S)
+    running.send(signal.SIGTERM)
+    assert running.end(START_S) == 0
     assert path.exists(), "it is systemd's"

@@ -15,6 +15,7 @@ AUTH_REQUEST = Dialect(
     from_headers(METHOD, URI, HOST),
     frozenset({METHOD, URI, HOST, b"host"}),
     two_steps=True,
+    target_header=URI,
 )
 
 PAGE_PATH = "/nginx/page"

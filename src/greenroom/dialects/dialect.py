@@ -33,7 +33,8 @@ ReadQuestion = Callable[[Arrival], Asked | Refusal]
 class Dialect(NamedTuple):
     """One way of asking. `path` is where questions go; with `whole_path` the visitor's own target stands behind it.
 
-    `own` are headers of the question (lower case) that are not as the visitor sent them, Host among them.
+    `own` are headers of the question (lower case) that are not as the visitor sent them, Host among them. `target_header` is the one that
+    holds the visitor's target; empty where none does.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Dialect(NamedTuple):
     removes: bytes = b""  # header that names request headers for the proxy to remove
     two_steps: bool = False  # the proxy fetches the page in a second request
     whole_path: bool = False
+    target_header: bytes = b""
 
 
 def from_headers(method: bytes, target: bytes, host: bytes) -> ReadQuestion:

@@ -10,4 +10,5 @@ FORWARD_AUTH = Dialect(
     "Traefik forwardAuth, Caddy, Apache APISIX forward-auth",
     from_headers(METHOD, URI, HOST),
     frozenset({METHOD, URI, HOST, b"host"}),
+    target_header=URI,
 )

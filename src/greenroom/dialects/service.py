@@ -17,6 +17,7 @@ from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.socket_ends import SOCKET_PEER
 from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.dialects.askers import AskedAgain, Asker
 from greenroom.dialects.auth_request import PAGE_PATH
 from greenroom.dialects.dialect import VERDICT, Asked, Dialect, altered, forward_answer, held_answer
 from greenroom.dialects.table import SPOE_PAGE_PATH, dialect_of
@@ -89,6 +90,8 @@ class ProxyQuestions:
         Never raises.
         """
         try:
+            if type(question) is AskedAgain and question.asker is not None:
+                return self._decide(question.asker.dialect, question, later, question.asker.forward)
             sender = self.sender(question.client)
             if sender is None:
                 return refusal_answer(_NO_PROXY)
@@ -118,9 +121,17 @@ class ProxyQuestions:
         asked = self._visitor_request(dialect, question, sender)
         if isinstance(asked, Refusal):
             return self._not_forwarded(dialect, refusal_answer(asked), question)
+        return self._decide(dialect, asked, later)
+
+    def _decide(
+        self, dialect: Dialect, asked: Arrival, later: Callable[[Verdict], None], forward: AnswerHeaders | None = None
+    ) -> Answer | None:
+        """`forward`: the headers of a yes, where they are known."""
 
         def worded(verdict: Verdict) -> Answer:
             try:
+                if forward is not None and type(verdict) is Forward and not verdict.pass_cookie:
+                    return Answer(200, forward, b"", verdict.set_cookie)
                 return self._worded(dialect, verdict, asked)
             except Exception as error:
                 self._on_error(error)
@@ -128,6 +139,24 @@ class ProxyQuestions:
 
         verdict = self.decisions.verdict(asked, lambda verdict: later(worded(verdict)))
         return None if verdict is None else worded(verdict)
+
+    def asker(self, question: Arrival, header: bytes) -> Asker | None:
+        """Whose question this is, to be asked `again` with other values of this header; None where it is not the target alone."""
+        dialect, sender = dialect_of(question.target), self.sender(question.client)
+        if dialect is None or sender is None or dialect.target_header != header or question.facts is None:
+            return None
+        asked = self._visitor_request(dialect, question, sender)
+        if isinstance(asked, Refusal):
+            return None
+        sent, own = cookies_of(asked), self.decisions.own_cookies
+        forward = forward_answer(b"", without_cookies(sent, own) if sent else b"", dialect.removes if sent else b"").headers
+        return Asker(asked, dialect, forward, sender.policy.paths.of(asked.host), sender, self.limits, own)
+
+    def again(self, asker: Asker, target: bytes, address: str) -> AskedAgain | None:
+        """The same visitor's request for another target, asked from the same address; None where the question must be read as a whole."""
+        if self._senders.get(address) is not asker.sender or self.limits is not asker.limits:
+            return None  # a reload has replaced what it was made with
+        return asker.request(target) if self.decisions.own_cookies is asker.own_cookies else None
 
     def _visitor_request(self, dialect: Dialect, question: Arrival, sender: Sender) -> Arrival | Refusal:
         """The lines of the question, which the gateway has found good, without those that are the proxy's."""

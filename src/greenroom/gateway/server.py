@@ -20,6 +20,8 @@ from greenroom.gateway.visitor.late_tries import LateTries
 from greenroom.gateway.visitor.open_streams import OpenStreams
 from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.question_heads import ReadHead
+from greenroom.gateway.wire.request_head import read_head
 from greenroom.model.answer import Answer
 
 SWEEP_S = 0.5
@@ -39,7 +41,8 @@ class Gateway:
 
     `receiver` decides about every request; `origins` names the origin for an Arrival's host, or None when there is none (it is asked
     per request, so it must be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none
-    of which reaches a visitor; `varying` are header lines whose values are other ones for each visitor (empty: the usual ones).
+    of which reaches a visitor; `varying` are header lines whose values are other ones for each visitor (empty: the usual ones);
+    `read` reads heads in another way.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Gateway:
         sweep_s: float = SWEEP_S,
         guard: OriginGuard | None = None,
         varying: tuple[Varying, ...] = (),
+        read: ReadHead = read_head,
     ) -> None:
         self.receiver = receiver
         self.verdict = receiver.verdict
@@ -61,6 +65,7 @@ class Gateway:
         self.limits = limits or Limits()
         self.forwarded_policy = forwarded_policy or ForwardedPolicy()
         self.varying = varying
+        self.read_head = read
         self.on_error = on_error
         self.on_request = on_request
         """Told what became of each request, for an access log; None: there is none, and nothing is measured for it."""

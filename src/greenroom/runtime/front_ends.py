@@ -24,6 +24,7 @@ from greenroom.gateway.server import Gateway
 from greenroom.gateway.tls import server_context
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.outbound.own_listeners import Listening
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
@@ -122,7 +123,8 @@ class DecideFrontEnd:
         self._listener = listener
         store = VerdictStore(Entropy().take, time.monotonic)
         self.questions = ProxyQuestions(decision, assemble.asking_policy(config), store, on_error, arrival_limits(config))
-        self.gateway = Gateway(self.questions, lambda _: None, limits=_asking_limits(config), on_error=on_error, varying=IN_QUESTIONS)
+        read, limits = QuestionHeads(self.questions).read, _asking_limits(config)
+        self.gateway = Gateway(self.questions, lambda _: None, limits=limits, on_error=on_error, varying=IN_QUESTIONS, read=read)
         self.spoe = SpoeAgent(SpoeQuestions(self.questions, on_error))
 
     async def start(self) -> None:

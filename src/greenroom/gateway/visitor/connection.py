@@ -30,7 +30,7 @@ from greenroom.gateway.wire.body import BadBody
 from greenroom.gateway.wire.head_limits import END_OF_HEAD, hopeless
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.own_answers import answer_bytes, refusal
-from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.gateway.wire.request_head import Peer
 from greenroom.model.answer import Answer
 
 HEAD = b"HEAD "
@@ -213,12 +213,12 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
 
     def _take_request(self, block: bytes) -> bool:
         """Has one request with this head decided; False when it was refused."""
-        head = read_head(block, self.peer)
+        gateway = self.gateway
+        head = gateway.read_head(block, self.peer)
         if not isinstance(head, RequestHead):
             return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))
         self.requests += 1
         self.counts.requests += 1
-        gateway = self.gateway
         exchange = self.exchange = Exchange(self, head)
         if gateway.on_request is not None:
             exchange.began = gateway.now()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from greenroom.core.canonical import Refusal
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
@@ -138,6 +139,9 @@ class ConnectionServices(ExchangeServices, Protocol):
     @property
     def on_error(self) -> Callable[[BaseException], None]:
         """Told of exceptions, none of which reaches a visitor."""
+
+    def read_head(self, block: bytes, peer: Peer, /) -> RequestHead | Refusal:
+        """The facts of one request head (`request_head.read_head`)."""
 
     def verdict(self, arrival: Arrival, later: Callable[[Verdict], None], late: Callable[[Trying], bool], /) -> Verdict | None:
         """See `Receiver.verdict`."""

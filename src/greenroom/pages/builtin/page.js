@@ -109,7 +109,8 @@
         signal: AbortSignal.timeout?.(2e4)
       });
       const json = /json/.test(answer.headers.get("Content-Type")), news = json ? await answer.json() : {}, held = news?.greenroom;
-      if (!held && (answer.status > 499 || answer.status === 429)) throw 0;
+      // Proxies that ask may pass our answer on with such a status, also when it says that the visitor is let in.
+      if (!held && !news?.cfWaitingRoom && (answer.status > 499 || answer.status === 429)) throw 0;
       if (!over) {
         failed = 0;
         set("notice", "");

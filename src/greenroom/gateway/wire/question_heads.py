@@ -1,0 +1,86 @@
+"""Reads the heads of questions that proxies ask about visitors, and those that differ from a known one in the target alone without reading.
+
+Theory. The bytes of a head without the value of one header line are its shape. A head of a known shape has the same lines in the same
+order, so all that can be different is that value. It is cut out where the name of the line comes first, behind a CRLF, so equal shapes were
+cut at the same place. Which values mean what is the receiver's business (`Again`); all that is odd is read as a whole, as ever.
+"""
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from greenroom.core.canonical import Refusal
+from greenroom.decision.remembered import Remembered
+from greenroom.gateway.wire.head_records import Framing, HeaderLines, RequestHead
+from greenroom.gateway.wire.limits import Limits
+from greenroom.gateway.wire.request_head import BLOCK_REMEMBERED_MAX, Peer, read_head
+from greenroom.model.visit import Arrival
+
+QUESTIONS_BYTES, QUESTION_BYTES = 8_000_000, 4_000
+"""What each of two generations of known questions may take, about: 1,300 of them; and what one takes beside its bytes."""
+
+TARGET_LINES = tuple((name.lower(), b"\r\n%b: " % name) for name in (b"X-Original-URI", b"X-Forwarded-Uri"))
+"""The header lines in which proxies send the visitor's target, as nginx, Caddy and Traefik write them."""
+
+A = TypeVar("A")
+
+
+class Again(Protocol[A]):
+    """What a receiver knows of questions that come again (`dialects.service.ProxyQuestions`)."""
+
+    def asker(self, question: Arrival, header: bytes) -> A | None:
+        """What is to be remembered of this question but the value of this header; None: nothing."""
+
+    def again(self, asker: A, target: bytes, address: str) -> Arrival | None:
+        """The arrival with this value, from a peer at this address; None where the question must be read as a whole."""
+
+
+class _Known(msgspec.Struct, Generic[A], frozen=True, gc=False):
+    asker: A
+    framing: Framing
+    lines: HeaderLines
+    authority: bytes
+    limits: Limits
+    cost: int
+
+
+class QuestionHeads(Generic[A]):
+    """Reads heads for one gateway. As `read_head`, but that the arrival may be the visitor's own."""
+
+    __slots__ = ("_again", "_known")
+
+    def __init__(self, again: Again[A]) -> None:
+        self._again = again
+        self._known: Remembered[tuple[str, bytes], _Known[A]] = Remembered(QUESTIONS_BYTES)
+
+    def read(self, block: bytes, peer: Peer) -> RequestHead | Refusal:
+        """See the class."""
+        size = len(block)
+        if size > BLOCK_REMEMBERED_MAX:
+            return read_head(block, peer)
+        for name, line in TARGET_LINES:
+            begins = block.find(line)
+            if begins >= 0:
+                begins += len(line)
+                ends = block.find(b"\r\n", begins)
+                key = (peer.address, block[:begins] + block[ends:])
+                known = self._known.young.get(key) or self._known.again(key)
+                if known is not None and known.limits is peer.limits and size <= known.limits.head_bytes:
+                    arrival = self._again.again(known.asker, block[begins:ends], peer.address)
+                    if arrival is not None:
+                        return RequestHead(arrival, arrival.target, known.framing, known.lines, known.authority)
+                return self._learning(block, peer, name, key)
+        return read_head(block, peer)
+
+    def _learning(self, block: bytes, peer: Peer, name: bytes, key: tuple[str, bytes]) -> RequestHead | Refusal:
+        head = read_head(block, peer)
+        if isinstance(head, RequestHead) and head.framing.bare and head.arrival.facts is not None and self._known.came_before(key):
+            asker = self._again.asker(head.arrival, name)
+            if asker is not None:
+                cost = QUESTION_BYTES + 2 * len(key[1])
+                self._known.keep(key, _Known(asker, head.framing, head.lines, head.authority, peer.limits, cost))
+        return head
+
+
+ReadHead = Callable[[bytes, Peer], RequestHead | Refusal]

@@ -108,6 +108,28 @@ def test_a_file_that_cannot_be_read_is_said(text: str, said: str, data: str, tmp
     assert run("apply", str(tmp_path / "none.toml"), "--data", data).exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("x.json", b"null", "the document must be a table"),
+        ("x.json", b"[" * 200_000, "x.json: is nested too deeply"),
+        ("x.toml", b"a=" + b"{b=" * 5_000, "x.toml: is nested too deeply"),
+        ("x.json", b"zones = 3", "x.json: is not JSON: "),
+        ("x.toml", b"x = [", "x.toml: is not TOML: "),
+        ("x.toml", b'{"zones": ' + b"9" * 10_000 + b"}", "x.toml: is not JSON: "),
+        ("x.toml", b"a = \xff", "x.toml: is not UTF-8 at byte 4"),
+        ("x.json", b'{"zones": 3}', "greenroom: zones: must be a list"),
+    ],
+)
+def test_a_file_is_called_what_its_name_and_its_beginning_say(name: str, text: bytes, said: str, data: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(text)
+    result = run("import", str(path), "--data", data)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert said in result.stderr
+    assert "set_int_max_str_digits" not in result.stderr
+
+
 def test_the_audit_log_is_shown_newest_first(data: str, file: Path) -> None:
     run("apply", str(file), "--data", data)
     file.write_text(DOCUMENT.replace("600", "500"))

@@ -82,11 +82,22 @@ def _make_true(document: Any, data: Path | None, store: str | None, *, only_chec
 def _read(file: Path) -> Any:
     try:
         text = sys.stdin.read(FILE_MAX + 1) if str(file) == "-" else _text(file)
-        return json.loads(text) if text.lstrip()[:1] == "{" else tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        complain(f"{file}: {reason}")
-        raise typer.Exit(REFUSED) from None
+        return _parsed(text, "JSON" if file.suffix == ".json" or text.lstrip()[:1] == "{" else "TOML")
+    except UnicodeDecodeError as error:
+        complain(f"{file}: is not UTF-8 at byte {error.start}")
+    except (OSError, ValueError) as error:
+        complain(f"{file}: {error.strerror if isinstance(error, OSError) else error}")
+    raise typer.Exit(REFUSED)
+
+
+def _parsed(text: str, language: str) -> Any:
+    """Raises ValueError with the reason for people."""
+    try:
+        return json.loads(text) if language == "JSON" else tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"is not {language}: {str(error).partition(';')[0]}") from None
 
 
 def _text(file: Path) -> str:

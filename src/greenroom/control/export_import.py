@@ -238,7 +238,7 @@ class _Building:
         """(pointer, part) of a list inside a document; a fault when it is not a list."""
         found = document.get(name, [])
         if not isinstance(found, list):
-            self.faults.append(ApiFault(Code.INVALID, f"{pointer.strip('/')}: {name}: must be a list", f"{pointer}/{name}"))
+            self.faults.append(ApiFault(Code.INVALID, f"{f'{pointer}/{name}'.strip('/')}: must be a list", f"{pointer}/{name}"))
             return []
         return [(f"{pointer}/{name}/{index}", part) for index, part in enumerate(found)]
 

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 """
 """The last one is for the compiler alone: the decorator is not called."""
 
+# Not `acyclic`, although msgspec's are: an object that the garbage collector does not know must not be freed by way of CPython's trash can,
+# which keeps what is nested deeply (a long traceback, say) for later by writing into the collector's part of it. mypyc 2.4 does so.
+
 CLASS = """
 @final
-@mypyc_attr(acyclic={acyclic})
+@mypyc_attr(free_list_len=1)
 class {name}:
     __struct_fields__: ClassVar[tuple[str, ...]] = {names!r}
     def __init__(self, {parameters}) -> None:
@@ -104,7 +107,6 @@ def _native(record: ast.ClassDef) -> ast.stmt:
     text = CLASS.format(
         name=record.name,
         names=tuple(names),
-        acyclic=not options.get("gc", True),
         parameters=", ".join(map(_parameter, fields)),
         assignments="; ".join(map(_assignment, fields)),
         replaced=", ".join([f"changes.get({name!r}, self.{name})" for name in names]),

@@ -104,3 +104,11 @@ def test_records_are_the_same_in_both_forms() -> None:
     assert repr(Estimate(1.0, 2.0, 3.0)) == "Estimate(p25_s=1.0, p50_s=2.0, p75_s=3.0, most_s=0.0, change='')"
     with pytest.raises(TypeError):
         replace(outcome, missing=1)
+
+
+def test_records_that_are_nested_deeply_are_freed_whole() -> None:
+    nested: tuple[Any, ...] = ()
+    for number in range(10_000):  # CPython puts off what is nested more than fifty deep
+        nested = (nested, Outcome(Standing.WAITING, ahead=number), Estimate(1.0, 2.0, float(number)))
+    del nested
+    assert [Outcome(Standing.WAITING, ahead=number).ahead for number in range(3)] == [0, 1, 2]

@@ -14,7 +14,7 @@ from greenroom.control.metrics import DEPRECATED, EXPORTED, Exposition, gateway_
 from greenroom.control.state import ConfigState, Figures, ProcessState, RoomState, StoreState, SyncState
 from greenroom.control.status import status
 from greenroom.errors import Problem
-from greenroom.gateway.counts import Counts
+from greenroom.gateway.counts import GAUGES, MEANINGS, Counts
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
@@ -121,6 +121,8 @@ def test_trouble_shows_in_the_metrics() -> None:
 
 
 def test_every_row_has_a_name_and_a_meaning_of_its_own() -> None:
+    counted = {name for name in dir(Counts()) if not name.startswith("_")} - {"described"}
+    assert counted == set(MEANINGS) > GAUGES
     described = list(Counts().described())
     gauges = frozenset(name for name, _, gauge, _ in described if gauge)
     rows = (*EXPORTED, *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges))

@@ -6,9 +6,9 @@ how many permits are expected within one such try (admissions per second times t
 keeps permits from being unused; it lets a visitor overtake others by at most that many places, and the first in line by OVERTAKING_MS.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from math import ceil
-from typing import Protocol
 
 from greenroom.admission.queueing.line import Line
 from greenroom.model.visit import arrival_ms_of
@@ -21,35 +21,37 @@ GUESSES = 32
 """Guesses of one call: each call spends one permit at most, so draws keep up, and a call stays short when nearly all are drawn."""
 
 
-class QueueingMethod(Protocol):
+class QueueingMethod:
     """How one method hands out turns."""
 
-    open: bool
+    open: bool = True
     """Whether visitors are let in at all."""
-    overdraws: bool
+    overdraws: bool = False
     """Whether people are let in without a permit."""
 
+    @abstractmethod
     def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
         """Draws the visitors who have to be drawn now."""
 
+    @abstractmethod
     def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool:
         """Whether this waiter should try every two seconds."""
 
+    @abstractmethod
     def count(self, waiting: int, permits: int, lookahead: float) -> int:
         """How many are called."""
 
+    @abstractmethod
     def turn(self, slot: int, rank: int, key: int, permits: int, lookahead: float, horizon_ms: int | None, first_ms: int) -> bool:
         """Whether this waiter, who is trying now, may spend a permit. `first_ms`: when the first in line came."""
 
+    @abstractmethod
     def forget(self, slot: int) -> None:
         """A waiter left the line."""
 
 
-class Fifo:
+class Fifo(QueueingMethod):
     """The oldest first. There are no draws: a call depends only on the rank, so a ghost that returns has its old place at once."""
-
-    open = True
-    overdraws = False
 
     def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
         """Nothing to draw."""
@@ -72,11 +74,8 @@ class Fifo:
         """Nothing was noted."""
 
 
-class Random:
+class Random(QueueingMethod):
     """A draw among all who are present at the time of the draw; a number drawn at joining would be unfair to early comers."""
-
-    open = True
-    overdraws = False
 
     def __init__(self) -> None:
         self.drawn: set[int] = set()

@@ -219,7 +219,8 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))
         self.requests += 1
         self.counts.requests += 1
-        exchange = self.exchange = Exchange(self, head)
+        exchange = self.exchange = Exchange()
+        exchange.visitor, exchange.head = self, head
         if gateway.on_request is not None:
             exchange.began = gateway.now()
         if head.framing.embodied:

@@ -14,8 +14,10 @@ from greenroom.gateway.wire.head_records import RequestHead
 
 
 class Tunnelling:
-    """What `Exchange` does once it is a tunnel. What few requests change stands in the class, so that making one costs little."""
+    """What `Exchange` does once it is a tunnel. All that it begins with stands in the class, so that making one costs little."""
 
+    head: RequestHead  # set at once
+    visitor: VisitorSide | None = None  # the connection that the request came by
     forward: Forward | None = None  # the verdict, when it is one
     origin: OriginConnection | None = None
     answered: bool = False  # the head of the answer went out
@@ -23,11 +25,6 @@ class Tunnelling:
     tunnel: Tunnel | None = None
     tunnelling: bool = False
     _pool: Pool | None = None
-
-    def __init__(self, visitor: VisitorSide | None, head: RequestHead) -> None:
-        """`visitor`: the connection that the request came by."""
-        self.visitor = visitor
-        self.head = head
 
     @abstractmethod
     def detach(self) -> None:

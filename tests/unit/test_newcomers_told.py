@@ -77,6 +77,49 @@ def test_the_built_in_page_of_a_newcomer_is_the_same_without_an_estimate(full: O
     assert replace(known, estimate=None) == unknown
 
 
+def shown(site: Site, *lines: tuple[bytes, bytes]) -> Answer:
+    """The page for a newcomer who tries again in two seconds."""
+    site.draw.seed(4)
+    reply = site.ask(arrival((*NAVIGATES, *lines)))
+    assert isinstance(reply, Answer)
+    return reply
+
+
+def test_newcomers_of_one_second_are_shown_one_page_and_given_a_ticket_each(full: Open) -> None:
+    site = full()
+    site.advance(1_000 - site.clock.ms % 1_000)
+    first, packed = shown(site), shown(site, (b"accept-encoding", b"gzip"))
+    site.advance(999)
+    other = shown(site)
+    assert other.body is first.body
+    assert other.headers is first.headers
+    assert shown(site, (b"accept-encoding", b"gzip")).body is packed.body
+    assert packed.body[:2] == b"\x1f\x8b"
+    assert first.set_cookie != other.set_cookie
+    site.advance(1)
+    assert shown(site).body is not first.body
+
+
+def test_a_newcomer_is_shown_what_has_changed_within_the_same_second(full: Open) -> None:
+    site = full(default_template_language="en-US")
+    first = shown(site)
+    site.configure(small_room(total_active_users=5, new_users_per_minute=1, default_template_language="de-DE", queueing_status_code=202))
+    other = shown(site)
+    assert (first.status, other.status) == (200, 202)
+    assert b"<html lang=de-DE" in other.body
+    site.decisions.table.rooms["r"].hold_for_origin(True)
+    assert shown(site).body != other.body
+    site.configure(small_room(queueing_method="reject"))
+    assert shown(site).headers.get(b"Refresh") is None
+
+
+def test_pages_that_may_have_a_number_in_them_are_made_for_each_newcomer(full: Open) -> None:
+    site = full()
+    site.configure(small_room(queue_all=True))
+    first = shown(site)
+    assert shown(site).body is not first.body
+
+
 def test_who_is_not_known_is_told() -> None:
     known = arrival(NAVIGATES)
     assert not wants_facts(known)

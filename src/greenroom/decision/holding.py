@@ -8,12 +8,16 @@ from greenroom.decision.prequeue_draw import NOT_TOLD
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.shared_table import told_refresh_ms
 from greenroom.decision.tickets import Sealer
-from greenroom.decision.verdict import Hold
+from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.record import replace
 from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Arrival, Held, Outcome, Ticket
 
 HELD = Decided.HELD
 KEPT_S = PLACE_KEPT_MS // 1000
+
+
+_Moment = tuple[CompiledRoom, int, dict[tuple[int, int, bool], tuple[Held, SharedPages | None]]]
+"""A room at one stage, a second, and what newcomers are shown then, by when they try again and whether the journal failed."""
 
 
 class Holding:
@@ -22,9 +26,17 @@ class Holding:
     def __init__(self, sealer: Sealer, observe: Observer) -> None:
         self._sealer = sealer
         self._observe = observe
+        self._moments: dict[bytes, _Moment] = {}
 
-    def verdict(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Hold:
-        """For the bearer of `ticket`, who waits as `outcome` says, which answers `question`."""
+    def forget(self) -> None:
+        """Forgets what it knows of rooms."""
+        self._moments.clear()
+
+    def verdict(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket, outcome: Outcome, newcomer: bool = False) -> Hold:
+        """For the bearer of `ticket`, who waits as `outcome` says, which answers `question`.
+
+        `newcomer`: one whose page says nothing of how long it takes, so it may be the same for others.
+        """
         room, now_ms, spelled, presented = asked.room, asked.now_ms, b"", None
         if asked.found:
             presented, spelled = asked.found[0]
@@ -36,7 +48,23 @@ class Holding:
         if known and (presented is not None or not room.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, room.id)
             cookie = room.cookies.of(asked.arrival.scheme).set(sealed, KEPT_S, now_ms)
+        if newcomer:
+            held, shown = self._at_this_moment(room, ticket, outcome, now_ms)
+            if shown is not None:
+                return _hold(room, held, cookie, shown)
         return _hold(room, _held(room, ticket, outcome, now_ms), cookie)
+
+    def _at_this_moment(self, room: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int) -> tuple[Held, SharedPages | None]:
+        """The facts of the page, and answers that others of this second got who try again in as many; None where each gets another."""
+        moment = self._moments.get(room.id)
+        if moment is None or moment[0] is not room or moment[1] != now_ms // 1000:
+            moment = self._moments[room.id] = (room, now_ms // 1000, {})
+        key = (-ticket.refresh_ms // 1000, (now_ms - ticket.checked_ms - ticket.refresh_ms) // 1000, outcome.storage_failed)
+        found = moment[2].get(key)
+        if found is None:
+            held = _held(room, ticket, outcome, now_ms)
+            found = moment[2][key] = (held, {} if room.page.same_for_all(held) else None)
+        return found
 
     def without_place(self, asked: Inquiry) -> Hold:
         """For a request that has no place and can show no page."""
@@ -51,9 +79,10 @@ class Holding:
         return _hold(room, _held(room, ticket, outcome, now_ms), b"")
 
 
-def _hold(compiled: CompiledRoom, held: Held | None, cookie: bytes) -> Hold:
+def _hold(compiled: CompiledRoom, held: Held | None, cookie: bytes, shown: SharedPages | None = None) -> Hold:
     room = compiled.room
-    return Hold(room.id, compiled.page, room.queueing_status_code, room.json_response_enabled, room.same_status_for_all, held, cookie)
+    status, json, uniform = room.queueing_status_code, room.json_response_enabled, room.same_status_for_all
+    return Hold(room.id, compiled.page, status, json, uniform, held, cookie, shown)
 
 
 def _tried(compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Outcome, now_ms: int) -> Ticket:

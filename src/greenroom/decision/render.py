@@ -7,15 +7,18 @@ from functools import lru_cache
 
 from greenroom.core.admissible import UPDATE_HEADER, shows_page, signs_in, speculative
 from greenroom.core.kept_form import form_of, may_keep_form, sent_by_form
-from greenroom.decision.verdict import Hold
+from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
-from greenroom.model.visit import Arrival
+from greenroom.model.visit import Arrival, Held
 from greenroom.pages import UNCACHEABLE, Page, asked_for, headers_of, left_page, origin_error_page
 from greenroom.pages.brand import NO_BRAND, Brand
 from greenroom.pages.language import FALLBACK
 
 UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 LEFT = b'{"greenroom":{"left":true}}'
+
+SHOWN_MAX = 64
+"""Forms of a page of one moment that are kept: languages and what browsers can unpack."""
 
 OUTAGE_RETRY_S = 10
 PLACELESS_RETRY_S = 20
@@ -74,9 +77,23 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None) -> Answer:
         headers, shows, kept = page.after_form(held, form)
         if kept:
             return Answer(status, headers if status == 200 else _patient(headers, held.next_try_s), shows, hold.set_cookie)
+    elif hold.shown is not None:
+        headers, shows = _shown_to_all(hold.shown, page, held, header(b"accept-encoding"), status)
+        return Answer(status, headers, shows, hold.set_cookie)
     else:
         headers, shows = page.shown(held, header(b"accept-encoding"))
     return Answer(status, _held_headers(headers, held.next_try_s, status), shows, hold.set_cookie)
+
+
+def _shown_to_all(shown: SharedPages, page: Page, held: Held, accept_encoding: bytes | None, status: int) -> tuple[AnswerHeaders, bytes]:
+    """Headers and body of a page that all newcomers of this moment see."""
+    found = shown.get((page, accept_encoding, status))
+    if found is None:
+        headers, body = page.shown(held, accept_encoding)
+        found = _held_headers(headers, held.next_try_s, status), body
+        if len(shown) < SHOWN_MAX:
+            shown[page, accept_encoding, status] = found
+    return found
 
 
 def _without_page(hold: Hold, arrival: Arrival) -> Answer:

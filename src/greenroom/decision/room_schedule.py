@@ -37,7 +37,7 @@ class CompiledRoom(msgspec.Struct, frozen=True):
 
     `room` are the settings of this stage; what every request asks of them stands beside it. `draw` is the draw of this stage's event, or
     the last one before. `prompt` is the ledger where it knows its answers at once; `obeys_origin`: some origin command is enabled;
-    `tells_newcomers`: the page says how long the wait is before a visitor has a place, as the built-in one does not.
+    `tells_newcomers`: the page says how long the wait is before a visitor has a place, or something of this visitor alone.
     """
 
     room: Room
@@ -186,7 +186,7 @@ def compile_room(
             renews=not effective.room.disable_session_renewal,
             obeys_origin=bool(effective.room.enabled_origin_commands),
             line_table=SharedTable(ledger) if effective.room.line_table else None,
-            tells_newcomers=pages[html].custom,
+            tells_newcomers=pages[html].custom or draw is not None or effective.event is not None,
         )
         stages.append((from_ms, compiled))
     return RoomSchedule(stages, on_error)

@@ -76,6 +76,7 @@ class DecisionService:
 
         `observe` is told of every decision; it must be quick and must not raise (`observed_by` sees to that).
         """
+        self._holding = Holding(sealer, observe)
         self.use(table)
         self.data_centers: DataCenters | None = None
         """The data centers, where there may be several."""
@@ -86,7 +87,6 @@ class DecisionService:
         self._entropy = entropy
         self._on_error = on_error
         self._observe = observe
-        self._holding = Holding(sealer, observe)
         self._hold = self._holding.verdict
         self._admit = Admitting(sealer, observe).verdict
         self._ways = self._by_question()
@@ -95,6 +95,7 @@ class DecisionService:
     def use(self, table: RoomTable) -> None:
         """These rooms from now on."""
         self.table = table
+        self._holding.forget()
         self.own_cookies = table.own_cookies
         """Names of the ticket cookies; they never reach an origin."""
 
@@ -220,7 +221,10 @@ class DecisionService:
             asked.room.ledger.arrive(ticket.id, ticket.key, self._hears(ARRIVE, asked, ticket))
             return None
         told = asked.room.tells_newcomers or wants_facts(asked.arrival)
-        return self._answered(ARRIVE, asked, ticket, prompt.arrive_now(ticket.id, asked.now_ms, told))
+        outcome = prompt.arrive_now(ticket.id, asked.now_ms, told)
+        if not told and outcome.standing is STANDING_WAITING:
+            return self._hold(ARRIVE, asked, ticket, outcome, True)
+        return self._answered(ARRIVE, asked, ticket, outcome)
 
     def _provisional(self, asked: Inquiry) -> None:
         """A request that cannot wait is let in for some seconds, or answered at once that it cannot."""

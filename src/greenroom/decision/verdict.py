@@ -9,7 +9,7 @@
 
 import msgspec
 
-from greenroom.model.answer import Answer
+from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Held, Ticket
 from greenroom.pages import Page
 
@@ -36,11 +36,16 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
     page: Page | None = None  # of the room: what the site adds to a page about its origin
 
 
+SharedPages = dict[tuple[Page, bytes | None, int], tuple[AnswerHeaders, bytes]]
+"""Headers and body of answers that many visitors get, by the page in its language, Accept-Encoding and the status."""
+
+
 class Hold(msgspec.Struct, frozen=True, gc=False):
     """The visitor waits. `held` are the facts of the waiting page; None for an arrival that has no place and can show no page.
 
     `status` is the room's status code for held visitors; `json` whether the room answers JSON to those who prefer it; `uniform` whether
-    every held request is answered with the page and that status, as the original does.
+    every held request is answered with the page and that status, as the original does. `shown`: answers to others who are shown the same
+    page at this moment; None: the page is for this visitor alone.
     """
 
     room_id: str
@@ -50,6 +55,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     uniform: bool
     held: Held | None = None
     set_cookie: bytes = b""
+    shown: SharedPages | None = None
 
 
 Verdict = Forward | Hold | Answer

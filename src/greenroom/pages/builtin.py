@@ -96,6 +96,11 @@ def view_of(held: Held) -> str:
     return "drawn" if held.drawn_place else "fifo"
 
 
+def same_for_all(held: Held) -> bool:
+    """Whether the page has no data of one visitor."""
+    return not held.in_line and not held.receipt and view_of(held) in SHARED
+
+
 class BuiltIn:
     """The built-in page in one language."""
 

@@ -13,7 +13,16 @@ from greenroom.model.visit import Held
 from greenroom.pages.accept_encoding import takes_gzip
 from greenroom.pages.accept_language import HEADER_MAX, HEADERS_REMEMBERED, asked_for
 from greenroom.pages.brand import NO_BRAND, Brand, brand_of
-from greenroom.pages.builtin import CONTENT_SECURITY_POLICY, FORM_GOES_BEFORE, LAYOUTS, alone, built_in, content_security_policy, view_of
+from greenroom.pages.builtin import (
+    CONTENT_SECURITY_POLICY,
+    FORM_GOES_BEFORE,
+    LAYOUTS,
+    alone,
+    built_in,
+    content_security_policy,
+    same_for_all,
+    view_of,
+)
 from greenroom.pages.form_on_page import at_the_end, form_on_own_page, form_on_page, policy_with_form
 from greenroom.pages.language import FALLBACK
 from greenroom.pages.language import language as words_of
@@ -110,6 +119,10 @@ class Page:
     def html(self, held: Held) -> bytes:
         """The page for one visitor, UTF-8."""
         return self._template.render(facts_of(held)) if self._template else self._built_in.html(held)[0]
+
+    def same_for_all(self, held: Held) -> bool:
+        """Whether all visitors without a place who come in the same second, and try again in as many, are shown the same."""
+        return self._template is None and same_for_all(held)
 
     def shown(self, held: Held, accept_encoding: bytes | None) -> tuple[AnswerHeaders, bytes]:
         """Headers and body of the page for one visitor, compressed when both sides can."""

@@ -23,7 +23,10 @@ PROMOTED_AT_ONCE = 8
 
 
 class Borrower(Taker, Protocol):
-    """A request that wants a connection. Exactly one of the two is called, once, unless it withdraws before."""
+    """A request that wants a connection. `connected` or `not_connected` is called, once, unless it withdraws before."""
+
+    def waits(self) -> None:
+        """There is none ready."""
 
     def connected(self, connection: OriginConnection) -> None:
         """The connection is the borrower's until it releases or aborts it."""
@@ -60,19 +63,16 @@ class Pool:
         self._shares, self._tunnel_shares = Shares.of_requests(limits), Shares.of_tunnels(limits)
         self._easy, self._idle_s = self._shares.easy, limits.origin_idle_s
 
-    def take_idle(self, borrower: Taker) -> OriginConnection | None:
-        """A connection that is ready now, or None."""
+    def lend(self, borrower: Borrower) -> None:
+        """A connection at once, or when one is free or opened; none where too many wait already."""
         idle = self._idle
-        if self._open - len(idle) >= self._easy and not self._fits(borrower):
-            return None
-        while idle:
-            connection = idle.pop()
-            if not connection.transport.is_closing():
-                return connection
-        return None
-
-    def queue(self, borrower: Borrower) -> None:
-        """Answers when a connection is free or opened, at once when too many wait already."""
+        if self._open - len(idle) < self._easy or self._fits(borrower):
+            while idle:
+                connection = idle.pop()
+                if not connection.transport.is_closing():
+                    borrower.connected(connection)
+                    return
+        borrower.waits()
         if not self._fits(borrower):
             self._set_aside(borrower)
         elif len(self._queue) - self._attempts >= self.limits.origin_queue and self._open >= self.limits.origin_connections:

@@ -295,13 +295,14 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             head = exchange.head
             keep = not last and self.lasts(head) and (self.body is None or self.can_go_on(head))
             exchange.answered = True
-            self.finished(keep, self._answer_bytes(answer, head, keep))
+            if self.gateway.on_request is not None:
+                self.gateway.answers(self.peer.client, exchange, answer)
+            self.finished(keep, answer_bytes(answer, head, keep, self.gateway.date_line))
 
     def _answer_bytes(self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False) -> bytes:
-        gateway = self.gateway
-        if gateway.on_request is not None:
-            gateway.answers(self.peer.client, self.exchange, answer)
-        return answer_bytes(answer, head, keep, gateway.date_line, bodiless)
+        if self.gateway.on_request is not None:
+            self.gateway.answers(self.peer.client, self.exchange, answer)
+        return answer_bytes(answer, head, keep, self.gateway.date_line, bodiless)
 
     def lasts(self, head: RequestHead) -> bool:
         """Whether the connection may serve another request after this one."""

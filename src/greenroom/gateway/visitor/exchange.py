@@ -104,7 +104,7 @@ class Exchange(Tunnelling):
         elif (body := visitor.body) is not None and body.read_first():
             self._collect(visitor, body, visitor.limits.body_first_bytes)
         else:
-            self._take_connection(visitor, pool)
+            pool.lend(self)
 
     def _may_tunnel(self, visitor: VisitorSide, pool: Pool) -> bool:
         """Whether the request for a WebSocket goes on; else it has its answer."""
@@ -115,13 +115,6 @@ class Exchange(Tunnelling):
         if not fits:
             self.origin_failed(503)
         return fits
-
-    def _take_connection(self, visitor: VisitorSide, pool: Pool) -> None:
-        if (connection := pool.take_idle(self)) is not None:
-            self.connected(connection)
-        else:
-            visitor.expect(visitor.limits.origin_queue_s)
-            pool.queue(self)
 
     def _collect(self, visitor: VisitorSide, body: RequestBody, most: int) -> None:
         """Reads the body, or so much of it, before anything else."""
@@ -138,9 +131,14 @@ class Exchange(Tunnelling):
         elif self._pool is not None:
             if not whole:
                 visitor.flow.pause(ORIGIN)  # the rest is read when there is an origin to take it
-            self._take_connection(visitor, self._pool)
+            self._pool.lend(self)
 
     # The origin, request side
+
+    def waits(self) -> None:
+        """No connection is ready."""
+        if self.visitor is not None:
+            self.visitor.expect(self.visitor.limits.origin_queue_s)
 
     def connected(self, connection: OriginConnection) -> None:
         """A connection to the origin is open: sends the head and the body received so far in one write."""

@@ -9,7 +9,7 @@ from admission_world import small_room
 from msgspec.structs import replace
 from visitors import NAVIGATES, Browser, Site
 
-from greenroom.core.admissible import signs_of, wants_facts
+from greenroom.core.admissible import signs_of
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 
@@ -120,7 +120,9 @@ def test_pages_that_may_have_a_number_in_them_are_made_for_each_newcomer(full: O
     assert shown(site).body is not first.body
 
 
-def test_who_is_not_known_is_told() -> None:
-    known = arrival(NAVIGATES)
-    assert not wants_facts(known)
-    assert wants_facts(Arrival("GET", "http", "shop.example", "/", "", NAVIGATES, "192.0.2.1"))
+def test_who_is_not_known_is_told(full: Open) -> None:
+    site = full()
+    site.ask(Arrival("GET", "http", "shop.example", "/", "", NAVIGATES, "192.0.2.1"))
+    outcome = site.events_seen[-1].outcome
+    assert outcome is not None
+    assert outcome.estimate is not None

@@ -84,7 +84,8 @@ def signs_of(facts: Mapping[bytes, bytes]) -> HeaderSigns:
     embedded = facts.get(b"sec-fetch-site") == b"cross-site" and facts.get(b"sec-fetch-dest") in _FRAMES
     kind = _kind(facts, agent)
     document = kind is DOCUMENT and not preflight
-    return HeaderSigns(kind, otherwise, preflight, document, _is_crawler(agent), prefers_json(facts.get(b"accept")), embedded)
+    json = prefers_json(facts.get(b"accept"))
+    return HeaderSigns(kind, otherwise, preflight, document, _is_crawler(agent), json, embedded, json or UPDATE_HEADER in facts)
 
 
 def _kind(facts: Mapping[bytes, bytes], agent: bytes) -> ArrivalKind | None:
@@ -143,12 +144,6 @@ def shows_page(arrival: Arrival) -> bool:
     """Whether a held request is answered with the page: a document, or a program that reads (curl, a monitor)."""
     kind = kind_of(arrival)
     return kind is DOCUMENT or (kind is PROGRAM and arrival.method in ("GET", "HEAD"))
-
-
-def wants_facts(arrival: Arrival) -> bool:
-    """Whether the answer may be made of facts and not only of the page: JSON, or what a page's update is told."""
-    signs, facts = arrival.signs, arrival.facts
-    return signs is None or facts is None or signs.prefers_json or UPDATE_HEADER in facts
 
 
 def is_part(arrival: Arrival) -> bool:

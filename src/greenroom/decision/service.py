@@ -8,7 +8,6 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
-from greenroom.core.admissible import wants_facts
 from greenroom.core.decide import (
     ARRIVE,
     PEEK,
@@ -220,7 +219,8 @@ class DecisionService:
         if prompt is None or self.data_centers is not None:
             asked.room.ledger.arrive(ticket.id, ticket.key, self._hears(ARRIVE, asked, ticket))
             return None
-        told = asked.room.tells_newcomers or wants_facts(asked.arrival)
+        signs = asked.arrival.signs
+        told = asked.room.tells_newcomers or signs is None or signs.wants_facts
         outcome = prompt.arrive_now(ticket.id, asked.now_ms, told)
         if not told and outcome.standing is STANDING_WAITING:
             return self._hold(ARRIVE, asked, ticket, outcome, True)

@@ -24,7 +24,8 @@ class HeaderSigns(msgspec.Struct, frozen=True, gc=False):
 
     `kind` is None when the path decides between PART and `otherwise`. `preflight`: an OPTIONS request with these lines is a preflight.
     `document`: it is a DOCUMENT with any method and path.
-    `embedded`: a page of another site shows it in a frame.
+    `embedded`: a page of another site shows it in a frame. `wants_facts`: the answer may be made of facts and not of the page, because it
+    is JSON or what a page's update is told.
     """
 
     kind: ArrivalKind | None
@@ -34,3 +35,4 @@ class HeaderSigns(msgspec.Struct, frozen=True, gc=False):
     crawler: bool = False
     prefers_json: bool = False
     embedded: bool = False
+    wants_facts: bool = False

@@ -62,17 +62,15 @@ class HeldVisitors:
 
         `room`: there is room, and the visitor has only to show the ticket.
         """
-        refresh_ms = self._soon(random_bits, room)
+        refresh_ms = 0 if self._rejecting else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
         estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted)
 
     def _untold(self, now_ms: int, random_bits: int, room: bool) -> Outcome:
         """The same for a newcomer who is not told how long it takes."""
         waiting = len(self.line.slots)
-        return Outcome(WAITING, 0, 0, now_ms, self._soon(random_bits, room), 0, waiting, waiting, None, self.halted)
-
-    def _soon(self, random_bits: int, room: bool) -> int:
-        return 0 if self._rejecting else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
+        refresh_ms = 0 if self._rejecting else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
+        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, waiting, waiting, None, self.halted)
 
     def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False) -> Outcome:
         """Held in line until the next try. `first`: the place has just been taken."""

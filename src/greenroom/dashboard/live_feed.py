@@ -264,15 +264,18 @@ class LiveFeed:
 
     async def _run(self) -> None:
         idle, ticks, known = 0, 0, Configuration()
-        while idle < IDLE_TICKS:
+        while idle < IDLE_TICKS or self._watchers:  # one may have come during the last pause
             begun = asyncio.get_running_loop().time()
             try:
                 known = await asyncio.to_thread(self._services.config.store.read)
             except StorageFailed as error:
                 log.warning("live_feed_configuration_unreadable", reason=str(error))
-            if ticks % SESSIONS_EVERY == 0:
-                await self._end_sessions(known)
-            await self._tick(known)
+            try:
+                if ticks % SESSIONS_EVERY == 0:
+                    await self._end_sessions(known)
+                await self._tick(known)
+            except Exception as error:  # the streams stay open, and nothing but this loop would ever tell them anything
+                log.error("live_feed_failed", reason=repr(error))
             ticks, idle = ticks + 1, 0 if self._watchers else idle + 1
             await asyncio.sleep(max(TICK_S / 5, begun + TICK_S - asyncio.get_running_loop().time()))
 

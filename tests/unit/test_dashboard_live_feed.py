@@ -67,6 +67,16 @@ def test_the_history_begins_with_analytics_and_goes_on_with_samples() -> None:
     assert (trail.history()[0][1], trail.history()[-1][1]) == (90, 95)
 
 
+def test_the_history_has_the_minutes_in_which_no_one_was_watching_and_no_more_than_an_hour() -> None:
+    trail, begin_ms = RoomTrail(), MINUTE.start_s * 1000
+    for minute in (-500, -50, 0):  # watched for a moment each time
+        trail.add(frame(begin_ms + minute * 60_000 + 5_000, active=3))
+    trail.minutes = [MINUTE._replace(start_s=MINUTE.start_s + minute * 60) for minute in range(-58, 1)]
+    found = trail.history()
+    assert [point[1] for point in found] == [3 if minute in (-50, 0) else 90 for minute in range(-58, 1)]
+    assert [point[0] for point in found] == sorted(point[0] for point in found)
+
+
 def test_waits_are_those_of_the_newest_minute_in_which_visitors_had_waited() -> None:
     trail = RoomTrail()
     trail.minutes = [MINUTE, MINUTE._replace(start_s=MINUTE.start_s + 60, waited_p50_s=None, waited_p95_s=None, abandoned=3)]

@@ -49,6 +49,19 @@ def test_one_sentence_says_what_decides(found: RoomLive, title: str) -> None:
     assert limit_words(found).title == title
 
 
+@pytest.mark.parametrize(
+    ("figures", "several", "one"),
+    [
+        ({"last_minute": 50}, "there are 2 free places", "there is 1 free place."),
+        ({"waiting": 5}, "2 places are free", "1 place is free"),
+        ({}, "2 more visitors can", "1 more visitor can"),
+    ],
+)
+def test_one_place_is_not_called_places(figures: dict[str, int], several: str, one: str) -> None:
+    assert several in limit_words(live(Figures(active=8, **figures), room={"total_active_users": 10})).text
+    assert one in limit_words(live(Figures(active=9, **figures), room={"total_active_users": 10})).text
+
+
 def test_a_held_room_never_says_that_limits_decide() -> None:
     full = Figures(active=100, last_minute=50, waiting=9)
     assert limit_words(live(full, room={"queue_all": True})).binds == "held"

@@ -42,7 +42,7 @@ SESSIONS_EVERY = 5
 
 MINUTES_EVERY_MS = 30_000
 IDLE_TICKS = 30
-RECENT_MS = 60_000
+MINUTE_MS = RECENT_MS = 60_000
 
 log = structlog.get_logger("greenroom.dashboard")
 
@@ -142,14 +142,15 @@ class RoomTrail:
         return max(0, minute + gone + waiting - self._waiting[0][1])
 
     def history(self) -> list[tuple[int, ...]]:
-        """As `samples`, with the minutes of analytics before the first one."""
-        first_ms = self.samples[0][0] if self.samples else None
-        older = [
-            (one.start_s * 1000 + 30_000, one.active, one.active_limit, one.admitted, one.admitted_limit, one.waiting, -1)
+        """The last hour, oldest first: `samples`, and the minutes of analytics in which there is none because no one was watching."""
+        seen = {sample[0] // MINUTE_MS for sample in self.samples}
+        unseen = [
+            (one.start_s * 1000 + MINUTE_MS // 2, one.active, one.active_limit, one.admitted, one.admitted_limit, one.waiting, -1)
             for one in self.minutes
-            if first_ms is None or one.start_s * 1000 + 60_000 <= first_ms
+            if one.start_s * 1000 // MINUTE_MS not in seen
         ]
-        return [*older, *self.samples]
+        found = sorted([*unseen, *self.samples])
+        return [point for point in found if point[0] > found[-1][0] - 60 * MINUTE_MS]
 
 
 def live_frame(live: RoomLive, state: RoomState | None, now_ms: int, trail: RoomTrail, origin: OriginLastMinute = UNSEEN) -> LiveFrame:

@@ -66,6 +66,10 @@ def _passing(live: RoomLive) -> LimitWords | None:
     return LimitWords("off", "Everyone passes", text) if live.now.holds_nobody else None
 
 
+def _some(number: int, one: str, several: str) -> str:
+    return one if number == 1 else several.format(grouped(number))
+
+
 def _limits(live: RoomLive) -> LimitWords:
     figures, room = live.figures, live.now.room
     active = figures.active >= FULL * room.total_active_users
@@ -76,12 +80,14 @@ def _limits(live: RoomLive) -> LimitWords:
     if active:
         return LimitWords("active", "The limit of active visitors binds", "The next visitor is let in when a session ends.")
     if rate:
-        text = f"The next visitors are let in as the minute moves on; there are {grouped(places)} free places."
+        free = _some(places, "is 1 free place", "are {} free places")
+        text = f"The next visitors are let in as the minute moves on; there {free}."
         return LimitWords("rate", "The limit of new visitors per minute binds", text)
     if figures.waiting:
         text = "Visitors are being let in: each comes in when the waiting page refreshes next."
-        return LimitWords("room", "There is room", f"{text} {grouped(places)} places are free.")
-    text = f"{grouped(places)} more visitors can be active at once, and {grouped(entries)} more may come in during this minute."
+        return LimitWords("room", "There is room", f"{text} {_some(places, '1 place is free', '{} places are free')}.")
+    more = _some(places, "1 more visitor", "{} more visitors")
+    text = f"{more} can be active at once, and {grouped(entries)} more may come in during this minute."
     return LimitWords("room", "No limit binds", text)
 
 

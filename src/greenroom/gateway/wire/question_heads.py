@@ -17,8 +17,8 @@ from greenroom.gateway.wire.limits import Limits
 from greenroom.gateway.wire.request_head import BLOCK_REMEMBERED_MAX, Peer, read_head
 from greenroom.model.visit import Arrival
 
-QUESTIONS_BYTES, QUESTION_BYTES = 8_000_000, 4_000
-"""What each of two generations of known questions may take, about: 1,300 of them; and what one takes beside its bytes."""
+QUESTIONS_BYTES, QUESTION_BYTES = 12_000_000, 3_000
+"""What each of two generations of known questions may take, about: 3,000 of them; and what one takes beside its bytes."""
 
 TARGET_LINES = tuple((name.lower(), b"\r\n%b: " % name) for name in (b"X-Original-URI", b"X-Forwarded-Uri"))
 """The header lines in which proxies send the visitor's target, as nginx, Caddy and Traefik write them."""
@@ -78,8 +78,9 @@ class QuestionHeads(Generic[A]):
         if isinstance(head, RequestHead) and head.framing.bare and head.arrival.facts is not None and self._known.came_before(key):
             asker = self._again.asker(head.arrival, name)
             if asker is not None:
-                cost = QUESTION_BYTES + 2 * len(key[1])
-                self._known.keep(key, _Known(asker, head.framing, head.lines, head.authority, peer.limits, cost))
+                lines = HeaderLines(head.lines.frame, (), None)  # the visitor's are the asker's
+                cost = QUESTION_BYTES + len(key[1])
+                self._known.keep(key, _Known(asker, head.framing, lines, head.authority, peer.limits, cost))
         return head
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from admission_world import small_room
-from msgspec.structs import replace
 from visitors import NAVIGATES, Browser, Site
 
 from greenroom.decision import admitting
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
+from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
 from greenroom.stores.keys import ACTIVATION_DELAY_MS
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from admission_world import small_room
-from msgspec.structs import replace
 from visitors import NAVIGATES, Browser, Site
 
 from greenroom.core.admissible import signs_of
 from greenroom.model.answer import Answer
+from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
 
 Headers = tuple[tuple[bytes, bytes], ...]

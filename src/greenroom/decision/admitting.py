@@ -16,7 +16,7 @@ from greenroom.model.visit import Outcome, Ticket
 
 ACTIVE, PROVISIONALLY = Decided.ACTIVE, Decided.PROVISIONAL
 
-SESSIONS_REMEMBERED = 4_096
+SESSIONS_REMEMBERED: int = 4_096
 """Sessions of which it is remembered what they were given last, 4 MB at most."""
 
 

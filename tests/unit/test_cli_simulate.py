@@ -69,6 +69,13 @@ def test_a_table_of_arrivals_is_followed(tmp_path: Path) -> None:
     assert json.loads(told)["runs"][0]["truth"]["visitors"] == 47
 
 
+def test_a_file_that_cannot_be_read_is_said_in_words(tmp_path: Path) -> None:
+    file = tmp_path / "crowd.csv"
+    assert simulate(*SMALL, "--arrivals", str(file))[2] == f"greenroom: --arrivals {file}: No such file or directory\n"
+    file.write_bytes(b"0,1\n\xff")
+    assert simulate(*SMALL, "--arrivals", str(file))[2] == f"greenroom: --arrivals {file}: is not UTF-8 at byte 4\n"
+
+
 def test_everything_wrong_with_a_table_is_said_at_once(tmp_path: Path) -> None:
     file = tmp_path / "crowd.csv"
     file.write_text("second,visitors\n0,x\n-1,3\n5\n6,7,9\n")

@@ -154,9 +154,11 @@ def _arrivals(streams: Streams, file: Path | None, curve: str, visitors: int, mi
             _stop(f"--curve {curve}: is not one of {', '.join(CURVES)}")
         return from_curve(draw, curve, visitors, minutes, centers)
     try:
-        text = file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        _stop(f"--arrivals {file}: {error}")
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        _stop(f"--arrivals {file}: is not UTF-8 at byte {error.start}")
+    except OSError as error:
+        _stop(f"--arrivals {file}: {error.strerror}")
     rows, problems = read_rows(text, centers)
     if problems:
         complain_of([replace(problem, pointer=f"{file}: {problem.pointer}") for problem in problems])
@@ -239,7 +241,7 @@ def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text)
     except OSError as error:
-        _stop(f"--plot {file}: {error}")
+        _stop(f"--plot {file}: {error.strerror}")
 
 
 def _stop(reason: str) -> NoReturn:

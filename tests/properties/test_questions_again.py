@@ -5,14 +5,13 @@ from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from msgspec.structs import asdict
 
 from greenroom.core.canonical import Refusal
 from greenroom.core.path_readings import PathPolicies, PathPolicy
 from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
-from greenroom.dialects.askers import AskedAgain
+from greenroom.dialects.askers import Asker
 from greenroom.dialects.service import ProxyQuestions
 from greenroom.dialects.verdict_store import VerdictStore
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
@@ -57,7 +56,7 @@ class Listener:
         head = self.read(block, peer)
         if isinstance(head, Refusal):
             return (head,)
-        self.again += isinstance(head.arrival, AskedAgain)
+        self.again += isinstance(head.arrival.asker, Asker)
         self.decisions.asked.clear()
         answer = self.questions.verdict(head.arrival, lambda _: None)
         assert isinstance(answer, Answer)
@@ -65,7 +64,8 @@ class Listener:
         said = (answer.status, answer.headers.pairs, answer.body, answer.set_cookie)
         framing = (head.framing.keep_alive, head.framing.method, head.framing.minor, head.framing.embodied)
         asked = [
-            {key: value for key, value in asdict(one).items() if key not in ("asker", "signs", "lines")} for one in self.decisions.asked
+            {name: getattr(one, name) for name in one.__struct_fields__ if name not in ("asker", "signs", "lines")}
+            for one in self.decisions.asked
         ]
         return (*said, framing, asked)
 
@@ -165,7 +165,7 @@ def test_an_error_while_deciding_is_never_a_yes() -> None:
     listener.decisions.verdict = broken  # type: ignore[method-assign]
     head = listener.read(usual(b"/a"), listener.peers["10.0.0.1"])
     assert not isinstance(head, Refusal)
-    assert isinstance(head.arrival, AskedAgain)
+    assert isinstance(head.arrival.asker, Asker)
     answer = listener.questions.verdict(head.arrival, lambda _: None)
     assert isinstance(answer, Answer)
     assert answer.status == 503

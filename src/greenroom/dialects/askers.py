@@ -26,7 +26,7 @@ class Asker(msgspec.Struct, frozen=True, gc=False):
     limits: ArrivalLimits
     own_cookies: frozenset[bytes]
 
-    def request(self, raw: bytes) -> "AskedAgain | None":
+    def request(self, raw: bytes) -> Arrival | None:
         """Its request for this target; None where that is not canonical, or too long: then the question is read as a whole."""
         if len(raw) > self.limits.url_bytes:
             return None
@@ -34,13 +34,7 @@ class Asker(msgspec.Struct, frozen=True, gc=False):
         if not isinstance(target, Target) or target.raw != raw or target.readings:
             return None
         like = self.arrival
-        return AskedAgain(
+        return Arrival(
             like.method, like.scheme, like.host, target.path, target.query, like.headers, like.client, raw, like.version, like.server,
             0, (), like.facts, b"", like.signs, self,
         )  # fmt: skip
-
-
-class AskedAgain(Arrival, frozen=True, gc=False):
-    """A visitor's request that has been read out of the question already."""
-
-    asker: Asker | None = None

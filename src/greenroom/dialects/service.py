@@ -17,7 +17,7 @@ from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.socket_ends import SOCKET_PEER
 from greenroom.decision.verdict import Forward, Hold, Verdict
-from greenroom.dialects.askers import AskedAgain, Asker
+from greenroom.dialects.askers import Asker
 from greenroom.dialects.auth_request import PAGE_PATH
 from greenroom.dialects.dialect import VERDICT, Asked, Dialect, altered, forward_answer, held_answer
 from greenroom.dialects.table import SPOE_PAGE_PATH, dialect_of
@@ -90,8 +90,8 @@ class ProxyQuestions:
         Never raises.
         """
         try:
-            if type(question) is AskedAgain and question.asker is not None:
-                return self._decide(question.asker.dialect, question, later, question.asker.forward)
+            if isinstance(asker := question.asker, Asker):
+                return self._decide(asker.dialect, question, later, asker.forward)
             sender = self.sender(question.client)
             if sender is None:
                 return refusal_answer(_NO_PROXY)
@@ -152,7 +152,7 @@ class ProxyQuestions:
         forward = forward_answer(b"", without_cookies(sent, own) if sent else b"", dialect.removes if sent else b"").headers
         return Asker(asked, dialect, forward, sender.policy.paths.of(asked.host), sender, self.limits, own)
 
-    def again(self, asker: Asker, target: bytes, address: str) -> AskedAgain | None:
+    def again(self, asker: Asker, target: bytes, address: str) -> Arrival | None:
         """The same visitor's request for another target, asked from the same address; None where the question must be read as a whole."""
         if self._senders.get(address) is not asker.sender or self.limits is not asker.limits:
             return None  # a reload has replaced what it was made with

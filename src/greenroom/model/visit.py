@@ -66,6 +66,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     facts: dict[bytes, bytes] | None = None  # the same headers by name, given when no name comes twice: a lookup is one probe
     lines: bytes = b""  # the header lines as the visitor sent them, each with CRLF in front; empty: not kept
     signs: HeaderSigns | None = None  # what the headers say of its kind, where that is known already (core.admissible.signs_in)
+    asker: object | None = None  # whose request it is, where a front end knows that already (dialects.askers)
 
     @property
     def ray_id(self) -> str:

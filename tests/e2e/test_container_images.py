@@ -76,8 +76,13 @@ def test_an_image_is_built_and_serves(
     container = buildah("from", "--pull-never", image)
     written = "{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}} {{.OCIv1.Config.User}}"
     assert buildah("inspect", "--format", written, image).startswith("[greenroom] [serve --config /etc/greenroom.toml")
-    assert buildah("run", container, "--", "sh", "-c", "id -u; stat -c %U:%a /data").split() == ["10001", "greenroom:700"]
-    assert buildah("run", container, "--", "greenroom", "--version").endswith("(compiled)") is bool(compiled)
+    inside = [
+        'test "$(id -u)" = 10001',
+        'test "$(stat -c %U:%a /data)" = greenroom:700',
+        f"greenroom --version | grep -c compiled | grep -qx {compiled}",
+    ]
+    for check in inside:  # by their status: with this isolation buildah may lose what a short command prints
+        buildah("run", container, "--", "sh", "-c", check)
     visitors, control = free_port(), free_port()
     arguments = ["--listen", f"127.0.0.1:{visitors}", "--control", f"127.0.0.1:{control}", "--data", "/data"]
     serve = ["greenroom", "serve", *arguments, "--origin", "http://127.0.0.1:9", "--total-active-users", "9", "--new-users-per-minute", "9"]

@@ -55,7 +55,7 @@ def test_headers_keep_order_and_bytes():
         "Proxy: http://evil", "TE: trailers", "Trailer: X", "Upgrade: h2c", "HTTP2-Settings: AA", "Expect: 100-continue",
         "X-Forwarded-For: 1.2.3.4",
         "X-Forwarded-Proto: https", "X-Forwarded-Host: evil", "X-Forwarded-Port: 1", "X-Forwarded-Prefix: /x",
-        "X-Real-IP: 1.2.3.4", "Forwarded: for=1.2.3.4",
+        "X-Real-IP: 1.2.3.4", "Forwarded: for=1.2.3.4", "CF-Connecting-IP: 1.2.3.4", "True-Client-IP: 1.2.3.4",
         "X-Original-URL: /shop", "X-Rewrite-URL: /shop", "X_Forwarded_For: 1.2.3.4", "Greenroom-Update: 1", "X-Forwarded-Anything: 1",
         "Cookie: __cfwaitingroom=abc",
     ],

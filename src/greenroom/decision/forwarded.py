@@ -20,7 +20,7 @@ HOPS_MAX = 16
 ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
 """Addresses whose parsed form is remembered (parsing costs 2 us), and their longest: the busiest visitors of a moment, about 1 MB."""
 
-TRUSTED_HEADERS = ("X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Ssl")
+TRUSTED_HEADERS = ("X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Ssl", "CF-Connecting-IP", "True-Client-IP")
 """What proxies tell applications about the way that a visitor came, besides what is written again for the origin."""
 
 AddressRange = IPv4Network | IPv6Network

@@ -49,6 +49,8 @@ NEWEST_S = FULL_S + RATE_S
 AHEAD_FINER = 1.1
 """How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth more to wait."""
 SAVED_S = SAVED_US / 1_000_000
+LEASED_S = 60.0
+"""The pace lets in no fewer than a minute's visitors in this time, and no more permits than that are leased, whatever a report says."""
 PATIENT_S = 900.0
 """The impatient give up first, so the rate of giving up among those who stay halves about every so often."""
 
@@ -274,7 +276,7 @@ def table(
     From the permit to the try that takes it costs nothing: calling ahead makes up for it. But where many `permits` were leased ahead of a
     crowd, those who have one come first, and are let in at the pace of ledgers, `paced_per_s`.
     """
-    before_s = permits / paced_per_s - SAVED_S
+    before_s = min(permits / paced_per_s, LEASED_S) - SAVED_S
     people, seconds = [0.0], [max(0.0, before_s)]
     count, knot = 0.0, 0.0
     for step, now in enumerate(entered, 1):
@@ -284,9 +286,10 @@ def table(
         if before == people[-1] < count and seconds[-1] < STEP_S * (step - 1):
             people.append(before + 1e-6)  # no admissions for a while: the table is flat up to here
             seconds.append(STEP_S * (step - 1.0))
-        if count > people[-1] and (step >= knot or step == len(entered)):
+        at_s = max(STEP_S * float(step), before_s)
+        if count > people[-1] and at_s > seconds[-1] and (step >= knot or step == len(entered)):
             people.append(count)
-            seconds.append(max(STEP_S * float(step), before_s))
+            seconds.append(at_s)
             knot = next_knot(step)
     if learnt:
         last = entered[-TAIL_STEPS:]

@@ -50,7 +50,7 @@ AHEAD_FINER = 1.1
 """How far apart the knots of the line stand, as a factor on the people: a tenth more is a tenth more to wait."""
 SAVED_S = SAVED_US / 1_000_000
 LEASED_S = 60.0
-"""The pace lets in no fewer than a minute's visitors in this time, and no more permits than that are leased, whatever a report says."""
+"""Permits are leased for a minute of admissions at most, and the pace of ledgers lets so many in faster. Reports may say more."""
 PATIENT_S = 900.0
 """The impatient give up first, so the rate of giving up among those who stay halves about every so often."""
 

@@ -230,7 +230,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         verdict = gateway.verdict(head.arrival, exchange.decided, exchange.late)
         if verdict is not None:
             exchange.decided(verdict)
-        elif exchange.visitor is not None and exchange.verdict is None:
+        elif exchange.undecided():
             self.expect_decision()
         return True
 

@@ -49,6 +49,10 @@ class Exchange(Tunnelling):
 
     # The decision
 
+    def undecided(self) -> bool:
+        """Whether a visitor still waits for a verdict. Asked, because compiled code believes that what it set is still there."""
+        return self.visitor is not None and self.verdict is None
+
     def late(self, trying: Trying) -> bool:
         """A visitor who tries rarely: whether the answer is held, to try again."""
         return self.visitor is not None and self.visitor.hold_answer(self, trying)

@@ -12,7 +12,6 @@ from greenroom.core.kept_form import FORM_BYTES_MAX, may_keep_form
 from greenroom.decision.render import origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.origin.connection import OriginConnection
-from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.visitor.collected_body import CollectedBody
 from greenroom.gateway.visitor.contracts import VisitorSide
 from greenroom.gateway.visitor.flow import ORIGIN
@@ -22,7 +21,6 @@ from greenroom.gateway.visitor.tunnelling import Tunnelling
 from greenroom.gateway.wire.answer_head import NO_BODY, TICKET, AnswerHead, publicly_cacheable, visitor_lines
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
-from greenroom.gateway.wire.websocket import valid_key
 from greenroom.model.answer import Answer
 
 REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
@@ -39,7 +37,6 @@ class Exchange(Tunnelling):
     verdict: Verdict | None = _UNDECIDED
     hints: int = 0  # answers of the origin before its answer
     sent: int = 0  # bytes of the answer's body
-    key: bytes = b""  # Sec-WebSocket-Key of a WebSocket request
     _collected: CollectedBody | None = None  # the body so far, while it is read before a connection is taken, or for the page
     _held: Hold | None = None  # the verdict, while its form is read
     _retried: bool = False
@@ -103,22 +100,12 @@ class Exchange(Tunnelling):
         self._pool = pool = visitor.gateway.pool_for(head.arrival.host)
         if pool is None:
             visitor.refuse(421, "this host is not configured")
-        elif head.framing.upgrade and not self._may_tunnel(visitor, pool):
+        elif head.framing.upgrade and not self.may_tunnel(visitor, pool):
             return
         elif (body := visitor.body) is not None and body.read_first():
             self._collect(visitor, body, visitor.limits.body_first_bytes)
         else:
             pool.lend(self)
-
-    def _may_tunnel(self, visitor: VisitorSide, pool: Pool) -> bool:
-        """Whether the request for a WebSocket goes on; else it has its answer."""
-        keys = [value for name, value in self.head.arrival.headers if name == b"sec-websocket-key"]
-        if len(keys) != 1 or not valid_key(keys[0]):
-            return visitor.refuse(400, "Sec-WebSocket-Key is missing or malformed")
-        self.key, fits = keys[0], pool.may_tunnel(self)
-        if not fits:
-            self.origin_failed(503)
-        return fits
 
     def _collect(self, visitor: VisitorSide, body: RequestBody, most: int) -> None:
         """Reads the body, or so much of it, before anything else."""

@@ -11,6 +11,7 @@ from greenroom.gateway.visitor.contracts import VisitorSide
 from greenroom.gateway.visitor.tunnel import Tunnel
 from greenroom.gateway.wire.answer_head import AnswerHead, visitor_lines
 from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.gateway.wire.websocket import valid_key
 
 
 class Tunnelling:
@@ -24,6 +25,7 @@ class Tunnelling:
     status: int = 0  # of the answer
     tunnel: Tunnel | None = None
     tunnelling: bool = False
+    key: bytes = b""  # Sec-WebSocket-Key of a WebSocket request
     _pool: Pool | None = None
 
     @abstractmethod
@@ -33,6 +35,16 @@ class Tunnelling:
     @abstractmethod
     def origin_failed(self, status: int) -> None:
         """No answer will come from the origin."""
+
+    def may_tunnel(self, visitor: VisitorSide, pool: Pool) -> bool:
+        """Whether the request for a WebSocket goes on; else it has its answer."""
+        keys = [value for name, value in self.head.arrival.headers if name == b"sec-websocket-key"]
+        if len(keys) != 1 or not valid_key(keys[0]):
+            return visitor.refuse(400, "Sec-WebSocket-Key is missing or malformed")
+        self.key, fits = keys[0], pool.may_tunnel(self)
+        if not fits:
+            self.origin_failed(503)
+        return fits
 
     def open_tunnel(self, head: AnswerHead, rest: bytes) -> None:
         """The origin agreed: from here on bytes are carried both ways until one side ends."""

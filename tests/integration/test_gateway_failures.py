@@ -38,8 +38,10 @@ def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(ri
 
 
 def test_an_origin_that_does_not_exist_is_a_502(rig, run) -> None:
+    """A name that no resolver takes: it fails at once, also where the name servers are slow or silent."""
+
     async def story() -> None:
-        async with rig.running(origin=Origin.of("http://no-such-host.invalid")):
+        async with rig.running(origin=Origin.of("http://-no-such-host-.invalid")):
             assert (await rig.get()).status == 502
 
     run(story())

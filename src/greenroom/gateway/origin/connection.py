@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.counts import Counts
+from greenroom.gateway.origin.unread import is_broken, unread
 from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, end_of_lf_head, read_answer_head
 from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
 from greenroom.gateway.wire.head_records import RequestHead
@@ -100,7 +101,8 @@ class OriginConnection(asyncio.Protocol):
     """Belongs to a pool; while `exchange` is set it serves that one request."""
 
     __slots__ = (
-        "_began_s", "_body", "_buffer", "_idle_s", "_keep", "_paused", "counts", "exchange", "idle_until", "pool", "served", "transport",
+        "_began_s", "_body", "_buffer", "_idle_s", "_keep", "_paused", "_sealed", "counts", "exchange", "idle_until", "pool", "served",
+        "transport",
     )  # fmt: skip
 
     transport: asyncio.Transport
@@ -121,6 +123,7 @@ class OriginConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio: the connection stands."""
         self.transport = cast(asyncio.Transport, transport)
+        self._sealed = transport.get_extra_info("sslcontext") is not None  # TLS: what is unread cannot be understood from here
         self.transport.set_write_buffer_limits(high=self.pool.limits.write_bytes)
 
     def begin(self, exchange: OriginExchange, data: bytes) -> None:
@@ -132,6 +135,8 @@ class OriginConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Sends more of the request's body, or of a tunnel."""
+        if self._sealed and is_broken(self.transport):
+            return
         self.counts.bytes_in += len(data)
         self.transport.write(data)
 
@@ -284,6 +289,8 @@ class OriginConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio: the connection is gone. A body that ends with the connection is complete only when it was not reset."""
+        if exc is not None and not self._sealed and self.exchange is not None and (data := unread(self.transport)):
+            self.data_received(data)
         exchange, self.exchange = self.exchange, None
         self.pool.lost(self)
         if exchange is not None:

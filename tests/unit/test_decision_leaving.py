@@ -38,6 +38,13 @@ def test_who_has_no_place_any_more_leaves_without_troubling_the_application(site
     assert isinstance(Browser(site).visit(), Forward), "nobody took the place"
 
 
+def test_the_farewell_is_shown_in_a_frame_only_where_the_page_itself_is(site_of: Open) -> None:
+    for sites, allowed in (("", b"frame-ancestors 'none'"), ("https://partner.example", b"frame-ancestors https://partner.example")):
+        reply = full(site_of(frame_ancestors=sites)).visit(method="POST", query="greenroom=leave")
+        assert isinstance(reply, Answer)
+        assert (reply.headers.get(b"Content-Security-Policy") or b"").endswith(allowed)
+
+
 def test_no_other_site_can_make_a_visitor_leave(site_of: Open) -> None:
     site = site_of()
     first = full(site)

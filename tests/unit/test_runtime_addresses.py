@@ -43,12 +43,19 @@ def test_anything_else_is_no_origin(url: str) -> None:
     assert len(origin_problems("origin", url)) == 1
 
 
-@pytest.mark.parametrize("url", ["http://localhost:8080", "http://127.0.0.9:8080", "http://0.0.0.0:8080", "http://[::1]:8081"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:8080", "http://127.0.0.9:8080", "http://0.0.0.0:8080", "http://[::1]:8081", "http://127.1:8080", "http://0:8080",
+        "http://0x7f.1:8080", "http://2130706433:8080", "http://017700000001:8080", "http://[::ffff:127.0.0.1]:8080",
+        "http://[::ffff:7f00:1]:8081", "http://LocalHost.:8080",
+    ],
+)  # fmt: skip
 def test_an_origin_that_leads_back_here_is_found(url: str) -> None:
     assert len(loop_problems("origin", url, LISTENERS)) == 1
 
 
-@pytest.mark.parametrize("url", ["http://localhost:8082", "http://10.0.0.1:8080", "http://a.example.com:8080", "http://localhost"])
+@pytest.mark.parametrize("url", ["http://localhost:8082", "http://10.1:8080", "http://a.example.com:8080", "http://localhost"])
 def test_an_origin_elsewhere_is_fine(url: str) -> None:
     assert loop_problems("origin", url, LISTENERS) == []
 

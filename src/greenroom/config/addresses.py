@@ -1,7 +1,9 @@
 """Addresses, networks and origins as operators write them, and what is wrong with them."""
 
+import contextlib
 import ipaddress
 import re
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +14,7 @@ from greenroom.errors import Problem
 from greenroom.gateway.wire.forwarded_head import NEVER_KEPT
 from greenroom.model.printable import is_printable
 from greenroom.model.room import HOST
+from greenroom.outbound.policy import unwrapped
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,5})")
 HEADER_NAME_MAX = 100
@@ -211,11 +214,21 @@ def _is_ip(text: str) -> bool:
 
 def _reaches(host: str, listening: str) -> bool:
     """Whether a connection to `host` arrives at a listener on `listening` of the same machine, as far as the texts tell."""
-    if host.lower() == listening.lower():
+    host, listening = _usual(host), _usual(listening)
+    if host == listening:
         return True
     if not (_is_local(host) or _is_any(host)):
         return False
     return _is_local(listening) or _is_any(listening)
+
+
+def _usual(host: str) -> str:
+    """The same in lower case; an address in its usual form, whichever form was written (`127.1`, `0x7f.1`, `::ffff:127.0.0.1`)."""
+    with contextlib.suppress(ValueError):
+        return str(unwrapped(ipaddress.ip_address(host)))
+    with contextlib.suppress(OSError, UnicodeError):
+        return socket.inet_ntoa(socket.inet_aton(host))
+    return host.lower().removesuffix(".")
 
 
 def _is_local(host: str) -> bool:

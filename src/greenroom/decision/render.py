@@ -152,7 +152,7 @@ def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
     if arrival.header(UPDATE_HEADER) is not None:
         return Answer(200, page.json_headers, LEFT, cookie)
     spoken = page.speaking(arrival.header(b"accept-language"))
-    return Answer(200, headers_of(spoken.brand), left_page(spoken.language, spoken.brand), cookie)
+    return Answer(200, spoken.farewell_headers(), left_page(spoken.language, spoken.brand), cookie)
 
 
 def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None = None) -> Answer:

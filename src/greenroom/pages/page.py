@@ -111,6 +111,10 @@ class Page:
         """What the site adds to a built-in page in this language."""
         return self.brand if language == self.language else brand_of(*self._branding, language)
 
+    def farewell_headers(self) -> AnswerHeaders:
+        """Those of `left_page`: framed by the sites that may frame the page itself."""
+        return _framed(headers_of(self.brand), self._framed_by or "'none'")
+
     @property
     def custom(self) -> bool:
         """Whether the operator's own template is shown."""
@@ -208,7 +212,7 @@ def _table_of(room: Room) -> str:
 
 
 def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:
-    """The goodbye to a visitor without JavaScript who left the line. Send it with `headers_of(brand)` and no Refresh."""
+    """The goodbye to a visitor without JavaScript who left the line. Send it with `Page.farewell_headers` and no Refresh."""
     return alone("left", language, href="?", brand=brand)
 
 

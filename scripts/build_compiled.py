@@ -22,13 +22,16 @@ def file_of(module: str) -> Path:
 def compile_modules(root: Path, modules: list[str], into: Path) -> dict[str, str]:
     """The compiled files in the folder `into`, each with its place in the wheel.
 
-    SystemExit when there is one that cannot be compiled; mypy says why.
+    SystemExit when there is one that cannot be compiled, with the reason; mypy prints its own.
     """
     source = into / "source"
     shutil.copytree(root / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "static"))
     shutil.copy(root / "pyproject.toml", source)
     for module in modules:
-        (source / file_of(module)).write_text(native((root / file_of(module)).read_text()))
+        try:
+            (source / file_of(module)).write_text(native((root / file_of(module)).read_text()))
+        except ValueError as error:
+            raise SystemExit(f"{file_of(module)} cannot be compiled: {error}") from None
     os.chdir(source)  # where mypy finds its settings
     extensions = mypycify([str(file_of(module)) for module in modules], opt_level="3", debug_level="0", target_dir=str(into / "c"))
     command = build_ext(Distribution({"name": "greenroom", "ext_modules": extensions}))

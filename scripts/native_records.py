@@ -2,8 +2,10 @@
 
 In plain Python a msgspec record is made in a third of the time that a class of our own takes. Compiled code makes and reads a native class
 in a third of the time that a msgspec record takes: it knows where the attributes are. The source has the first, and the second is written
-from it when the wheel is built, so there is one definition of each record. What a record may be: fields with or without defaults,
-properties, methods, and the options `frozen` and `gc`.
+from it when the wheel is built, so there is one definition of each record. A record is a class of its module with `msgspec.Struct` as its
+only base. It may have fields with or without defaults, properties, methods, and the options `frozen` and `gc`; a field's default may be an
+empty list, dict or set, of which every record gets its own. `problems` names everything else that msgspec would do and a native class would
+not, and the build ends there.
 
 Compiled code looks a name of its module up in a dict, unless it is final. So what is assigned once, without a type, is made final; a
 constant that tests replace is given a type.
@@ -17,6 +19,9 @@ OPTIONS = {"frozen", "gc"}
 """Of a record. Others say how it is spelled as JSON or the like, which a native class is not."""
 
 BASE = "msgspec.Struct"
+
+WRITTEN = ("__init__", "__replace__", "__eq__", "__hash__", "__repr__")
+"""Methods that a native class gets here, so a record cannot have its own."""
 
 HEADER = """
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
@@ -49,14 +54,24 @@ class {name}:
 """
 
 
-def odd_options(source: str) -> list[str]:
-    """Classes with options that a native class could not keep: only `OPTIONS` of records can be."""
-    classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
-    return [node.name for node in classes if not {one.arg for one in node.keywords} <= (OPTIONS if _is_record(node) else set())]
+def problems(source: str) -> list[str]:
+    """What in a module would be something else as a native class, each with its line; empty when it can be compiled."""
+    module = ast.parse(source)
+    return [
+        f"line {node.lineno}: {node.name} {problem}"
+        for node in ast.walk(module)
+        if isinstance(node, ast.ClassDef)
+        for problem in (_record_problems(node, node in module.body) if _is_record(node) else _class_problems(node))
+    ]
 
 
 def native(source: str) -> str:
-    """The same module with native classes in the place of its records, and with final constants."""
+    """The same module with native classes in the place of its records, and with final constants.
+
+    ValueError with all `problems` when there are some.
+    """
+    if found := problems(source):
+        raise ValueError("; ".join(found))
     module = ast.parse(source)
     bound = Counter(node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     bound.update(name for node in ast.walk(module) if isinstance(node, ast.Global) for name in node.names)
@@ -67,6 +82,46 @@ def native(source: str) -> str:
 
 def _is_record(node: ast.ClassDef) -> bool:
     return any(ast.unparse(base) == BASE for base in node.bases)
+
+
+def _class_problems(node: ast.ClassDef) -> Iterator[str]:
+    if node.keywords:
+        yield f"has the option {_options(node.keywords)}: compiled classes have none"
+    if any(ast.unparse(base).split(".")[-1] == "Struct" for base in node.bases):
+        yield f"is a record only if its base is called {BASE}"
+
+
+def _record_problems(record: ast.ClassDef, of_module: bool) -> Iterator[str]:
+    if not of_module:
+        yield "is inside of something: a record must be a class of its module"
+    if len(record.bases) > 1:
+        yield f"has other bases than {BASE}"
+    if record.decorator_list:
+        yield "has a decorator"
+    if odd := [one for one in record.keywords if one.arg not in OPTIONS]:
+        yield f"has the option {_options(odd)}: records have {' and '.join(sorted(OPTIONS))}"
+    documented = bool(ast.get_docstring(record))
+    for statement in record.body[documented:]:
+        yield from _statement_problems(statement)
+
+
+def _statement_problems(statement: ast.stmt) -> Iterator[str]:
+    text = ast.unparse(statement).partition("\n")[0]
+    if isinstance(statement, ast.FunctionDef):
+        if statement.name in WRITTEN:
+            yield f"has {statement.name} of its own, which is written for it"
+        elif statement.name == "__post_init__":
+            yield "has __post_init__, which would not be called"
+    elif not isinstance(statement, ast.AnnAssign):
+        yield f"has something that is neither a field nor a method: {text}"
+    elif "ClassVar" in ast.unparse(statement.annotation):
+        yield f"has an attribute that is no field: {text}"
+    elif isinstance(statement.value, ast.Call):
+        yield f"has a default that is called for: {text}"
+
+
+def _options(keywords: list[ast.keyword]) -> str:
+    return ", ".join([one.arg or "**" for one in keywords])
 
 
 def _written(node: ast.stmt, bound: Counter[str]) -> Iterator[ast.stmt]:

@@ -70,6 +70,29 @@ def test_a_body_that_cannot_be_read_is_refused(api, body, status, code) -> None:
     assert (reply.status, reply.codes) == (status, [code])
 
 
+UPLOAD = b'{"query": "' + b"x" * (16 << 20) + b'"}'
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "reason"),
+    [
+        ("/graphql", {}, 413, "the body is larger than 1048576 bytes"),
+        ("/zones", {}, 413, "the body is larger than 8388608 bytes"),
+        ("/zones", {"Authorization": "Bearer of-nothing"}, 401, "Authentication"),
+        ("/nothing", {}, 404, "Could not route"),
+    ],
+)
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("connection", ["close", "keep-alive"])
+def test_a_client_that_sends_far_too_much_is_told_so(api, path, headers, status, reason, chunked, connection) -> None:
+    body = itertools.repeat(UPLOAD[: 1 << 20], 16) if chunked else UPLOAD
+    sent = {"Authorization": f"Bearer {api.token}", "Connection": connection, **headers}
+    reply = api.ask("POST", path, body=body, headers=sent)
+    assert reply.headers["Connection"] == "close"
+    assert reply.status == status
+    assert reply.body["errors"][0]["message"].startswith(reason)
+
+
 def test_an_unknown_field_is_refused_with_the_one_that_was_meant(api, zone) -> None:
     document = {"name": "a", "host": zone["name"], "sesion_duration": 5, **LIMITS}
     reply = api.ask("POST", f"/zones/{zone['id']}/waiting_rooms", document)

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from greenroom.config.settings import Address
 from greenroom.runtime.data_dir import CannotStart
+from greenroom.runtime.lingering import LingeringApp
 from greenroom.runtime.socket_file import MODE, listen_on_file
 
 CLOSING_S = 2
@@ -58,7 +59,7 @@ class AppListener:
 
     def __init__(self, app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         config = uvicorn.Config(
-            app,
+            LingeringApp(app),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.api.access_log import CALLER
-from greenroom.api.dependencies import credentials_of
+from greenroom.api.dependencies import JsonBody, credentials_of
 from greenroom.api.envelope import JSON
 from greenroom.api.graphql.datasets import Dataset, DatasetAnswer
 from greenroom.api.graphql.lenient import check_size, chosen, read, without_variables
@@ -89,8 +89,10 @@ class GraphqlEndpoint:
             return _failed(message, CODES[Code.SLOW_DOWN].status, headers={"Retry-After": "1"})
         self._waiting += 1
         try:
-            query, variables, name = _parsed(await _body(request))
+            query, variables, name = _parsed(await JsonBody(BODY_MAX)(request))
             await self._turn.acquire()
+        except Refused as refused:
+            return _failed(str(refused), refused.status)
         except ValueError as error:
             return _failed(str(error), 400)
         finally:
@@ -139,16 +141,6 @@ def _caller(request: Request) -> Caller:
     caller = authenticator.open(credentials_of(request), request.client.host if request.client else "")
     request.scope[CALLER] = caller.author
     return caller
-
-
-async def _body(request: Request) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > BODY_MAX:
-            raise ValueError(f"the body is larger than {BODY_MAX} bytes")
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _parsed(body: bytes) -> tuple[str, dict[str, Any], str | None]:

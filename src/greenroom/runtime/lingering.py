@@ -1,0 +1,72 @@
+"""Answers to requests that were not read to their end: the rest is read and discarded, so that the answer arrives.
+
+A server that closes a socket with unread input resets the connection, and the reset destroys the answer on its way: a client that
+uploads too much would never learn why it was refused. Here the last part of the answer waits until the upload is over, bounded in bytes and
+time. Clients have the whole answer before that, by its length.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+@dataclass(frozen=True)
+class LingerLimits:
+    """How much of a refused upload is discarded, and for how long: as the gateway does for visitors."""
+
+    most_bytes: int = 16 << 20
+    silence_s: float = 2
+    """Longest time in which nothing comes."""
+    most_s: float = 60
+
+
+class LingeringApp:
+    """An application whose answers arrive, whatever of the request it has read."""
+
+    def __init__(self, app: ASGIApp, limits: LingerLimits | None = None) -> None:
+        self._app = app
+        self._limits = limits or LingerLimits()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        headers = dict(scope["headers"]) if scope["type"] == "http" else {}
+        if headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers:
+            await self._app(scope, receive, send)
+            return
+        body = _Body(receive, coming=b"expect" not in headers)
+
+        async def send_end_later(message: Message) -> None:
+            if body.coming and message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}  # or it is read without end
+            elif body.coming and message["type"] == "http.response.body" and not message.get("more_body"):
+                await send({**message, "more_body": True})
+                await body.discard(self._limits)
+                message = {"type": "http.response.body"}
+            await send(message)
+
+        await self._app(scope, body.receive, send_end_later)
+
+
+class _Body:
+    """`coming` is whether more of it can be expected: not when the client still waits to be asked for it (Expect)."""
+
+    def __init__(self, receive: Receive, *, coming: bool) -> None:
+        self._receive = receive
+        self.coming = coming
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.coming = bool(message.get("more_body"))
+        return message
+
+    async def discard(self, limits: LingerLimits) -> None:
+        now = asyncio.get_running_loop().time
+        until, left = now() + limits.most_s, limits.most_bytes
+        while self.coming and left > 0:
+            try:
+                async with asyncio.timeout_at(min(until, now() + limits.silence_s)):
+                    message = await self.receive()
+            except TimeoutError:
+                return
+            left -= len(message.get("body", b""))

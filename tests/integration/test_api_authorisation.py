@@ -225,3 +225,48 @@ def test_a_client_who_guesses_often_has_to_wait_a_minute_and_then_is_served_agai
     assert api.ask("GET", "/zones").status_code == 429
     api.clock.at_ms += FAILURES_MS
     assert api.ask("GET", "/zones").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def nested(api) -> dict[str, str]:
+    """Two zones, one within the other, so that their rooms can be in each other's way: `secret` is in the outer one."""
+    outer, inner = (api.make("/zones", {"name": name})["id"] for name in ("nested.example", "inner.nested.example"))
+    api.make(f"/zones/{outer}/waiting_rooms", overlapping("secret", "/a", "/b"))
+    return {"nested.example": outer, "inner.nested.example": inner}
+
+
+def overlapping(name: str, path: str, other_path: str) -> dict[str, Any]:
+    """A room whose cookie is valid for the whole host."""
+    host = "inner.nested.example"
+    limits = {"new_users_per_minute": 200, "total_active_users": 200}
+    more = [{"host": host, "path": other_path}]
+    return {"name": name, "host": host, "path": path, "additional_routes": more, "cookie_suffix": "s", **limits}
+
+
+@pytest.mark.parametrize(
+    ("sees", "named"),
+    [
+        ((), "waiting room secret of the zone nested.example"),
+        (("nested.example", "inner.nested.example"), "waiting room secret of the zone nested.example"),
+        (("inner.nested.example",), "a waiting room of another zone"),
+    ],
+)
+@pytest.mark.parametrize("paths", [("/a", "/c"), ("/c", "/d")], ids=["route", "cookie"])
+def test_a_refusal_names_the_room_of_another_zone_only_to_those_who_may_see_it(api, nested, sees, named, paths) -> None:
+    token = api.make_token(f"{len(sees)} {paths}"[:10] + paths[0][1:], "edit", zones=tuple(nested[name] for name in sees))
+    rooms = f"/zones/{nested['inner.nested.example']}/waiting_rooms"
+    made = api.make(rooms, overlapping("free", "/e", "/f") | {"cookie_suffix": "f"})["id"]
+    document = overlapping("wanted", *paths)
+    try:
+        for method, path in (("POST", rooms), ("PUT", f"{rooms}/{made}"), ("PATCH", f"{rooms}/{made}")):
+            (error,) = api.ask(method, path, document, token=token).json()["errors"]
+            assert f" {named}" in error["message"]
+            assert ("secret" in error["message"]) is (named != "a waiting room of another zone")
+    finally:
+        api.ask("DELETE", f"{rooms}/{made}")
+
+
+def test_a_refusal_names_the_room_of_the_same_zone(api, nested) -> None:
+    rooms = f"/zones/{nested['nested.example']}/waiting_rooms"
+    (error,) = api.ask("POST", rooms, overlapping("wanted", "/a", "/c") | {"cookie_suffix": "t"}).json()["errors"]
+    assert error["message"].endswith("already belongs to waiting room secret")

@@ -1,6 +1,6 @@
 """Waiting rooms: the constraints on a room by itself, in its zone, and with respect to all other rooms."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -11,7 +11,7 @@ from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refus
 from greenroom.control.time_format import moment as written
 from greenroom.control.time_format import written_time
 from greenroom.control.zones import zone_of
-from greenroom.core.cookie_scope import scope_clashes
+from greenroom.core.cookie_scope import clashing
 from greenroom.core.routing import Coverage, unreachable
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Put, Remove
@@ -23,6 +23,9 @@ from greenroom.pages import template_problems
 
 ROOMS_MAX = 5_000
 """Rooms of an installation: every edge compiles all of them when it starts."""
+
+SeesZone = Callable[[str], bool]
+"""Whether the author of a change may see the zone with this id. Messages name no room of a zone that they may not see."""
 
 _TIME = {"type": "string", "format": "date-time"}
 _TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
@@ -85,27 +88,32 @@ def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
     return min(coming, key=lambda event: event.event_start_ms, default=None)
 
 
-def create(zone_id: str, document: Any) -> ConfigChange:
-    """A new room."""
+def own_zone_only(_zone_id: str) -> bool:
+    """Sees no other zone than the one of the room."""
+    return False
+
+
+def create(zone_id: str, document: Any, sees: SeesZone = own_zone_only) -> ConfigChange:
+    """A new room. A refusal names the room of another zone that is in the way only to those who see that zone."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         if len(known.rooms) >= ROOMS_MAX:
             raise Refused(ApiFault(Code.TOO_MANY, f"there are {ROOMS_MAX} waiting rooms already"))
         zone = zone_of(known, zone_id)
         refuse_read_only(zone, "zone")
-        return _put(known, zone, at.new_id(), document, at)
+        return _put(known, zone, at.new_id(), document, at, sees)
 
     return plan
 
 
-def change(zone_id: str, room_id: str, document: Any, whole: bool) -> ConfigChange:
-    """Replaces a room (PUT), or updates some of its fields (PATCH)."""
+def change(zone_id: str, room_id: str, document: Any, whole: bool, sees: SeesZone = own_zone_only) -> ConfigChange:
+    """Replaces a room (PUT), or updates some of its fields (PATCH). `sees` as for `create`."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)
         refuse_read_only(entry, "waiting room")
         wanted = document if whole else overlaid(show(known, entry, at.now_ms), document)
-        return _put(known, known.zones[zone_id], room_id, wanted, at)
+        return _put(known, known.zones[zone_id], room_id, wanted, at, sees)
 
     return plan
 
@@ -120,17 +128,17 @@ def delete(zone_id: str, room_id: str) -> ConfigChange:
     return plan
 
 
-def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: ChangeContext) -> PlannedChange:
+def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: ChangeContext, sees: SeesZone) -> PlannedChange:
     values, faults = read_as(ROOM, document, lambda values: room_problems(values) + unreachable(values))
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
     faults += _page_faults(values, wrong) + limit_faults(zone.record, values, wrong) + _together_faults(values, wrong)
     faults += _zone_faults(known, zone, room_id, values, wrong)
     if not wrong & {"host", "path", "additional_routes"}:
-        faults += _route_faults(known, zone.record, room_id, values)
+        faults += _route_faults(known, zone, room_id, values, sees)
     refuse_if(faults)
     there = known.rooms.get(room_id)
     room = Room(id=room_id, **{name: getattr(there.record, name) for name in OPERATED if there}, **values)
-    refuse_if(_cookie_faults(known, room) + _draw_faults(known, room))
+    refuse_if(_cookie_faults(known, zone, room, sees) + _draw_faults(known, room))
     return PlannedChange([Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
 
 
@@ -188,16 +196,25 @@ def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route
     return found
 
 
-def _route_faults(known: Configuration, zone: Zone, room_id: str, values: Mapping[str, Any]) -> list[ApiFault]:
+def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: SeesZone) -> str:
+    """Another room, for those who see `zone`, and the zones that they see besides."""
+    if other.parent == zone.id:
+        return f"waiting room {other.record.name}"
+    if sees(other.parent):
+        return f"waiting room {other.record.name} of the zone {known.zones[other.parent].record.name}"
+    return "a waiting room of another zone"
+
+
+def _route_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: Mapping[str, Any], sees: SeesZone) -> list[ApiFault]:
     """Every host and path belongs to one room of the whole installation."""
     coverage = Coverage()
     for entry in known.rooms.values():
         if entry.id != room_id:
             any_case = entry.record.case_insensitive_paths or known.zones[entry.parent].record.case_insensitive_paths
             for route in entry.record.routes:
-                coverage.claim(f"waiting room {entry.record.name}", route, any_case)
+                coverage.claim(_named(known, entry, zone, sees), route, any_case)
     faults = []
-    any_case = values.get("case_insensitive_paths") is True or zone.case_insensitive_paths
+    any_case = values.get("case_insensitive_paths") is True or zone.record.case_insensitive_paths
     for pointer, route in _routes(values, set()):
         owner = coverage.claim("another route of this room", route, any_case)
         if owner:
@@ -211,11 +228,15 @@ def _draw_faults(known: Configuration, room: Room) -> list[ApiFault]:
     return [ApiFault(Code.INVALID, f"{reason}: {', '.join(drawing)}", "/greenroom/line_table")] if drawing else []
 
 
-def _cookie_faults(known: Configuration, room: Room) -> list[ApiFault]:
-    others = [entry.record for entry in known.rooms.values() if entry.id != room.id]
-    found = scope_clashes([*others, room])
+def _cookie_faults(known: Configuration, zone: Entry[Zone], room: Room, sees: SeesZone) -> list[ApiFault]:
+    others = [entry for entry in known.rooms.values() if entry.id != room.id]
+    found = clashing([*(entry.record for entry in others), room])
     return [
-        ApiFault(Code.COOKIES_CLASH, f"cookie_suffix: {problem.reason}", "/cookie_suffix")
-        for problem in found
-        if problem.pointer.startswith(f"rooms[{len(others)}]")
+        ApiFault(
+            Code.COOKIES_CLASH,
+            f"cookie_suffix: must differ from that of {_named(known, others[first], zone, sees)}: {clash}",
+            "/cookie_suffix",
+        )
+        for index, first, clash in found
+        if index == len(others)
     ]

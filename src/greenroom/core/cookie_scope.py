@@ -6,7 +6,7 @@ to the host alone (no Domain attribute).
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,19 +59,27 @@ def crosses_sites(room: Room, https: bool) -> bool:
     return wanted.samesite == "none" or (wanted.samesite == "auto" and https and wanted.secure != "never")
 
 
-def scope_clashes(rooms: Iterable[Room]) -> list[Problem]:
-    """Rooms whose cookies overwrite one another: same name, same domain and path, so a visitor of both loses a place."""
-    taken: dict[tuple[str, str, str], str] = {}
-    problems = []
+def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
+    """Rooms whose cookies overwrite one another, so that a visitor of both loses a place: same name, same domain and path.
+
+    Gives the index of the room, that of the first room with this cookie, and which cookie it is.
+    """
+    taken: dict[tuple[str, str, str], int] = {}
     for index, room in enumerate(rooms):
         scope = cookie_scope(room.routes, room.case_insensitive_paths)
         for host in [scope.domain] if scope.domain else dict.fromkeys(route.host for route in room.routes):
-            first = taken.setdefault((room.cookie_name, host, scope.path), room.name)
-            if first != room.name:
-                clash = f"both cookies are {room.cookie_name} for {host}{scope.path}, and each would overwrite the other"
-                problems.append(Problem(f"rooms[{index}].cookie_suffix", f"must differ from that of room {first}: {clash}"))
+            first = taken.setdefault((room.cookie_name, host, scope.path), index)
+            if first != index:
+                yield index, first, f"both cookies are {room.cookie_name} for {host}{scope.path}, and each would overwrite the other"
                 break
-    return problems
+
+
+def scope_clashes(rooms: Sequence[Room]) -> list[Problem]:
+    """As `clashing`, for people who may know all rooms."""
+    return [
+        Problem(f"rooms[{index}].cookie_suffix", f"must differ from that of room {rooms[first].name}: {clash}")
+        for index, first, clash in clashing(rooms)
+    ]
 
 
 def _common_domain(hosts: list[str], shared: bool) -> str:

@@ -135,7 +135,7 @@ def _room_before(known: Configuration, person: Person, written: Sequence[AuditEn
     document: Json = {}
     for name in one.before:
         (document.setdefault(EXTENSION, {}) if schema_field(rooms.ROOM, name).rule.extension else document)[name] = shown[name]
-    return rooms.change(entry.parent, one.id, document, whole=False), f"/zones/{entry.parent}/rooms/{one.id}"
+    return rooms.change(entry.parent, one.id, document, whole=False, sees=person.sees), f"/zones/{entry.parent}/rooms/{one.id}"
 
 
 def _event_before(known: Configuration, person: Person, written: Sequence[AuditEntry]) -> WayBack:

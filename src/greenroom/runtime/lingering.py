@@ -22,7 +22,7 @@ class LingerLimits:
 
 
 class LingeringApp:
-    """An application whose answers arrive, whatever of the request it has read."""
+    """An application whose answers arrive also when it has not read the whole request."""
 
     def __init__(self, app: ASGIApp, limits: LingerLimits | None = None) -> None:
         self._app = app

@@ -38,7 +38,7 @@ def list_account_rooms(caller: FilteredReader, config_service: WithConfig, page:
 @router.post("/zones/{zone_id}/waiting_rooms", **told("Room", body="RoomCreate"))
 def create_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str) -> Response:
     """Create a waiting room."""
-    return answered(config_service.change(caller.author, rooms.create(zone_id, document)))
+    return answered(config_service.change(caller.author, rooms.create(zone_id, document, caller.sees)))
 
 
 @router.get(ROOM, **told("Room", may="read"))
@@ -51,13 +51,13 @@ def get_room(config_service: WithConfig, zone_id: str, waiting_room_id: str) -> 
 @router.put(ROOM, **told("Room", body="RoomCreate"))
 def put_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
     """Replace a waiting room."""
-    return answered(config_service.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=True)))
+    return answered(config_service.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=True, sees=caller.sees)))
 
 
 @router.patch(ROOM, **told("Room", body="RoomEdit"))
 def edit_room(caller: Editor, config_service: WithConfig, document: Document, zone_id: str, waiting_room_id: str) -> Response:
     """Update fields of a waiting room."""
-    return answered(config_service.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=False)))
+    return answered(config_service.change(caller.author, rooms.change(zone_id, waiting_room_id, document, whole=False, sees=caller.sees)))
 
 
 @router.delete(ROOM, **told("Id", change=True))

@@ -167,7 +167,7 @@ def new(page: PageRequest) -> Response:
 def create(page: PageRequest) -> Response:
     """Checks what was sent and shows it for review; creates the room when it was reviewed."""
     document = _document(page)
-    plan = rooms.create(page.zone.id, document)
+    plan = rooms.create(page.zone.id, document, page.person.sees)
     try:
         if page.field("step") == "save":
             made = page.change(plan)
@@ -186,7 +186,7 @@ def edit(page: PageRequest) -> Response:
 def save(page: PageRequest) -> Response:
     """As `create`, for a room that is there."""
     entry = page.room
-    plan = rooms.change(page.zone.id, entry.id, _document(page), whole=False)
+    plan = rooms.change(page.zone.id, entry.id, _document(page), whole=False, sees=page.person.sees)
     before = flat(rooms.show(page.known, entry, page.now_ms))
     try:
         if page.field("step") == "save":

@@ -1,6 +1,7 @@
 """`greenroom export`, `import`, `apply` and `audit`, as someone types them."""
 
 import json
+import sqlite3
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def store_of(data: str) -> SqlStore:
 def test_apply_says_what_it_did_and_has_nothing_to_do_the_second_time(data: str, file: Path) -> None:
     checked = run("apply", str(file), "--check", "--data", data)
     assert checked.output.splitlines()[-1] == "4 changes would be made"
-    assert SqlStore(default_url(Path(data))).revision() == 0
+    assert not Path(data).exists()
     done = run("apply", str(file), "--data", data)
     assert done.output.splitlines() == [
         "make zone example.com",
@@ -231,3 +232,40 @@ def test_a_document_without_sections_about_alerts_leaves_them_alone_and_an_empty
         "1 change made",
     ]
     assert len(store_of(data).read().webhooks) == 2
+
+
+READERS = {
+    "audit": ["audit"],
+    "export": ["export"],
+    "tokens": ["token", "list"],
+    "token": ["token", "revoke", "deploy"],
+    "accounts": ["account", "list"],
+    "account": ["account", "remove", "ada"],
+}
+
+
+@pytest.mark.parametrize("command", READERS.values(), ids=READERS)
+def test_a_command_that_reads_makes_no_store_and_says_what_is_missing(command: list[str], tmp_path: Path) -> None:
+    data, url = tmp_path / "data", f"sqlite:///{tmp_path / 'other' / 'config.db'}"
+    hint = "set the data directory of greenroom with --data, or its store with --store"
+    result = run(*command, "--data", str(data))
+    assert (result.exit_code, result.stderr) == (2, f"greenroom: the data directory {data} does not exist: {hint}\n")
+    result = run(*command, "--store", url)
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"greenroom: there is no configuration of greenroom in {url}: set its store with --store\n",
+    )
+    assert list(tmp_path.iterdir()) == []
+    data.mkdir()
+    result = run(*command, "--data", str(data))
+    assert (result.exit_code, result.stderr) == (2, f"greenroom: no configuration store found in {data}: {hint}\n")
+    assert list(data.iterdir()) == []
+
+
+def test_a_database_without_a_configuration_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    sqlite3.connect(path).close()
+    path.touch()
+    assert "there is no configuration of greenroom in" in run("audit", "--store", f"sqlite:///{path}").stderr
+    with sqlite3.connect(path) as found:
+        assert found.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)

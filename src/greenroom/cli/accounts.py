@@ -33,7 +33,7 @@ def add(
     from greenroom.runtime.local_config import author_here
 
     password = _password(password_stdin)
-    with config_service_or_exit(data, store) as config_service:
+    with config_service_or_exit(data, store, existing=False) as config_service:
         account = config_service.change(author_here(), plan(name, role, zone or [], password))
     say(f"account {account.name} has been added as {account.role}")
 
@@ -90,7 +90,7 @@ def link(data: ExistingDataOption = None, store: ExistingStoreOption = None) -> 
     """Print a sign-in link for the dashboard that works once, for 24 hours, and gives all rights."""
     from greenroom.dashboard import LINK_PATH, make_link
 
-    with config_service_or_exit(data, store) as config_service:
+    with config_service_or_exit(data, store, existing=False) as config_service:
         key = make_link(config_service.store.sessions, config_service.clock.now_ms())
     say(f"{LINK_PATH}?key={key}")
     complain("open this path on the control listener, for example http://127.0.0.1:8081")

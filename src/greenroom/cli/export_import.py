@@ -2,7 +2,9 @@
 
 import json
 import sys
+import tempfile
 import tomllib
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from greenroom.cli.show import complain, say
-from greenroom.cli.tokens import REFUSED, ExistingDataOption, ExistingStoreOption, config_service_or_exit
+from greenroom.cli.tokens import REFUSED, ExistingDataOption, ExistingStoreOption, config_service_or_exit, stop_on_errors
 
 FILE_MAX = 256 * 1024 * 1024
 """Larger than any configuration; a mistyped path to something huge is refused instead of read."""
@@ -71,12 +73,25 @@ def _make_true(document: Any, data: Path | None, store: str | None, *, only_chec
     from greenroom.runtime.local_config import author_here
 
     plan = make_true(document, origin_problems, only_into_empty=only_into_empty)
-    with config_service_or_exit(data, store) as config_service:
+    with ExitStack() as stack:
+        if only_check:
+            data, store = _to_read(stack, data, store)
+        config_service = stack.enter_context(config_service_or_exit(data, store, existing=False))
         lines = config_service.trial(plan) if only_check else config_service.change(author_here(), plan)
     for line in lines:
         say(line)
     done = "would be made" if only_check else "made"
     say(f"{len(lines)} change{'' if len(lines) == 1 else 's'} {done}" if lines else "nothing to do")
+
+
+def _to_read(stack: ExitStack, data: Path | None, store: str | None) -> tuple[Path | None, str | None]:
+    """Where the store is; instead of one that is not there yet an empty one, which is removed with `stack`."""
+    from greenroom.runtime.local_config import store_is_there
+
+    with stop_on_errors():
+        if store_is_there(data, store):
+            return data, store
+    return Path(stack.enter_context(tempfile.TemporaryDirectory())), None
 
 
 def _read(file: Path) -> Any:

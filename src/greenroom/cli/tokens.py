@@ -43,7 +43,7 @@ def create(
     """Create a token and print it once; only its hash is stored."""
     from greenroom.control.tokens import create as plan
 
-    secret, token = _change(plan(name, scope or ["read"], zone or [], email, days), data, store)
+    secret, token = _change(plan(name, scope or ["read"], zone or [], email, days), data, store, existing=False)
     say(secret)
     where = f"{len(token.zone_ids)} zone{'s' if len(token.zone_ids) > 1 else ''}" if token.zone_ids else "everything"
     complain(f"token {token.name} ({token.id}) may {' and '.join(token.scopes)}, in {where}; it is not shown again")
@@ -75,23 +75,33 @@ def revoke(
     say(f"token {token.name} ({token.id}) has been revoked")
 
 
-def _change(plan: Callable[..., Any], data: Path | None, store: str | None) -> Any:
+def _change(plan: Callable[..., Any], data: Path | None, store: str | None, *, existing: bool = True) -> Any:
     from greenroom.runtime.local_config import author_here
 
-    with config_service_or_exit(data, store) as config_service:
+    with config_service_or_exit(data, store, existing=existing) as config_service:
         return config_service.change(author_here(), plan)
 
 
 @contextmanager
-def config_service_or_exit(data: Path | None, store: str | None) -> Iterator[Any]:
-    """A configuration service on the store; what is refused or cannot be is said, and ends the command."""
-    from greenroom.control.refusals import Refused
-    from greenroom.runtime.data_dir import CannotStart
+def config_service_or_exit(data: Path | None, store: str | None, *, existing: bool = True) -> Iterator[Any]:
+    """A configuration service on the store; what is refused or cannot be is said, and ends the command.
+
+    `existing`: the command reads or changes what is there, so it makes no store, and says which one is missing.
+    """
     from greenroom.runtime.local_config import config_service_beside
 
+    with stop_on_errors(), config_service_beside(data, store, existing=existing) as config_service:
+        yield config_service
+
+
+@contextmanager
+def stop_on_errors() -> Iterator[None]:
+    """Says what was refused, or what is wrong with the store, and ends the command."""
+    from greenroom.control.refusals import Refused
+    from greenroom.runtime.data_dir import CannotStart
+
     try:
-        with config_service_beside(data, store) as config_service:
-            yield config_service
+        yield
     except Refused as refused:
         for fault in refused.faults:
             complain(f"greenroom: {fault.message}")

@@ -16,9 +16,8 @@ from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.room import Room
 from greenroom.runtime.assemble import forwarded_policy, lookups
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.runtime.data_dir import CONFIG_STORE
 from greenroom.runtime.room_compiler import rules_of
-from greenroom.stores.sql import SqlStore, default_url
+from greenroom.stores.sql import SqlStore, default_url, store_exists
 
 LOOK_S = 0.01
 
@@ -41,8 +40,9 @@ def _definition(config: Config, room: Room) -> RoomDefinition:
 def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:
     """On this file and the store that it names, or that stands in its data directory. Raises InvalidConfig or StorageFailed."""
     config = load_config(path)
-    if config.store or (config.data / CONFIG_STORE).exists():
-        store = SqlStore(config.store or default_url(config.data))
+    url = config.store or default_url(config.data)
+    if store_exists(url):
+        store = SqlStore(url)
         try:
             config = merged(config, store.read())
         finally:

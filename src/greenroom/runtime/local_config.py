@@ -10,13 +10,18 @@ from greenroom.control.config_service import ConfigService
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.stored_secrets import seals_for_command
-from greenroom.stores.sql import SqlStore, default_url
+from greenroom.stores.sql import SqlStore, default_url, shown_url, store_exists
 
 
 @contextmanager
-def config_service_beside(data: Path | None, url: str | None = None) -> Iterator[ConfigService]:
-    """The store at `url`, or the one in the data directory. Raises CannotStart, StorageFailed or InvalidConfig."""
+def config_service_beside(data: Path | None, url: str | None = None, *, existing: bool = False) -> Iterator[ConfigService]:
+    """The store at `url`, or the one in the data directory; makes it unless it must be `existing`.
+
+    Raises CannotStart, StorageFailed or InvalidConfig.
+    """
     folder = data or default_data()
+    if existing and (missing := _missing(folder, url)):
+        raise CannotStart(missing)
     if url is None:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -27,6 +32,21 @@ def config_service_beside(data: Path | None, url: str | None = None) -> Iterator
         yield ConfigService(store, MonotonicClock())
     finally:
         store.close()
+
+
+def store_is_there(data: Path | None, url: str | None) -> bool:
+    """Whether there is a store already. Raises StorageFailed or InvalidConfig."""
+    return not _missing(data or default_data(), url)
+
+
+def _missing(folder: Path, url: str | None) -> str:
+    """What is not there, and what can be done about it; empty when the store is there."""
+    if store_exists(url or default_url(folder)):
+        return ""
+    if url is not None:
+        return f"there is no configuration of greenroom in {shown_url(url)}: set its store with --store"
+    missing = f"no configuration store found in {folder}" if folder.is_dir() else f"the data directory {folder} does not exist"
+    return f"{missing}: set the data directory of greenroom with --data, or its store with --store"
 
 
 def author_here() -> str:

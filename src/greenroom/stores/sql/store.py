@@ -42,6 +42,24 @@ def default_url(data: Path) -> str:
     return URL.create("sqlite", database=str(data.absolute() / "config.db")).render_as_string()
 
 
+def shown_url(url: str) -> str:
+    """The address of a database for people, without the password. Raises InvalidConfig."""
+    return shown(read_url(url))
+
+
+def store_exists(url: str) -> bool:
+    """Whether this database holds a configuration, of any version; makes nothing. Raises InvalidConfig or StorageFailed."""
+    address = read_url(url)
+    if address.get_backend_name() == "sqlite" and not Path(address.database or "").exists():
+        return False
+    engine = connect(address)
+    try:
+        with transaction(engine, writes=False) as connection:
+            return bool(version_of(connection))
+    finally:
+        engine.dispose()
+
+
 class SqlStore:
     """See `ports.ConfigStore`."""
 

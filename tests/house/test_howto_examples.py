@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from greenroom.config.addresses import origin_problems
-from greenroom.config.load import read_config
+from greenroom.config.load import Overrides, read_config
 from greenroom.control.config_service import ChangeContext
 from greenroom.control.export_import import make_true
 from greenroom.errors import InvalidConfig
@@ -44,7 +44,7 @@ def test_a_configuration_in_the_documents_is_correct(text: str, tmp_path: Path) 
     given = {"data": str(tmp_path)}
     if names := tomllib.loads(whole).get("datacenters"):  # where a machine is comes from its command line
         given |= {"datacenter": names[0], "redis": "redis://127.0.0.1", "global_redis": "redis://127.0.0.1:6380"}
-    read_config(whole, tmp_path / "greenroom.toml", given)
+    read_config(whole, tmp_path / "greenroom.toml", Overrides(given))
 
 
 def test_a_wrong_configuration_would_be_found(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
         "  queue_all = true",
         "  custom_page_html = 19 characters",
         "room status: suspended: all visitors go to the origin",
-        "  covers every host/status",
+        "  covers /status on every host",
     ):
         assert f"{line}\n" in result.output
     assert "note: room shop: no cookie can be shared by a.example.com, a.example.net" in result.output
@@ -114,6 +114,42 @@ def test_check_says_everything_that_is_wrong_as_editors_like_it(tmp_path: Path) 
         f"{file}:18: rooms[0].queueall: unknown key; did you mean queue_all?",
         f"{file}: 2 problems",
     ]
+
+
+ASKED = """
+[[rooms]]
+name = "shop"
+host = "*"
+total_active_users = 10
+new_users_per_minute = 20
+"""
+
+
+def test_check_takes_a_file_without_an_origin_for_one_of_decide(tmp_path: Path) -> None:
+    file = tmp_path / "greenroom.toml"
+    file.write_text('decide = "unix:/run/greenroom/decide.sock"\n' + ASKED)
+    result = run("check", str(file))
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert "origin     none: for greenroom decide or a Python application; greenroom serve and edge require one" in lines
+    assert "  covers / on every host" in lines
+    assert not any(line.startswith("visitors") for line in lines)
+
+
+def test_check_wants_an_origin_unless_the_file_or_an_option_says_what_it_is_for(tmp_path: Path) -> None:
+    file = tmp_path / "greenroom.toml"
+    file.write_text(ASKED)
+    refused = run("check", str(file))
+    assert (refused.exit_code, "origin: is required" in refused.stderr) == (1, True)
+    assert run("check", "--no-origin", str(file)).exit_code == 0
+
+
+def test_decide_names_its_own_option(tmp_path: Path) -> None:
+    file = tmp_path / "greenroom.toml"
+    file.write_text(ASKED)
+    refused = run("decide", "--config", str(file), "--listen", "nowhere")
+    assert refused.stderr.startswith(f"{file}: --listen: must be address:port")
+    assert run("serve", "--config", str(file), "--decide", "nowhere").stderr.count(f"{file}: --decide: must be address:port") == 1
 
 
 def test_check_of_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from config_texts import GOOD, only_problem, problems, with_room
 
-from greenroom.config.load import config_of, default_data, load_config, read_config
+from greenroom.config.load import Overrides, config_of, default_data, load_config, read_config
 from greenroom.config.settings import Address, Log
 from greenroom.config.source import FileSource, load_stamped
 from greenroom.errors import InvalidConfig
@@ -246,9 +246,9 @@ def test_a_file_that_cannot_be_read_is_a_problem_like_any_other(tmp_path: Path) 
 def test_options_count_more_than_the_file_and_are_named_in_problems(tmp_path: Path) -> None:
     path = tmp_path / "greenroom.toml"
     path.write_text('listen = "127.0.0.1:1"\n' + GOOD)
-    assert load_config(path, {"listen": "127.0.0.1:2"}).listen == Address("127.0.0.1", 2)
+    assert load_config(path, Overrides({"listen": "127.0.0.1:2"})).listen == Address("127.0.0.1", 2)
     with pytest.raises(InvalidConfig, match=r"^--listen: must be address:port"):
-        load_config(path, {"listen": "x"})
+        load_config(path, Overrides({"listen": "x"}))
 
 
 def test_plain_values_are_checked_like_a_file() -> None:

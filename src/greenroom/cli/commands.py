@@ -44,7 +44,7 @@ from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
 from greenroom.config.addresses import store_url
-from greenroom.config.load import load_config
+from greenroom.config.load import Overrides, load_config
 from greenroom.config.settings import Config, Server
 from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
@@ -147,7 +147,7 @@ def _source(config: Path | None, origin: str | None, room: dict[str, Any], place
         mixed = [_option(key) for key in ["origin"] * bool(origin) + list(room)]
         if mixed:
             _stop(f"{', '.join(mixed)} cannot be used together with --config; set it in the file")
-        return FileSource(config.absolute(), places)
+        return FileSource(config.absolute(), Overrides(places))
     if origin is not None:
         return _from_options(origin, room, places)
     if room:
@@ -225,7 +225,8 @@ def edge(
     It works like `greenroom serve`. Give every machine the same file; processes on one machine may share a data directory.
     """
     others = {"listen": listen, "decide": decide, "control": control, "analytics": analytics, "redis": redis}
-    source = FileSource(config.absolute(), _places(data, store, datacenter=datacenter, global_redis=global_redis, **others))
+    places = _places(data, store, datacenter=datacenter, global_redis=global_redis, **others)
+    source = FileSource(config.absolute(), Overrides(places))
     shared = _loaded(source).shared
     if shared is None:
         _stop("--redis is required: it holds the ledgers that the processes share. A single process (greenroom serve) needs no Redis")
@@ -257,7 +258,7 @@ def decide_for_proxies(
     There is no public listener and no origin. `trusted_proxies` in the file names the addresses that may ask.
     """
     places = _places(data, store, decide=listen, control=control, analytics=analytics, redis=redis)
-    source = FileSource(config.absolute(), places, needs_origin=False)
+    source = FileSource(config.absolute(), Overrides(places, {"decide": "--listen"}), needs_origin=False)
     listens = _loaded(source).decide
     if listens is None:
         _stop("--listen is required, or decide in the configuration file: the address where the proxies ask")
@@ -265,10 +266,18 @@ def decide_for_proxies(
 
 
 @app.command()
-def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)]) -> None:
-    """Check a configuration file: report every problem, or show what it configures."""
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)],
+    no_origin: Annotated[
+        bool, typer.Option("--no-origin", help="The file is for `greenroom decide` or for a Python application, which forward nothing.")
+    ] = False,
+) -> None:
+    """Check a configuration file: report every problem, or show what it configures.
+
+    A file that has `decide` and no origin is taken for one of `greenroom decide`.
+    """
     try:
-        config = load_config(file)
+        config = load_config(file, needs_origin=False if no_origin else None)
     except InvalidConfig as error:
         complain_of(error.problems, str(file))
         count = len(error.problems)

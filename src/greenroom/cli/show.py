@@ -60,7 +60,9 @@ def complain_of(problems: Iterable[Problem], file: str = "") -> None:
 
 def show_config(config: Config) -> None:
     """What this configuration does."""
-    say(f"visitors   {config.listen.url('https' if config.tls else 'http')}")
+    forwards = config.origin or config.origins or not config.rooms
+    if forwards:
+        say(f"visitors   {config.listen.url('https' if config.tls else 'http')}")
     say(f"control    {config.control.url('https' if config.control_tls else 'http')}")
     say(f"data       {config.data}")
     if config.origin:
@@ -69,6 +71,8 @@ def show_config(config: Config) -> None:
         say(f"origin     {origin.url} for {host}")
     hosts = served_hosts(config)
     say(f"hosts      {'every host is served' if hosts is None else 'others than those of rooms, zones and origins get 421'}")
+    if not forwards:
+        say("origin     none: for greenroom decide or a Python application; greenroom serve and edge require one")
     for key, value in _changed(config, Server()):
         say(f"{key} = {value}")
     for section, record in (("limits", config.limits), ("log", config.log)):
@@ -93,7 +97,7 @@ def room_lines(room: Room) -> list[str]:
     else:
         allows = f"{room.total_active_users} active users, {room.new_users_per_minute} new ones per minute, {room.queueing_method}"
     lines = [f"room {room.name}: {allows}"]
-    lines += [f"  covers {'every host' if route.host == '*' else route.host}{route.path}" for route in room.routes]
+    lines += [f"  covers {route.path + ' on every host' if route.host == '*' else route.host + route.path}" for route in room.routes]
     for name in specs(Room):
         value = getattr(room, name)
         if name in TOLD or value == _default(name):

@@ -73,7 +73,20 @@ WITH_DEFAULTS = ("analytics_retention", "limits", "log", "health")
 """Sections that are there although the file has none."""
 
 
-def load_config(path: Path, overrides: Mapping[str, str] | None = None, *, needs_origin: bool = True) -> Config:
+class Overrides(NamedTuple):
+    """Options of the command line that count more than the file."""
+
+    values: Mapping[str, str]
+    """By the key at the top of the file that each one replaces."""
+    options: Mapping[str, str] = {}
+    """How an option is written where it does not have the name of its key."""
+
+    def option(self, key: str) -> str:
+        """The option behind this key, as people write it."""
+        return self.options.get(key, f"--{key.replace('_', '-')}")
+
+
+def load_config(path: Path, overrides: Overrides | None = None, *, needs_origin: bool | None = True) -> Config:
     """Reads a configuration file; see `read_config`. An unreadable file is a Problem, as anything else that is wrong."""
     text = read_text(path, "file", FILE_MAX)
     if isinstance(text, Problem):
@@ -81,11 +94,11 @@ def load_config(path: Path, overrides: Mapping[str, str] | None = None, *, needs
     return read_config(text, path, overrides, needs_origin=needs_origin)
 
 
-def read_config(text: str, path: Path | None = None, overrides: Mapping[str, str] | None = None, *, needs_origin: bool = True) -> Config:
+def read_config(text: str, path: Path | None = None, overrides: Overrides | None = None, *, needs_origin: bool | None = True) -> Config:
     """The configuration in this TOML text; `path` is where it was read, and where relative paths start.
 
-    `overrides` replace keys at the top of the file, as options of the command line do. `needs_origin`: rooms need an origin, because
-    requests are forwarded from here. Raises InvalidConfig with every problem, each with the line it stands on.
+    `needs_origin`: rooms need an origin, because requests are forwarded from here; None: unless the file has `decide`.
+    Raises InvalidConfig with every problem, each with the line it stands on.
     """
     try:
         raw = tomllib.loads(text)
@@ -93,8 +106,9 @@ def read_config(text: str, path: Path | None = None, overrides: Mapping[str, str
         raise InvalidConfig([_syntax_problem(str(error), text)]) from None
     except RecursionError:
         raise InvalidConfig([Problem("file", "is nested too deeply")]) from None
-    overrides = overrides or {}
-    return config_of({**raw, **overrides}, path, KeyLines(text), {key: f"--{key}" for key in overrides}, needs_origin=needs_origin)
+    given = overrides or Overrides({})
+    options = {key: given.option(key) for key in given.values}
+    return config_of({**raw, **given.values}, path, KeyLines(text), options, needs_origin=needs_origin)
 
 
 def config_of(
@@ -103,7 +117,7 @@ def config_of(
     lines: KeyLines | None = None,
     options: Mapping[str, str] | None = None,
     *,
-    needs_origin: bool = True,
+    needs_origin: bool | None = True,
 ) -> Config:
     """The configuration in these plain values. `options` names the command-line option behind a pointer, where there is one."""
     reading = _Reading(raw, path, lines, needs_origin)
@@ -144,11 +158,11 @@ class _Part(NamedTuple):
 class _Reading:
     """One reading of a whole configuration; problems gather while parts become values."""
 
-    def __init__(self, raw: Mapping[str, Any], path: Path | None, lines: KeyLines | None, needs_origin: bool = True) -> None:
+    def __init__(self, raw: Mapping[str, Any], path: Path | None, lines: KeyLines | None, needs_origin: bool | None = True) -> None:
         self.problems: list[Problem] = []
         self._raw = raw
         self._path = path
-        self._needs_origin = needs_origin
+        self._needs_origin = needs_origin if needs_origin is not None else "decide" not in raw
         self._folder = path.parent if path else Path()
         self._text_line: Callable[[str], int] = lines.text_line if lines else lambda _pointer: 0
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from greenroom.config.load import config_of, load_config
+from greenroom.config.load import Overrides, config_of, load_config
 from greenroom.config.settings import Config
 
 Stamp = tuple[tuple[str, int, int, int, int], ...]
@@ -33,13 +33,13 @@ def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
 
 
 class FileSource:
-    """A configuration file and the files it names; `overrides` are options that count more than the file."""
+    """A configuration file and the files it names."""
 
-    def __init__(self, path: Path, overrides: Mapping[str, str] | None = None, *, needs_origin: bool = True) -> None:
+    def __init__(self, path: Path, overrides: Overrides | None = None, *, needs_origin: bool = True) -> None:
         """`needs_origin`: see `read_config`."""
         self._needs_origin = needs_origin
         self._path = path
-        self._overrides = dict(overrides or {})
+        self._overrides = overrides
         self._files: tuple[Path, ...] = (path,)
 
     @property

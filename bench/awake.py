@@ -56,7 +56,9 @@ class Load(NamedTuple):
 class Asking:
     """The connections of one measurement."""
 
-    def __init__(self, port: int, heads: list[bytes], poll: "select.epoll", delay_ms: tuple[int, int] | None) -> None:
+    def __init__(
+        self, port: int, heads: list[bytes], poll: "select.epoll", delay_ms: tuple[int, int] | None, connections: int = CONNECTIONS
+    ) -> None:
         self.heads, self.poll, self.delay_ms = heads, poll, delay_ms
         self.at = random.randrange(len(heads))
         self.answered = self.failed = 0
@@ -69,7 +71,7 @@ class Asking:
         self.port = port
         self.fresh: set[int] = set()
         """Connections without an answer so far."""
-        for number in [self.connect() for _ in range(CONNECTIONS)]:
+        for number in [self.connect() for _ in range(connections)]:
             self.ask(number)
 
     def connect(self) -> int:

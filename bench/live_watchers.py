@@ -1,11 +1,11 @@
-"""What people who watch the live page of a room cost: CPU time of the process in per cent of one core, and requests of visitors.
+"""What people who watch the live page of a room cost: CPU time of the process in per cent of one core, and for requests of visitors.
 
     python bench/live_watchers.py [--watchers 200] [--seconds 8] [--rounds 11]
 
 Starts a greenroom with one room in front of an origin of its own, opens so many streams with one session, reads them all, and compares
-the CPU time of the greenroom process with that of the same time without watchers. Then `wrk` asks through the gateway, without and with
-watchers in turn, each for a quarter of the seconds; the figures are medians of the ratios of neighbouring rounds. greenroom runs alone
-on CPU 0; the origin, `wrk` and the readers of the streams share CPU 1.
+the CPU time of the greenroom process with that of the same time without watchers. Then a client that never sleeps (`awake.py`) asks through
+the gateway, without and with watchers in turn, each for a quarter of the seconds; the figure is the median of the ratios of neighbouring
+rounds. greenroom runs alone on CPU 0; the client with the origin, and the readers of the streams, share CPU 1.
 """
 
 import argparse
@@ -20,15 +20,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import uvloop
-from quick_origin import quick_origin
+from awake import Client, request
+from gateway import ORIGIN, cpu_seconds
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
-TICKS = os.sysconf("SC_CLK_TCK")
 SETTLE_S = 3.0
 
 
@@ -38,12 +37,6 @@ class NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
         """Does not follow."""
         return
-
-
-def cpu_s(pid: int) -> float:
-    """CPU time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def cookie_of(base: str, token: str) -> str:
@@ -58,7 +51,7 @@ def cookie_of(base: str, token: str) -> str:
 
 
 class Watching(asyncio.Protocol):
-    """Reads one stream and counts its messages, as cheaply as a program can: `wrk` and the origin need the processor."""
+    """Reads one stream and counts its messages, as cheaply as a program can: the client and the origin need the processor."""
 
     def __init__(self, request: bytes, heard: list[int]) -> None:
         self.request, self.heard = request, heard
@@ -87,39 +80,31 @@ async def measure(pid: int, port: int, path: str, cookie: str, watchers: int, se
     heard = [0]
     tasks = [asyncio.create_task(watch(port, path, cookie, heard)) for _ in range(watchers)]
     await asyncio.sleep(SETTLE_S)
-    before, heard[0], begun = cpu_s(pid), 0, time.monotonic()
+    before, heard[0], begun = cpu_seconds(pid), 0, time.monotonic()
     await asyncio.sleep(seconds)
     passed = time.monotonic() - begun
-    used = (cpu_s(pid) - before) / passed * 100
+    used = (cpu_seconds(pid) - before) / passed * 100
     for task in tasks:
         task.cancel()
     return used, heard[0] / passed
 
 
-class Served(NamedTuple):
-    rate: float
-    cpu_us: float
-    """Processor time of greenroom for a request, its watchers' included."""
+def request_us(client: Client, pid: int, port: int, seconds: float, cookie: str) -> float:
+    """CPU time of greenroom for a request of an admitted visitor, its watchers' included."""
+    before = cpu_seconds(pid)
+    answered = client.load(port, seconds, request("/", f"Cookie: {cookie}")).answered
+    return (cpu_seconds(pid) - before) / answered * 1e6
 
 
-def throughput(pid: int, port: int, seconds: float, cookie: str) -> Served:
-    """Requests of an admitted visitor through the gateway."""
-    before = cpu_s(pid)
-    command = ["wrk", "-t1", "-c32", f"-d{seconds:.0f}s", "-H", f"Cookie: {cookie}", f"http://127.0.0.1:{port}/"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rate, count = re.search(r"Requests/sec:\s+([\d.]+)", said), re.search(r"(\d+) requests in", said)
-    assert rate, said
-    assert count, said
-    return Served(float(rate[1]), (cpu_s(pid) - before) / int(count[1]) * 1e6)
-
-
-async def watched_throughput(pid: int, port: int, seconds: float, ticket: str, stream: tuple[int, str, str], watchers: int) -> Served:
+async def watched_us(
+    client: Client, pid: int, port: int, seconds: float, ticket: str, stream: tuple[int, str, str], watchers: int
+) -> float:
     """The same while so many watch."""
     heard = [0]
     tasks = [asyncio.create_task(watch(*stream, heard)) for _ in range(watchers)]
     while heard[0] < 2 * watchers:  # opening so many pages at once is not what is measured
         await asyncio.sleep(0.1)
-    found = await asyncio.to_thread(throughput, pid, port, seconds, ticket)
+    found = await asyncio.to_thread(request_us, client, pid, port, seconds, ticket)
     for task in tasks:
         task.cancel()
     return found
@@ -128,12 +113,7 @@ async def watched_throughput(pid: int, port: int, seconds: float, ticket: str, s
 @contextmanager
 def running(data: str) -> Iterator[tuple[int, int, int]]:
     """A greenroom with one room: its process, its port for visitors, its control port."""
-    with quick_origin() as origin:
-        yield from _greenroom(data, origin)
-
-
-def _greenroom(data: str, origin: str) -> Iterator[tuple[int, int, int]]:
-    options = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", data, "--origin", origin]
+    options = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", data, "--origin", f"http://127.0.0.1:{ORIGIN}"]
     limits = ["--total-active-users", "500", "--new-users-per-minute", "500"]
     command = ["taskset", "-c", "0", GREENROOM, "serve", *options, *limits]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -159,7 +139,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     asked = parser.parse_args()
     os.sched_setaffinity(0, {1})
-    with tempfile.TemporaryDirectory() as data, running(data) as (pid, visitors, port):
+    with tempfile.TemporaryDirectory() as data, Client(ORIGIN) as client, running(data) as (pid, visitors, port):
         command = [GREENROOM, "token", "create", "bench", "--data", data, "--scope", "edit"]
         token = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         base = f"http://127.0.0.1:{port}"
@@ -174,17 +154,12 @@ def main() -> None:
         admitted = build_opener().open(f"http://127.0.0.1:{visitors}/").headers["Set-Cookie"].partition(";")[0]
         pairs = []
         for _ in range(asked.rounds):
-            alone = throughput(pid, visitors, asked.seconds / 4, admitted)
-            watched = uvloop.run(watched_throughput(pid, visitors, asked.seconds / 4, admitted, (port, stream, cookie), asked.watchers))
-            pairs.append((alone, watched))
-            print(
-                f"gateway: {alone.rate:,.0f} requests a second and {alone.cpu_us:.1f} us of the processor for each, "
-                f"{watched.rate:,.0f} and {watched.cpu_us:.1f} us with {asked.watchers} watchers"
-            )
-        served = statistics.median(watched.rate / alone.rate for alone, watched in pairs)
-        dearer = statistics.median(watched.cpu_us / alone.cpu_us for alone, watched in pairs)
-        print(f"with watchers the gateway serves {served:.3f} of the requests, at {dearer:.3f} of the processor time for each")
-        print(f"(medians of {asked.rounds} rounds; programs that watch take processor time from wrk and the origin, not from greenroom)")
+            alone = request_us(client, pid, visitors, asked.seconds / 4, admitted)
+            watching = watched_us(client, pid, visitors, asked.seconds / 4, admitted, (port, stream, cookie), asked.watchers)
+            pairs.append((alone, uvloop.run(watching)))
+            print(f"gateway: {alone:.1f} us of the processor for a request, {pairs[-1][1]:.1f} us with {asked.watchers} watchers")
+        dearer = statistics.median(watched / alone for alone, watched in pairs)
+        print(f"with watchers a request takes {dearer:.3f} of the processor time (median of {asked.rounds} rounds)")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
     python bench/many_rooms.py [ROOMS] [--seconds N]
 
 Starts real greenroom processes on free ports with a store in a temporary directory, in front of an origin of its own. Times are wall
-clock; the start and the change are the median of five. Throughput is what `wrk` gets through one room, alone and among all the
-others, in alternating rounds so that a busy machine counts for both.
+clock; the start and the change are the median of five. Requests go through one room, alone and among all the others, in alternating
+rounds so that a busy machine counts for both: CPU time of greenroom, which has CPU 0, asked by a client that never sleeps (`awake.py`).
 """
 
 import argparse
 import http.client
-import os
 import re
 import statistics
 import subprocess
@@ -20,7 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from quick_origin import quick_origin
+from awake import Client
+from gateway import ORIGIN, cpu_seconds
 
 from greenroom.core.routing import RouteTable
 from greenroom.model.change import Change, Put
@@ -60,7 +60,7 @@ class Edge:
 
     def __init__(self, data: Path) -> None:
         begun = time.perf_counter()
-        command = [GREENROOM, "serve", "--data", data, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
+        command = ["taskset", "-c", "0", GREENROOM, "serve", "--data", data, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert self.process.stdout
         self.port = 0
@@ -70,13 +70,8 @@ class Edge:
             if line.startswith("ready"):
                 break
         self.start_s = time.perf_counter() - begun
-        self.start_cpu_s = self.cpu_s()
+        self.start_cpu_s = cpu_seconds(self.process.pid)
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
-
-    def cpu_s(self) -> float:
-        """CPU time of the process so far."""
-        spent = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         self.process.terminate()
@@ -88,33 +83,18 @@ class Edge:
         answer = connection.getresponse()
         answer.read()
         connection.close()
-        return answer.getheader("X-Origin") is None
+        return answer.getheader("Server") != "origin"
 
-    def load(self, seconds: int) -> tuple[float, float]:
-        """Requests per second, and microseconds of CPU time for each."""
+    def cpu_us(self, client: Client, seconds: int) -> float:
+        """Microseconds of CPU time for a request of an admitted visitor."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
         connection.request("GET", "/", headers={"Host": "h0.example.com"})
         answer = connection.getresponse()
         answer.read()
         cookie = (answer.getheader("Set-Cookie") or "").partition(";")[0]
-        command = [
-            "wrk",
-            "-t1",
-            "-c20",
-            f"-d{seconds}s",
-            "-H",
-            "Host: h0.example.com",
-            "-H",
-            f"Cookie: {cookie}",
-            f"http://127.0.0.1:{self.port}/",
-        ]
-        before = self.cpu_s()
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        spent = self.cpu_s() - before
-        rate, count = re.search(r"Requests/sec:\s+([\d.]+)", said), re.search(r"(\d+) requests in", said)
-        assert rate, said
-        assert count, said
-        return float(rate[1]), spent / int(count[1]) * 1e6
+        before = cpu_seconds(self.process.pid)
+        load = client.load(self.port, seconds, f"GET / HTTP/1.1\r\nHost: h0.example.com\r\nCookie: {cookie}\r\n\r\n")
+        return (cpu_seconds(self.process.pid) - before) / load.answered * 1e6
 
 
 def change_s(edge: Edge, store: SqlStore, held: bool) -> float:
@@ -145,20 +125,17 @@ def main() -> None:
     options.add_argument("rooms", type=int, nargs="?", default=1_000)
     options.add_argument("--seconds", type=int, default=4)
     asked = options.parse_args()
-    with tempfile.TemporaryDirectory() as folder, quick_origin() as origin:
+    with tempfile.TemporaryDirectory() as folder, Client(ORIGIN) as client:
         many, one = Path(folder) / "many", Path(folder) / "one"
-        store = filled(many, asked.rooms, origin)
-        filled(one, 1, origin)
+        store = filled(many, asked.rooms, f"http://127.0.0.1:{ORIGIN}")
+        filled(one, 1, f"http://127.0.0.1:{ORIGIN}")
         starts = []
         for _ in range(5):
             starts.append(Edge(many))
             starts[-1].stop()
         alone, among = Edge(one), Edge(many)
         changes = [change_s(among, store, held=number % 2 == 0) for number in range(5)]
-        loads: dict[str, list[tuple[float, float]]] = {"one": [], "many": []}
-        for _ in range(5):
-            loads["one"].append(alone.load(asked.seconds))
-            loads["many"].append(among.load(asked.seconds))
+        costs = [(alone.cpu_us(client, asked.seconds), among.cpu_us(client, asked.seconds)) for _ in range(5)]
         for edge in (alone, among):
             edge.stop()
     print(f"rooms                   {asked.rooms}, with {2 * asked.rooms} rules")
@@ -168,10 +145,9 @@ def main() -> None:
     )
     print(f"change until visible    {statistics.median(changes):.2f} s, at most {max(changes):.2f} s")
     print(f"route lookup            {lookup_us(asked.rooms):.2f} us")
-    for what, which in (("requests per second", 0), ("CPU per request, us", 1)):
-        one_found, many_found = (statistics.median(load[which] for load in loads[name]) for name in ("one", "many"))
-        change = 100 * many_found / one_found - 100
-        print(f"{what}     {many_found:.0f} among {asked.rooms} rooms, {one_found:.0f} alone: {change:+.1f} %")
+    one_us, many_us = (statistics.median(cost) for cost in zip(*costs, strict=True))
+    ratio = statistics.median(many / one for one, many in costs)
+    print(f"CPU per request         {many_us:.1f} us among {asked.rooms} rooms, {one_us:.1f} alone; the ratios: {100 * ratio - 100:+.1f} %")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """A million visitors in one line, each polling again and again: memory, times, and whether the limits hold to the last visitor.
 
-    python bench/million.py [--waiters 1000000] [--seconds 180] [--clients 2] [--ledger memory|redis] [--stop]
+    python bench/million.py [--waiters 1000000] [--seconds 180] [--clients 1] [--ledger memory|redis] [--stop]
 
-Every waiter joins over HTTP. Then client processes (wrk) poll for all of them in turn with the header lines of browsers and the ticket of
-the answer before, as browsers do; those who are let in poll no more. Waiters are expected once a minute (`refresh_max_seconds` 60), so a
-line of a million stays on the books from 17,000 polls a second on; what two cores reach is printed. The gateway has CPU 0; clients,
-origin and Redis share CPU 1. Every second the metrics are read, and clients note each admission they are told of: neither may be
-above the limits.
+Every waiter joins over HTTP. Then client processes that never sleep (`polling.py`) poll for all of them in turn with the header lines of
+browsers and the ticket of the answer before, as browsers do; those who are let in poll no more. Waiters are expected once a minute
+(`refresh_max_seconds` 60), so a line of a million stays on the books from 17,000 polls a second on; what two cores reach is printed. The
+gateway has CPU 0; clients, origin and Redis share CPU 1. Every second the metrics are read, and clients note each admission they are told
+of: neither may be above the limits.
 
 The phases are join, one round of polls, and polls a minute at a time. What a phase has brought is kept in the folder, and the servers go
 on when this program is interrupted: the same command goes on from there while the tickets are good (five minutes). `--stop` ends them.
@@ -40,8 +40,8 @@ ACTIVE, MINUTE = 500, 500
 AT_ONCE, KEPT_EVERY = 50, 10_000
 KINDS = 48
 """Different browsers."""
-CONNECTIONS = 700
-"""Of each client: together more than late tries that are held at once, each of which keeps its connection for up to 18 seconds."""
+CONNECTIONS = 1_400
+"""Of each client: more than late tries that are held at once, each of which keeps its connection for up to 18 seconds."""
 ROUND_S, CHUNK_S, GOOD_S = 5, 60, 240
 WINDOW_S = 60
 
@@ -70,59 +70,6 @@ new_users_per_minute = {minute}
 session_duration = 1
 refresh_max_seconds = 60
 json_response_enabled = true
-"""
-
-LUA = """
-local ffi = require("ffi")
-ffi.cdef[[typedef struct { long s; long us; } moment; int gettimeofday(moment *, void *);]]
-local kinds, threads, size, path = {}, {}, 0, nil
-ring, head, count, entered, strange = {}, 0, 0, {}, 0
-local moment = ffi.new("moment")
-
-function setup(thread) threads[#threads + 1] = thread end
-
-function init(args)
-  collectgarbage("setpause", 300)
-  for kind in io.open(args[1], "rb"):read("*a"):gmatch("[^\\1]+") do kinds[#kinds + 1] = kind end
-  for ticket in io.lines(args[2]) do ring[count], count = ticket, count + 1 end
-  size, path = count, args[2]
-end
-
-function request()
-  if count == 0 then return kinds[1] .. "\\r\\n" end
-  local ticket = ring[head]
-  head, count = (head + 1) % size, count - 1
-  return kinds[head % #kinds + 1] .. "Cookie: theme=dark; __cfwaitingroom=" .. ticket .. "\\r\\n\\r\\n"
-end
-
-function response(status, headers, body)
-  local ticket = (headers["Set-Cookie"] or ""):match("^__cfwaitingroom=([^;]+)")
-  if body:find('"inWaitingRoom":false', 1, true) then
-    ffi.C.gettimeofday(moment, nil)
-    entered[#entered + 1] = tonumber(moment.s) + tonumber(moment.us) / 1e6
-  elseif status == 200 and ticket and count < size then
-    ring[(head + count) % size], count = ticket, count + 1
-  else
-    strange = strange + 1
-  end
-end
-
-function done(summary, latency)
-  local thread = threads[1]
-  local out, result = io.open(arguments_path, "w"), io.open(arguments_path .. ".result", "w")
-  local ring, head, count, entered = thread:get("ring"), thread:get("head"), thread:get("count"), thread:get("entered")
-  local slots = 0
-  for _ in pairs(ring) do slots = slots + 1 end
-  for place = 0, count - 1 do out:write(ring[(head + place) % slots], "\\n") end
-  out:close()
-  local errors = summary.errors
-  result:write(string.format('{"requests":%d,"seconds":%f,"p50":%f,"p99":%f,"max":%f,"lost":%d,"strange":%d,"entered":[', summary.requests,
-    summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, latency.max / 1e3,
-    errors.connect + errors.read + errors.write + errors.timeout, thread:get("strange")))
-  for place = 1, #entered do result:write(place > 1 and "," or "", string.format("%.6f", entered[place])) end
-  result:write("]}")
-  result:close()
-end
 """
 
 JOIN = b"GET /sale HTTP/1.1\r\nHost: shop.example.com\r\nAccept: application/json\r\nUser-Agent: Mozilla/5.0\r\n\r\n"
@@ -276,31 +223,13 @@ def poll(folder: Folder, seconds: int) -> list[dict[str, Any]]:
     """All clients at once; what each one found. The files have the newest tickets of those who still wait afterwards."""
     clients = []
     for path in folder.tickets:
-        script = path.with_suffix(".lua")
-        script.write_text(f'arguments_path = "{path}"\n' + LUA)
-        wrk = [
-            "wrk",
-            "-t1",
-            f"-c{CONNECTIONS}",
-            "--latency",
-            "--timeout",
-            "30s",
-            f"-d{seconds}s",
-            "-s",
-            str(script),
-            f"http://127.0.0.1:{PORT}/",
-            "--",
-        ]
-        command = ["taskset", "-c", "1", *wrk, str(folder.path / "kinds"), str(path)]
-        clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        command = ["taskset", "-c", "1", sys.executable, str(Path(__file__).with_name("polling.py"))]
+        options = [str(PORT), str(seconds), str(CONNECTIONS), str(folder.path / "kinds"), str(path)]
+        clients.append(subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True))
     printed = [client.communicate()[0] for client in clients]
-    found = []
-    for path, text in zip(folder.tickets, printed, strict=True):
-        result = Path(f"{path}.result")
-        if not result.exists():
-            sys.exit(f"wrk failed:\n{text}")
-        found.append(json.loads(result.read_text()))
-        result.unlink()
+    if not all(printed):
+        sys.exit("a client failed")
+    found = [json.loads(text) for text in printed]
     for one in found:
         folder.state["entered"] += one.pop("entered")
     return found
@@ -385,7 +314,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--waiters", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=int, default=180)
-    parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--ledger", choices=("memory", "redis"), default="memory")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "greenroom-million")
     parser.add_argument("--stop", action="store_true", help="only end the servers of an interrupted run")

@@ -61,11 +61,15 @@ def hasten(folder: Path) -> None:
 
 
 def over_socket_file(path: Path, greenroom: int) -> Callable[[str], str]:
-    """Changes the configuration of nginx or HAProxy so that it reaches greenroom over this Unix socket instead of this port."""
-    at = f"127.0.0.1:{greenroom}"
+    """Changes a proxy's configuration so that it reaches greenroom over this Unix socket instead of this port."""
+    at, envoy = f"127.0.0.1:{greenroom}", f"socket_address: {{ address: 127.0.0.1, port_value: {greenroom} }}"
 
     def change(text: str) -> str:
         assert at in text
+        if envoy in text:
+            return text.replace(envoy, f"pipe: {{ path: {path} }}")
+        if f"reverse_proxy {at}" in text:  # Caddy
+            return text.replace(f"reverse_proxy {at}", f"reverse_proxy unix/{path}")
         text = text.replace(f"server {at} {at}", f"server {path.name} unix@{path}")  # HAProxy names the server of a page
         text = re.sub(rf"(server [a-z]+ ){at}", rf"\1unix@{path}", text)
         nginx = text.replace(f"server {at};", f"server unix:{path};")

@@ -1,4 +1,4 @@
-"""Forward-auth: the proxy asks with a GET; method, scheme, host and URI of the visitor are in X-Forwarded-* (Traefik, Caddy, APISIX)."""
+"""Forward-auth: the proxy asks with a GET; method, scheme, host and URI of the visitor are in X-Forwarded-* (Traefik, Caddy)."""
 
 from greenroom.dialects.dialect import Dialect, from_headers
 
@@ -7,7 +7,7 @@ METHOD, URI, HOST = b"x-forwarded-method", b"x-forwarded-uri", b"x-forwarded-hos
 FORWARD_AUTH = Dialect(
     "forward-auth",
     "/forward-auth",
-    "Traefik forwardAuth, Caddy, Apache APISIX forward-auth",
+    "Traefik forwardAuth, Caddy",
     from_headers(METHOD, URI, HOST),
     frozenset({METHOD, URI, HOST, b"host"}),
     target_header=URI,

@@ -21,10 +21,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
+import ports
 import pytest
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """For what should take a moment, on a busy machine."""
 START_S = 60.0
 """For the start of a process, which reads some hundred files."""
@@ -78,7 +79,7 @@ class Visitor:
     cookies: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str = "/", method: str = "GET", headers: dict[str, str] | None = None, body: bytes | None = None) -> Answer:
-        connection = http.client.HTTPConnection(*self.address, timeout=30)
+        connection = http.client.HTTPConnection(*self.address, timeout=60)
         try:
             sent = {"Host": self.host, "Accept": "text/html", **(headers or {})}
             if self.cookies:
@@ -139,6 +140,12 @@ class Running:
     @property
     def alive(self) -> bool:
         return self.process.poll() is None
+
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of CPU the process has used so far; a busy machine stretches it less than the time on the wall."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _address(self, name: str) -> tuple[str, int]:
         found = re.search(rf"^{name}\s+https?://(\S+):(\d+)", self.output, re.MULTILINE)
@@ -339,14 +346,8 @@ def origin() -> Iterator[Origin]:
 
 @pytest.fixture
 def free_port() -> Callable[[], int]:
-    """A port to listen on. Another process may take it first; for a port that refuses connections see `refusing_port`."""
-
-    def find() -> int:
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            return int(sock.getsockname()[1])
-
-    return find
+    """A port to listen on, for a server that cannot be given a socket; one that refuses connections has `refusing_port`."""
+    return ports.free_port
 
 
 @pytest.fixture

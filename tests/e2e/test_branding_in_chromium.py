@@ -92,7 +92,7 @@ def test_on_a_phone_the_question_before_leaving_is_seen(browser: Browser) -> Non
 def test_blocked_cookies_are_said_where_they_are_seen(browser: Browser) -> None:
     held = waiting(position=0, ahead=0, in_line=False)
     page = open_page(browser, held, viewport={"width": 375, "height": 600})
-    expect(page.locator("#notice")).to_contain_text("keeps no cookies", timeout=15_000)
+    expect(page.locator("#notice")).to_contain_text("keeps no cookies")
     expect(page.locator("#notice")).to_be_in_viewport()
     assert page.locator("main").inner_text().count("keeps no cookies") == 1, "said once, and no promise that a place is kept"
     expect(page.locator("#keep")).to_be_hidden()

@@ -41,14 +41,14 @@ def test_from_the_first_link_to_a_protecting_room(browser, running) -> None:
     at.first_sign_in(running.output)
     make_room(at)
     first, second = running.visitor(), running.visitor()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while first.get().waiting and time.monotonic() < until:
         time.sleep(0.1)  # another process takes over the room
     assert second.get().waiting
     second.take_place()
     page = at.go("/rooms")
     row = page.get_by_role("row").filter(has_text="tickets")
-    expect(row.get_by_text("Queueing", exact=True)).to_be_visible(timeout=15_000)  # the table renews itself
+    expect(row.get_by_text("Queueing", exact=True)).to_be_visible()  # the table renews itself
     expect(row).to_contain_text("1 of 1")
     assert time.monotonic() - begun < SCRIPTED_S
     assert at.complaints == []

@@ -83,7 +83,7 @@ def page() -> Iterator[Page]:
         arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP *.localhost 127.0.0.1"]
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
         page = browser.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         yield page
         browser.close()
 

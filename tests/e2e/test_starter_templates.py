@@ -18,7 +18,7 @@ from greenroom.pages.preview import EVENTS, PreviewState
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "examples" / "templates").glob("*.html"))
 NOW_MS = 1_700_000_000_000
 LIMITS = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 
 STATES = [
     state

@@ -28,7 +28,7 @@ from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
 from greenroom.stores.sql import default_url
 
-PATIENCE_S = 10
+PATIENCE_S = 40
 TICKET = b"__cfwaitingroom=sealed; Path=/; HttpOnly"
 PAGE = Answer(
     200,
@@ -324,7 +324,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
 
     def runner(story: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=make) as started:
-            started.run(asyncio.wait_for(story, 30))
+            started.run(asyncio.wait_for(story, 90))
 
     return runner
 

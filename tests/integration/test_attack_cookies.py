@@ -33,7 +33,8 @@ total_active_users = 100000
 new_users_per_minute = 100000
 """
 NAME = "__cfwaitingroom"
-SLOW_S = 1.0
+DEAR_S = 1.0
+"""Of CPU, so that a busy machine makes no request dear."""
 
 
 class Target:
@@ -42,13 +43,13 @@ class Target:
         self.inside = ""  # the ticket of the only one in the room `single`
 
     def ask(self, cookies: bytes | str = b"", host: str = "open.example", lines: bytes = b"") -> Got:
-        """One request with this Cookie header; it must be answered soon, and not with an error of greenroom."""
+        """One request with this Cookie header; it must cost little, and be answered not with an error of greenroom."""
         value = cookies.encode("latin-1") if isinstance(cookies, str) else cookies
         head = f"GET / HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\n".encode() + (b"Cookie: " + value + b"\r\n" if value else b"")
-        began = time.monotonic()
+        before_s = self.running.cpu_s
         (got,) = throw(self.running.address, head + lines + b"\r\n")
         assert got.status < 500
-        assert time.monotonic() - began < SLOW_S
+        assert self.running.cpu_s - before_s < DEAR_S
         return got
 
     def ticket(self, host: str = "open.example") -> str:

@@ -25,7 +25,7 @@ OTHERS = [
 
 def ask(address: tuple[str, int], host: str, path: str = "/") -> tuple[int, bool]:
     """Status, and whether the origin answered."""
-    connection = http.client.HTTPConnection(*address, timeout=20)
+    connection = http.client.HTTPConnection(*address, timeout=60)
     connection.request("GET", path, headers={"Host": host, "Accept": "text/html"})
     answer = connection.getresponse()
     answer.read()
@@ -75,7 +75,7 @@ def test_a_proxy_that_asks_is_told_no_as_well(greenroom: Any) -> None:
     ).wait_until_ready()
     verdicts = {}
     for host in ("shop.example.com", "x"):
-        connection = http.client.HTTPConnection(*running._address("decide"), timeout=20)
+        connection = http.client.HTTPConnection(*running._address("decide"), timeout=60)
         headers = {"X-Forwarded-Method": "GET", "X-Forwarded-Uri": "/", "X-Forwarded-Host": host, "X-Forwarded-For": "192.0.2.7"}
         connection.request("GET", "/forward-auth", headers={**headers, "Accept": "text/html"})
         verdicts[host] = connection.getresponse().status

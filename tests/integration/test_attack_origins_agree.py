@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from ports import free_port
 
 from greenroom.core.canonical import Target, canonical_target
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -18,7 +19,7 @@ from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
-PATIENCE_S = 10
+PATIENCE_S = 60
 DOCUMENTED = (Path(__file__).parents[2] / "docs/explanation/request-canonical-form.md").read_text()
 
 NGINX = """
@@ -76,15 +77,9 @@ def running(command: list[str], port: int) -> Iterator[int]:
         process.wait()
 
 
-def unused_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 @pytest.fixture(scope="module", params=["nginx", "haproxy"])
 def origin_port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    folder, port = tmp_path_factory.mktemp(request.param), unused_port()
+    folder, port = tmp_path_factory.mktemp(request.param), free_port()
     config = folder / "config"
     config.write_text({"nginx": NGINX, "haproxy": HAPROXY}[request.param].format(folder=folder, port=port))
     command = {"nginx": ["nginx", "-e", f"{folder}/error.log", "-c", str(config)], "haproxy": ["haproxy", "-f", str(config)]}[request.param]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 from known_differences import KNOWN, REFUSED_TARGETS, STILL_REFUSED, known_as
 from origin_answers import ANSWERS
+from ports import free_port
 from proxied_requests import HOST, ODD_TARGETS, every_request
 from tests.conftest import StartGreenroom
 from two_front_ends import PATIENCE_S, OddOrigin, ask, differences, through
@@ -68,9 +69,7 @@ class Proxies(NamedTuple):
 def proxies(tmp_path_factory: pytest.TempPathFactory, shared_greenroom) -> Iterator[Proxies]:
     folder = tmp_path_factory.mktemp("nginx")
     origin = OddOrigin(ANSWERS)
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     config = folder / "nginx.conf"
     config.write_text(NGINX.format(folder=folder, port=port, origin=origin.port))
     process = subprocess.Popen(["nginx", "-e", str(folder / "error.log"), "-c", str(config)])

@@ -10,7 +10,7 @@ from dashboard_rig import DashboardRig, dashboard_in
 from greenroom.dashboard import live_feed
 from greenroom.dashboard.live_feed import LiveFeed, LiveWatcher
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 1\nnew_users_
 
 def ask(address: tuple[str, int], method: str = "GET", path: str = "/", cookie: str = "") -> http.client.HTTPResponse:
     """The question of a forward-auth proxy."""
-    connection = http.client.HTTPConnection(*address, timeout=20)
+    connection = http.client.HTTPConnection(*address, timeout=60)
     headers = {"X-Forwarded-Method": method, "X-Forwarded-Uri": path, "X-Forwarded-Host": "shop.example", "X-Forwarded-For": "192.0.2.7"}
     connection.request("GET", "/forward-auth", headers={**headers, "Accept": "text/html", **({"Cookie": cookie} if cookie else {})})
     return connection.getresponse()

@@ -7,7 +7,8 @@ import signal
 import socket
 from pathlib import Path
 
-from redis_world import RedisServer, free_port
+from ports import free_port
+from redis_world import RedisServer
 
 ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 1000\n'
 

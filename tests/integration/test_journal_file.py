@@ -124,14 +124,14 @@ def test_frames_appended_while_a_thread_compacts_are_carried_over(tmp_path: Path
     def slowly() -> object:
         yield b"state"
         started.set()
-        go_on.wait(10)
+        go_on.wait(60)
         yield b"rest of the state"
 
     since = journal.size
     journal.append(b"between")
     thread = threading.Thread(target=journal.compact, args=(slowly(), since))
     thread.start()
-    started.wait(10)
+    assert started.wait(60)
     for number in range(100):
         journal.append(b"meanwhile %d" % number)
     go_on.set()
@@ -265,9 +265,9 @@ def test_a_hundred_thousand_frames_are_read_in_a_fraction_of_a_second(tmp_path: 
     best = 9.0
     for _ in range(3):
         journal = FileJournal(tmp_path / "journal")
-        begun = time.perf_counter()
+        begun = time.process_time()
         assert sum(1 for _ in journal.replay()) == 100_000
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.process_time() - begun)
         journal.close()
     assert best < 0.3
 

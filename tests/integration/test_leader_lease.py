@@ -26,7 +26,7 @@ def play(server: RedisServer, story: Story) -> None:
     async def run() -> None:
         client = Link(server.url).client(TIMEOUT_S)
         try:
-            await asyncio.wait_for(story(RedisLeaderLease(client)), 30)
+            await asyncio.wait_for(story(RedisLeaderLease(client)), 60)
         finally:
             await client.aclose()
 
@@ -171,7 +171,7 @@ def test_one_process_holds_the_sync_lock_of_its_data_center_and_permit_requests_
             assert (request.process, request.room_id, request.want) == ("two", "room", 3)
             assert not requesting.done()
             await one.acknowledge({"two"})
-            await asyncio.wait_for(requesting, 5)
+            await asyncio.wait_for(requesting, 30)
             assert not await one.leave()
             assert await two.acquire()
         finally:

@@ -52,7 +52,7 @@ def test_a_leader_answers_the_reports_that_it_has_taken_before_it_resigns(tmp_pa
     async def run() -> None:
         client = Link(server.url).client(TIMEOUT_S)
         try:
-            await asyncio.wait_for(story(SlowToWrite(client)), 30)
+            await asyncio.wait_for(story(SlowToWrite(client)), 60)
         finally:
             await client.aclose()
 

@@ -62,7 +62,7 @@ class Server:
 
     def raw(self, data: bytes) -> int:
         """The status that these bytes get, never from the application; 0 when the connection ends without one."""
-        with socket.create_connection(self.address, timeout=20) as sock:
+        with socket.create_connection(self.address, timeout=60) as sock:
             sock.sendall(data)
             answer = http.client.HTTPResponse(sock)
             with contextlib.suppress(http.client.BadStatusLine, ConnectionError):

@@ -15,7 +15,7 @@ from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.redis.ledger_store import RedisLedgerStore
 from greenroom.stores.redis.link import Link
 
-ANSWERED_S = 20
+ANSWERED_S = 50
 """On a slow machine."""
 
 

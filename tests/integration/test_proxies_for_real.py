@@ -51,7 +51,7 @@ class Chain:
 
     def raw(self, data: bytes) -> int:
         """The status that these bytes get."""
-        with socket.create_connection(self.address, timeout=20) as sock:
+        with socket.create_connection(self.address, timeout=60) as sock:
             sock.sendall(data)
             answer = http.client.HTTPResponse(sock)
             answer.begin()

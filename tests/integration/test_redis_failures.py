@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from admission_world import small_room
-from redis_people import House, in_house
+from redis_people import TIMEOUT_S, House, in_house
 from redis_world import RedisServer
 
 from greenroom.model.visit import Outcome, Standing
@@ -39,7 +39,7 @@ def test_while_redis_is_dead_everybody_is_held_and_a_new_one_lets_in_no_more_tha
         began = time.monotonic()
         answers = [await house.arrive(os.urandom(12)), await house.poll(os.urandom(12)), await house.ask("view", inside[0])]
         assert all(map(is_held, answers))
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < TIMEOUT_S, "three answers, and none waited for the time that Redis has"
         assert isinstance(house.troubles[-1], Exception)
         server.start()
         await house.until_answered(NOBODY)
@@ -157,11 +157,9 @@ def test_without_memory_left_no_visitor_is_let_in_and_with_it_everything_goes_on
 def test_a_slow_answer_is_not_waited_for_and_the_one_who_it_let_in_is_active_by_the_same_ticket(server: RedisServer) -> None:
     async def story(house: House) -> None:
         await house.until_synced()
-        server.client().execute_command("CLIENT", "PAUSE", 900, "ALL")
         ids = [os.urandom(12) for _ in range(5)]
-        began = time.monotonic()
-        answers = await asyncio.gather(*(house.arrive(one) for one in ids))
-        assert time.monotonic() - began < 0.8
+        with server.silenced():
+            answers = await asyncio.gather(*(house.arrive(one) for one in ids))
         assert all(map(is_held, answers))
         await house.until_answered(NOBODY)
         found = [(await house.poll(one)).standing for one in ids]
@@ -169,7 +167,7 @@ def test_a_slow_answer_is_not_waited_for_and_the_one_who_it_let_in_is_active_by_
         (gauges,) = (await house.ledgers.gauges()).values()
         assert gauges.active == INSIDE
 
-    in_house(server.url, story, timeout_s=0.3)
+    in_house(server.url, story, timeout_s=2.0)
 
 
 def test_functions_that_vanished_are_loaded_again_unnoticed(server: RedisServer) -> None:

@@ -17,8 +17,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from redis_people import House, in_house
-from redis_world import RedisServer, free_port, wait_until
+from ports import free_port
+from redis_people import TIMEOUT_S, House, in_house
+from redis_world import RedisServer, wait_until
 
 from greenroom.errors import InvalidConfig
 from greenroom.model.visit import Standing
@@ -79,7 +80,7 @@ def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(tmp
 def test_the_rooms_of_a_cluster_are_spread_and_those_of_a_dead_shard_are_held(tmp_path: Path, started: list[RedisServer]) -> None:
     for number in range(3):
         options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no")
-        started.append(RedisServer(tmp_path / str(number), *options, port=free_port() % 10_000 + 20_000))
+        started.append(RedisServer(tmp_path / str(number), *options, port=free_port(and_at=10_000)))
     addresses = [f"127.0.0.1:{server.port}" for server in started]
     subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"], check=True, capture_output=True)
     wait_until(lambda: all(b"cluster_state:ok" in one.client().execute_command("CLUSTER", "INFO") for one in started), "no cluster")
@@ -101,7 +102,7 @@ def test_the_rooms_of_a_cluster_are_spread_and_those_of_a_dead_shard_are_held(tm
             held += outcome.storage_failed
         assert held == len(at[lost.port])
 
-    in_house(f"redis+cluster://{','.join(addresses)}", story, rooms=rooms, timeout_s=3.0)
+    in_house(f"redis+cluster://{','.join(addresses)}", story, rooms=rooms)
 
 
 def test_tls_with_a_private_authority(tmp_path: Path, started: list[RedisServer]) -> None:
@@ -143,7 +144,7 @@ def test_it_stays_held_where_no_one_listens_and_no_one_waits_long(refusing_port:
         began = time.monotonic()
         outcomes = await asyncio.gather(*(house.arrive(os.urandom(12)) for _ in range(50)))
         assert all(outcome.storage_failed for outcome in outcomes)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < TIMEOUT_S
 
     in_house(f"redis://127.0.0.1:{refusing_port()}", story)
 

@@ -108,7 +108,7 @@ def test_a_file_that_is_gone_is_a_broken_file(greenroom, origin) -> None:
 
 def test_a_connection_lives_through_a_reload_and_meets_the_new_rooms(greenroom, origin) -> None:
     running = greenroom.config(text(origin, active=5))
-    connection = http.client.HTTPConnection(*running.address, timeout=20)
+    connection = http.client.HTTPConnection(*running.address, timeout=60)
 
     def asked() -> str | None:
         connection.request("GET", "/", headers={"Host": "a", "Accept": "text/html"})
@@ -127,7 +127,7 @@ def test_a_connection_lives_through_a_reload_and_meets_the_new_rooms(greenroom, 
 
 def test_an_answer_under_way_is_not_cut_by_a_reload(greenroom, origin) -> None:
     running = greenroom.config(text(origin, active=5))
-    connection = http.client.HTTPConnection(*running.address, timeout=20)
+    connection = http.client.HTTPConnection(*running.address, timeout=60)
     connection.request("GET", "/slow?1.5", headers={"Host": "a"})
     answer = connection.getresponse()
     running.send(signal.SIGHUP)

@@ -67,7 +67,7 @@ def test_two_front_ends_share_limits_counts_reloads_and_the_end(tmp_path: Path, 
     async def story() -> None:
         process = Process(FileSource(path), said.append, front_ends=[make])
         running = asyncio.create_task(process.run())
-        await asyncio.wait_for(process.ready.wait(), 20)
+        await asyncio.wait_for(process.ready.wait(), 60)
         second: Second = made[0]
 
         def visit() -> Given:
@@ -83,7 +83,7 @@ def test_two_front_ends_share_limits_counts_reloads_and_the_end(tmp_path: Path, 
         assert visit().status == 200
         assert b"line" in visit().body
         process.stopping.set()
-        await asyncio.wait_for(running, 20)
+        await asyncio.wait_for(running, 60)
         assert second.story == ["made for 1", "started", "configured for 2", "drained within 30 s", "closed"]
 
     written(1)

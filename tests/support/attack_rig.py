@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from threaded_origin import ThreadedOrigin
 
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 
 
 @dataclass

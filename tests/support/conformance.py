@@ -168,7 +168,7 @@ def send(address: tuple[str, int], row: Row, tickets: Mapping[str, str]) -> Seen
     if row.ticket != "none":
         value = cookie[row.ticket].format(**tickets)
         data = data.replace(b"\r\n", f"\r\nCookie: {NAME}={value}\r\n".encode(), 1)
-    with socket.create_connection(address, timeout=20) as sock:
+    with socket.create_connection(address, timeout=60) as sock:
         sock.sendall(data)
         answer = http.client.HTTPResponse(sock, method=row.method)
         try:

@@ -40,7 +40,7 @@ class DashboardBrowser:
 
     def __post_init__(self) -> None:
         self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(60_000)
         self.page.on("pageerror", lambda error: self.complaints.append(f"{self.page.url}: {error}"))
         self.page.on("console", lambda message: self._heard(message))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ports import free_port
 from real_proxies import START_S, command_of, hasten, listens, over_socket_file, running_proxy, write_configuration
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,13 +22,6 @@ SERVERS = {
 }
 Address = tuple[str, int]
 Change = Callable[[str], str]
-
-
-def free_port() -> int:
-    """One that no other program uses at this moment."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextlib.contextmanager
@@ -71,7 +65,7 @@ def proxy(
 
 def asked(port: int) -> bool:
     """Whether the proxy finds greenroom, which refuses this path."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
         sock.sendall(b"GET /a%2fb HTTP/1.1\r\nHost: full.example\r\nConnection: close\r\n\r\n")
         return sock.recv(12)[-3:] in (b"400", b"404")
 

@@ -90,7 +90,7 @@ class InRedis:
                 answered.set()
 
             getattr(self.ledger, operation)(*arguments, then)
-            await asyncio.wait_for(answered.wait(), 10)
+            await asyncio.wait_for(answered.wait(), 60)
             await asyncio.sleep(0)
             (answer,) = answers
             return answer

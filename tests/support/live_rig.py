@@ -99,7 +99,7 @@ class LiveRig:
 
     def visit(self, cookie: str = "") -> tuple[int, str]:
         """One page view: seconds until the visitor should come back (0: let in), and the new cookie."""
-        connection = HTTPConnection(*self.running.address, timeout=20)
+        connection = HTTPConnection(*self.running.address, timeout=60)
         try:
             headers = {"Host": HOST, "Accept": "text/html", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}
             connection.request("GET", "/", headers=headers | ({"Cookie": cookie} if cookie else {}))

@@ -14,7 +14,8 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import redis
-from redis_world import RedisServer, free_port
+from ports import free_port
+from redis_world import RedisServer
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 

@@ -25,7 +25,7 @@ NOW_MS = 1_790_000_000_000
 LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 SHOP = b"<!doctype html><title>Shop</title><link rel=icon href=data:,><h1>Welcome to the shop</h1>"
 LEFT = b'{"greenroom":{"left":true}}'
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 
 
 def held(**changes: Any) -> Held:

@@ -2,10 +2,11 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
+
+from ports import free_port
 
 SERVER_USER = "postgres"
 """PostgreSQL refuses to run as root; Debian's package makes this user."""
@@ -27,13 +28,13 @@ class Postgres:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="greenroom-postgres-"))  # pytest's own directories let no one else in
         self._count = 0
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.port = int(sock.getsockname()[1])
+        self.port = free_port()
         self._as = ["setpriv", f"--reuid={SERVER_USER}", f"--regid={SERVER_USER}", "--clear-groups"] if os.geteuid() == 0 else []
         if self._as:
             shutil.chown(self.folder, SERVER_USER, SERVER_USER)
-        self._run("initdb", "-D", str(self.folder / "db"), "--auth=trust", "--username=greenroom", "--encoding=UTF8", "--no-sync")
+        self._run(
+            "initdb", "-D", str(self.folder / "db"), "--auth=trust", "--username=greenroom", "--encoding=UTF8", "--locale=C", "--no-sync"
+        )
         self.start()
 
     def new_database(self) -> str:

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ports import free_port
 from real_proxies import COMMANDS, FILES, MORE_FILES, ports
-from redis_world import RedisServer, free_port
+from redis_world import RedisServer
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 GREENROOM = Path(sys.executable).with_name("greenroom")

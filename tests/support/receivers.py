@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from aiosmtpd.controller import Controller
+from ports import free_port
 
 START_S = 60.0
 """How long a mail server may take to start; the five seconds that its library gives it are too few on a busy machine."""
@@ -81,9 +81,7 @@ class MailReceiver:
         self.answer = answer
         self.messages: list[tuple[list[str], EmailMessage]] = []
         self.tries = 0
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = port or int(free.getsockname()[1])
+        self.port = port or free_port()
         options.setdefault("ready_timeout", START_S)
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port, **options)
         self._controller.start()
@@ -109,7 +107,7 @@ class MailReceiver:
         self._controller.stop()
 
 
-def until(done: Callable[[], bool], seconds: float = 15.0) -> None:
+def until(done: Callable[[], bool], seconds: float = 60.0) -> None:
     """Waits for something that another thread or process does."""
     for _ in ticks(seconds):
         if done():

@@ -1,13 +1,15 @@
 """A real redis-server of our own for a test: started on a free port or socket, killed, paused, restarted; and a library with a clock set by hand."""
 
+import contextlib
 import shutil
-import socket
+import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import redis
+from ports import free_port
 
 from greenroom.stores.redis.library import PARTS, Library, part
 
@@ -34,12 +36,6 @@ def broken_library(part: str, instead: str) -> str:
     return TRIAL_LIBRARY.source.replace(part, instead)
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 class RedisServer:
     """One server; its data is in `folder`."""
 
@@ -59,9 +55,11 @@ class RedisServer:
         command = [*self._program, *defaults, "--protected-mode", "no", "--loglevel", "warning", *self._options]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        wait_until(self.answers, f"no redis: {(self.folder / 'log').read_text()[-500:]}")
+        wait_until(self.answers, lambda: f"no redis: {(self.folder / 'log').read_text()[-500:]}")
 
     def answers(self) -> bool:
+        """Whether this server answers, and not another one that has its port."""
+        assert self._process is None or self._process.poll() is None, (self.folder / "log").read_text()[-500:]
         try:
             return bool(self.client().ping())
         except (redis.ConnectionError, redis.TimeoutError):
@@ -70,7 +68,7 @@ class RedisServer:
             return True
 
     def client(self) -> redis.Redis:
-        return redis.Redis(port=self.port, socket_timeout=5)
+        return redis.Redis(port=self.port, socket_timeout=30)
 
     def kill(self) -> None:
         """kill -9."""
@@ -78,6 +76,16 @@ class RedisServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    @contextlib.contextmanager
+    def silenced(self) -> Iterator[None]:
+        """It keeps its connections and answers nothing; what it was asked meanwhile is answered afterwards."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """An orderly end: it writes down what it is told to."""
@@ -87,8 +95,8 @@ class RedisServer:
             self._process = None
 
 
-def wait_until(condition: Callable[[], object], otherwise: str, seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], object], otherwise: str | Callable[[], str], seconds: float = 60.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, otherwise
+        assert time.monotonic() < until, otherwise if isinstance(otherwise, str) else otherwise()
         time.sleep(0.02)  # the server is a real process

@@ -8,7 +8,7 @@ import threading
 
 from attack_rig import NotingOrigin, Seen
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class TalkingOrigin(NotingOrigin):

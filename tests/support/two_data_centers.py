@@ -24,7 +24,7 @@ class Visitor:
         return await asyncio.to_thread(self._ask, edge)
 
     def _ask(self, edge: Edge) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", edge.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", edge.port, timeout=60)
         headers = {"X-Visitor": str(self.number), "Accept": "text/html"} | ({"Cookie": self.cookie} if self.cookie else {})
         connection.request("GET", "/", headers=headers)
         answer = connection.getresponse()

@@ -153,9 +153,9 @@ def test_a_pattern_that_needs_too_much_memory_is_refused() -> None:
 )
 def test_patterns_that_take_others_for_ever_take_a_moment(pattern: str, text: str) -> None:
     found = search(pattern)
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert not found(text)
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 @settings(deadline=None)
@@ -185,9 +185,9 @@ def test_a_wildcard_fits_what_the_same_regular_expression_fits(pattern: str, can
 
 def test_a_hostile_wildcard_takes_a_moment() -> None:
     fits = wildcard("a*" * 1000 + "b", strict=False)
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert not fits("a" * 60_000)
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 @given(st.text(st.characters(max_codepoint=255)))

@@ -1,5 +1,6 @@
 """What is built from the tree is what the tree says: the lock is current and the wheel holds every file."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 UV = shutil.which("uv") or str(ROOT / ".tools" / "uv" / "bin" / "uv")
@@ -81,3 +84,15 @@ def test_every_dependency_of_the_program_is_imported_somewhere() -> None:
     names = [match[0] for line in lines if (match := re.match(r"[\w-]+", line))]
     text = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     assert [name for name in names if not re.search(rf"^\s*(?:from|import) {IMPORTED_AS.get(name, name)}\b", text, re.M)] == []
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "Containerfile.compiled"])
+def test_every_port_that_an_image_exposes_is_listened_on_from_outside(name: str) -> None:
+    """And the control listener is left to the configuration file, which an option in the command would silently overrule."""
+    text = (ROOT / "examples" / "container" / name).read_text()
+    ports = [port for line in re.findall(r"^EXPOSE (.+)$", text, re.MULTILINE) for port in line.split()]
+    (command,) = re.findall(r"^CMD (\[.+\])$", text, re.MULTILINE)
+    arguments = json.loads(command)
+    outside = [argument.rpartition(":")[2] for argument in arguments if argument.startswith("0.0.0.0:")]
+    assert ports == outside == ["8080"]
+    assert "--control" not in arguments

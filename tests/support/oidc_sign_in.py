@@ -3,11 +3,10 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
-from dashboard_rig import DashboardRig, Visitor, dashboard_in
+from dashboard_rig import DashboardRig, Visitor
 from oidc_rig import CLIENT, RETURN, SECRET, Provider, provider_at
 
 from greenroom.control.oidc_provider import OidcProvider
@@ -28,14 +27,6 @@ def use(rig: DashboardRig, provider: Provider, roles: tuple[OidcRole, ...] = ROL
     """What a reload of the configuration with these settings does."""
     settings = OidcSettings(entry=OidcEntry(issuer=provider.issuer, client_id=CLIENT, name="Login", **entry), roles=roles, secret=SECRET)
     rig.oidc = OidcProvider(settings, OutboundPolicy, rig.clock)
-
-
-@contextmanager
-def filled_dashboard(folder: Path) -> Iterator[DashboardRig]:
-    """A dashboard with zones and rooms."""
-    with dashboard_in(folder) as found:
-        found.fill()
-        yield found
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Signing in through an OpenID Connect provider: a real one over HTTP, its people and their roles, and everything that must not let in."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 from oidc_rig import CLIENT, RETURN, Provider
-from oidc_sign_in import BROWSER, ROLES, at_provider, back, filled_dashboard, is_in, provider_of, reason, saying, sign_in, use, without
+from oidc_sign_in import BROWSER, ROLES, at_provider, back, is_in, reason, saying, sign_in, use, without
 
 from greenroom.api.client_address import WithClientAddress
 from greenroom.config.settings import Address
@@ -25,18 +24,6 @@ from greenroom.model.session import LINK, SESSION
 from greenroom.outbound import OutboundPolicy
 from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dashboard import sign_in_lines
-
-
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
-    with filled_dashboard(tmp_path_factory.mktemp("oidc")) as found:
-        yield found
-
-
-@pytest.fixture
-def provider(rig: DashboardRig) -> Iterator[Provider]:
-    with provider_of(rig) as found:
-        yield found
 
 
 def test_a_person_of_the_provider_gets_the_role_and_the_zones_of_the_first_row_that_fits(rig: DashboardRig, provider: Provider) -> None:

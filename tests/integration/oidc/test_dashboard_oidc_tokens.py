@@ -3,29 +3,17 @@
 import base64
 import hmac
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from dashboard_rig import DashboardRig, Visitor
 from joserfc import jwt
 from oidc_rig import CLIENT, KEY, OTHER_KEY, Provider
-from oidc_sign_in import filled_dashboard, is_in, provider_of, reason, saying, sign_in, without
+from oidc_sign_in import is_in, reason, saying, sign_in, without
 
 from greenroom.control.oidc_provider import NEW_KEYS_MS
 from greenroom.model.session import SESSION
-
-
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardRig]:
-    with filled_dashboard(tmp_path_factory.mktemp("oidc")) as found:
-        yield found
-
-
-@pytest.fixture
-def provider(rig: DashboardRig) -> Iterator[Provider]:
-    with provider_of(rig) as found:
-        yield found
 
 
 def encoded(value: bytes) -> str:

@@ -69,17 +69,17 @@ def taught(method: str) -> Forecaster:
             age = now_ms // AGE_CELL_MS - then // AGE_CELL_MS
             ended[age] = ended.get(age, 0) + 40
         begun.setdefault(second + draw.randint(5, 1_200), []).append(now_ms)
-        forecaster.admitted([0] * 40, now_ms)
+        forecaster.admitted("here", [0] * 40, now_ms)
         forecaster._endings.step(now_ms // AGE_CELL_MS)
         for age, count in ended.items():
-            forecaster._endings.end(age, count)
+            forecaster._endings.end("here", age, count)
         ended.clear()
     return forecaster
 
 
 def cost() -> None:
     seconds = {NOW_MS // 1000 - age: WAITING // 500 for age in range(500)}
-    facts = ForecastInput(20_000, 0, 0, WAITING, 50_000, seconds)
+    facts = ForecastInput({"here": 20_000}, 0, 0, WAITING, 50_000, seconds)
     for method in ("fifo", "random"):
         forecaster, spent = taught(method), []
         for number in range(30):

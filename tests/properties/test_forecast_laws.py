@@ -121,10 +121,13 @@ wild_reports = st.fixed_dictionaries(
     }
 )
 wild_facts = st.builds(
-    lambda sessions, permits, free, ended, seconds: ForecastInput(
-        sessions, permits, free, sum(seconds.values()), ended, {START_MS // 1000 + second: count for second, count in seconds.items()}
+    lambda sessions, permits, free, ended, seconds, returning: ForecastInput(
+        sessions, permits, free, sum(seconds.values()), ended, {START_MS // 1000 + second: count for second, count in seconds.items()},
+        (), tuple(returning),
     ),
-    anything, anything, anything, anything, st.dictionaries(st.integers(-4_000, 100), st.integers(1, 10**6), max_size=30),
+    st.dictionaries(st.sampled_from(["here", "there"]), anything), anything, anything, anything,
+    st.dictionaries(st.integers(-4_000, 100), st.integers(1, 10**6), max_size=30),
+    st.lists(st.tuples(st.integers(-100, 10**9).map(float), anything), max_size=3),
 )  # fmt: skip
 ages = st.lists(st.integers(0, 60_000) | st.integers(0, 10**8), max_size=5)
 
@@ -145,7 +148,8 @@ def test_no_reports_make_a_forecast_fail(
     forecaster = Forecaster(room, now_ms)
     for number, (passed_ms, said, ages_ms, facts) in enumerate(told):
         now_ms += passed_ms
-        forecaster.admitted(ages_ms, now_ms)
+        forecaster.meet("there", now_ms)
+        forecaster.admitted("here", ages_ms, now_ms)
         forecaster.hear(report(number, **said), now_ms)
         forecaster.think(facts, now_ms)
         wait_table = forecaster.wait_table
@@ -295,7 +299,7 @@ def test_no_visitor_gets_in_before_the_next_try(next_ms: int, seconds: list[floa
 
 def test_before_sessions_have_ended_only_free_units_are_promised() -> None:
     past = Past(total=50, per_minute=600, stay_s=(900, 901), minutes=0)
-    past.forecaster.think(ForecastInput(0, 0, 50, 200, 0, {START_MS // 1000 - 1: 200}), past.now_ms)
+    past.forecaster.think(ForecastInput({}, 0, 50, 200, 0, {START_MS // 1000 - 1: 200}), past.now_ms)
     wait_table = past.forecaster.wait_table
     assert wait_table
     outlook = outlook_on(wait_table)
@@ -308,7 +312,7 @@ def test_before_sessions_have_ended_only_free_units_are_promised() -> None:
 
 def test_where_sessions_ended_but_their_ages_were_not_told_the_measured_pace_is_not_silenced() -> None:
     past = Past(minutes=0)
-    past.forecaster.think(ForecastInput(200, 0, 0, 100, BELIEVED_ENDS, {START_MS // 1000 - 1: 100}), past.now_ms)
+    past.forecaster.think(ForecastInput({"here": 200}, 0, 0, 100, BELIEVED_ENDS, {START_MS // 1000 - 1: 100}), past.now_ms)
     assert past.forecaster.wait_table
     assert not outlook_on(past.forecaster.wait_table).decides
 
@@ -336,7 +340,7 @@ def test_two_data_centers_agree_on_who_is_before_someone(seconds: dict[int, int]
     whole = {first + second: count for second, count in seconds.items()}
     here = {second: draw.randint(0, count) for second, count in whole.items()}
     forecaster = Forecaster(small_room(total_active_users=200, new_users_per_minute=300), START_MS)
-    forecaster.think(ForecastInput(200, 0, 0, sum(whole.values()), 0, whole), START_MS + 400_000)
+    forecaster.think(ForecastInput({"here": 200}, 0, 0, sum(whole.values()), 0, whole), START_MS + 400_000)
     wait_table = forecaster.wait_table_for(here, here)
     assert wait_table
     outlook = Outlook()
@@ -368,9 +372,11 @@ class Serving:
         past = self.past
         past.now_ms += 2_000
         served = [self.line.pop(self.draw.randrange(len(self.line)) if self.method == "random" else -1) for _ in range(limit // 30)]
-        past.forecaster.admitted([0] * len(served), past.now_ms)
+        past.forecaster.admitted("here", [0] * len(served), past.now_ms)
         past.forecaster.hear(report(10_000, front_s=served[-1]), past.now_ms)
-        past.forecaster.think(ForecastInput(500, 0, 4_500, len(self.line), sum(past.ended.values()), Counter(self.line)), past.now_ms)
+        past.forecaster.think(
+            ForecastInput({"here": 500}, 0, 4_500, len(self.line), sum(past.ended.values()), Counter(self.line)), past.now_ms
+        )
         assert past.forecaster.wait_table
         return past.forecaster.wait_table
 

@@ -5,12 +5,13 @@ from math import exp, log
 from random import Random
 
 import pytest
-from admission_world import START_MS
+from admission_world import START_MS, small_room
+from forecast_rooms import report
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission.forecast.endings import Endings
-from greenroom.admission.forecast.forecast import BELIEVED_ENDS
+from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
 from greenroom.admission.forecast.intervals import Intervals
 from greenroom.admission.forecast.newcomers import with_newcomers
 from greenroom.admission.forecast.track import Track
@@ -26,32 +27,72 @@ def test_the_age_at_which_sessions_end_is_learnt(steps: int, each: int) -> None:
     endings = Endings(60_000, 0)
     for cell in range(400):
         endings.step(cell)
-        endings.begin(cell, each)
+        endings.begin("here", cell, each)
         if cell >= steps:
-            endings.end(steps, each)
+            endings.end("here", steps, each)
     shares = endings.survival()
     assert sum(shares) - 1 == pytest.approx(steps, rel=0.02 + 3 / each)
-    assert len(endings.living(100.0, shares)) == len(shares) - 1
-    assert sum(endings.living(100.0, shares)) == pytest.approx(100)
+    assert len(endings.living({"here": 100}, shares)) == len(shares) - 1
+    assert sum(endings.living({"here": 100}, shares)) == pytest.approx(100)
 
 
 def test_a_room_that_has_just_filled_is_not_taken_for_one_that_no_one_stays_in() -> None:
     """Of 1,000 sessions that began at once ten ended within half a minute. Without those still there, all would have."""
     endings = Endings(60_000, 0)
-    endings.begin(0, 1_000)
+    endings.begin("here", 0, 1_000)
     for cell in range(1, 7):
         endings.step(cell)
-        endings.end(cell, 2)
+        endings.end("here", cell, 2)
     assert endings.survival()[6] == pytest.approx(0.99, abs=0.005)
+
+
+def test_a_data_center_that_is_not_heard_teaches_nothing() -> None:
+    """Its 200 sessions end unseen for three minutes, and all of them are said to have ended when it is heard again: after that long."""
+    endings = Endings(60_000, 0)
+
+    def pass_time(cells: range, *heard: str) -> None:
+        for cell in cells:
+            endings.step(cell)
+            for where in heard:
+                endings.hear(where, cell)
+                endings.begin(where, cell, 10)
+                if cell >= 20:
+                    endings.end(where, 20, 10)
+
+    pass_time(range(100), "here", "there")
+    before = endings.survival()
+    pass_time(range(100, 136), "here")
+    assert not endings.hear("there", 136)
+    pass_time(range(136, 156), "here")
+    assert sum(endings.survival()) == pytest.approx(sum(before), rel=0.02)
+    assert sum(endings.living({"here": 200}, before)) == pytest.approx(200)
+
+
+@pytest.mark.parametrize("mean_s", [300, 1_200])
+def test_the_rate_of_giving_up_is_right_while_the_line_still_grows(mean_s: int) -> None:
+    """Ten a second come. A place is lost 14 seconds after its visitor; one who goes in the first 20 seconds is a stray."""
+    room = small_room(total_active_users=1_000, new_users_per_minute=60)
+    forecaster = Forecaster(room, START_MS)
+    second = START_MS // 1000
+    line: list[int] = []
+    for now in range(second, second + 300):
+        line.append(now)
+        seen = {came: round(10.0 * exp(-max(0, now - came - 14) / mean_s)) for came in line}
+        lost = sum(10.0 * (1 - exp(-max(0, now - came - 14) / mean_s)) for came in line)
+        strays = sum(10.0 * (1 - exp(-min(20, max(0, now - came - 14)) / mean_s)) for came in line)
+        said = report(now - second + 1, joined=10 * len(line), lost=int(lost), strays=int(strays))
+        forecaster.hear(said, now * 1000)
+        forecaster.think(ForecastInput({}, 0, 0, sum(seen.values()), 0, seen), now * 1000)
+    assert forecaster._patience.giving_up_per_s == pytest.approx(1 / mean_s, rel=0.1)
 
 
 def test_another_session_duration_is_learnt_again() -> None:
     endings = Endings(60_000, 0)
     for cell in range(100):
         endings.step(cell)
-        endings.begin(cell, 10)
+        endings.begin("here", cell, 10)
         if cell >= 4:
-            endings.end(4, 10)
+            endings.end("here", 4, 10)
     assert endings.seen > BELIEVED_ENDS
     endings.configure(60_000)
     assert endings.seen > BELIEVED_ENDS

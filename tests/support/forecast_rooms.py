@@ -61,7 +61,7 @@ class Past:
             self.inside += entering
             minute.extend([second] * entering)
             lost += times * (draw.random() * 1_000 < lost_in_thousand)
-            self.forecaster.admitted([0] * (entering * times), self.now_ms)
+            self.forecaster.admitted("here", [0] * (entering * times), self.now_ms)
             up = report(second + 1, ended=tuple(self.ended.items()), joined=2 * times * second, lost=lost)
             self.forecaster.hear(up, self.now_ms)
 
@@ -70,7 +70,7 @@ class Past:
         sums = [waiting * second // over_s for second in range(over_s + 1)]
         seconds = {self.now_ms // 1000 - age: sums[age + 1] - sums[age] for age in range(over_s) if sums[age + 1] > sums[age]}
         sessions = self.inside * self.times
-        return ForecastInput(sessions, 0, self.total * self.times - sessions, waiting, sum(self.ended.values()), seconds)
+        return ForecastInput({"here": sessions}, 0, self.total * self.times - sessions, waiting, sum(self.ended.values()), seconds)
 
     def wait_table(self, waiting: int) -> WaitTable:
         """What is believed now when so many wait."""

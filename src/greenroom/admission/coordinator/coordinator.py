@@ -194,7 +194,7 @@ class Coordinator(Allotment):
             center.acknowledged = max(center.acknowledged, up.admitted)
         if up.moves:
             self.pool += self.transfers.book(center, up.moves, now_ms, now_ms + self._life_ms + ORPHAN_SLACK_MS, known - remembered)
-        self.forecaster.admitted(up.ages_ms[len(up.ages_ms) - new :], now_ms)
+        self.forecaster.admitted(center.name, up.ages_ms[len(up.ages_ms) - new :], now_ms)
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         """What only the newest message may say."""
@@ -208,6 +208,7 @@ class Coordinator(Allotment):
         """What even a report without news says."""
         center.newest, center.heard, center.contact_ms = up, up.number, now_ms
         center.arrivals_per_s = up.arrivals_per_s
+        self.forecaster.meet(center.name, now_ms)
         self._contacts[center.name] = None
         self._contacts.move_to_end(center.name)
         center.confirm_disconnected_rate(up.applied, up.disconnected_rate)
@@ -243,20 +244,22 @@ class Coordinator(Allotment):
     def _wait_table_for(self, center: DataCenter, now_ms: int) -> WaitTable | None:
         """The forecast, when this data center has not got it yet."""
         if now_ms >= self.forecaster.due_ms:
-            self.forecaster.think(self._facts(), now_ms)
+            self.forecaster.think(self._facts(now_ms), now_ms)
         wait_table = self.forecaster.wait_table
         if wait_table is None or wait_table.made_ms == center.wait_table_ms:
             return None
         center.wait_table_ms = wait_table.made_ms
         return wait_table if self._alone else self.forecaster.wait_table_for(center.uncovered_seconds(), center.seconds)
 
-    def _facts(self) -> ForecastInput:
+    def _facts(self, now_ms: int) -> ForecastInput:
         """All ledgers together; people in data centers that are silent cannot be let in from here, so they are not in the line."""
-        centers, seconds = self.data_centers.values(), self._uncovered_seconds()
-        lines = tuple([self.data_centers[name].seconds for name in self._contacts])
-        ended = sum(center.returned_freed + center.settled for center in centers)
-        sessions = sum(center.used + center.over for center in centers) - ended
-        return ForecastInput(max(0, sessions), self.sums.outstanding, max(0, self.pool), sum(seconds.values()), ended, seconds, lines)
+        centers, seconds = self.data_centers, self._uncovered_seconds()
+        lines = tuple([centers[name].seconds for name in self._contacts])
+        ended = sum(center.returned_freed + center.settled for center in centers.values())
+        sessions = {name: max(0, centers[name].sessions) for name in self._contacts}
+        returning = tuple([part for center in centers.values() for part in center.returning(now_ms)])
+        free = max(0, self.pool)
+        return ForecastInput(sessions, self.sums.outstanding, free, sum(seconds.values()), ended, seconds, lines, returning)
 
     def _uncovered_seconds(self) -> dict[int, int]:
         """Waiters without a permit in reachable data centers, by arrival second; random: all of them, because none is covered first."""

@@ -94,6 +94,11 @@ class DataCenter:
         return self.granted - self.returned_permits - self.used
 
     @property
+    def sessions(self) -> int:
+        """Sessions there, those of visitors who came from elsewhere included."""
+        return self.used + self.over + self.moved_in - self.moved_out - self.returned_freed - self.settled
+
+    @property
     def value(self) -> int:
         """Rate units it counts with: all it admitted and may admit with permits; or, cut off, that rate and permits on the way to it."""
         return max(
@@ -202,6 +207,19 @@ class DataCenter:
         self.reachable = False
         fence_ms = self.fences.longest_ms
         self.fenced_ms = 0 if fence_ms == NEVER_MS else (now_ms if self.contact_ms is None else self.contact_ms) + fence_ms + FENCE_SLACK_MS
+
+    def returning(self, now_ms: int) -> list[tuple[float, int]]:
+        """(in how many seconds, units) of what is held where nothing is heard.
+
+        Orphans are free when their time is over. One that is silent is taken to be heard again when it has been silent as long again,
+        unless its fence ends that sooner.
+        """
+        found = [((self.orphans_until_ms - now_ms) / 1000, self.orphans)] if self.orphans else []
+        if not self.reachable and self.held > 0 and self.contact_ms is not None:
+            again_ms = now_ms - self.contact_ms
+            fenced_ms = self.fenced_ms - now_ms + self.life_ms if self.fenced_ms else again_ms
+            found.append((max(0, min(again_ms, fenced_ms)) / 1000, self.held))
+        return found
 
     def next_alarm_ms(self) -> int:
         """When time is going to change something here; 0: never."""

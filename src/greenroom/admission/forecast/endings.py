@@ -10,6 +10,7 @@ The prior: no session ends before the session duration, and then half of the res
 after twenty minutes, so a crowd that behaves differently is believed soon.
 """
 
+from collections.abc import Mapping
 from math import exp
 
 from greenroom.admission.messages.census import AGE_CELL_MS, AGE_CELLS
@@ -22,17 +23,22 @@ FADE = 0.5 ** (1 / 20)
 """Each minute (12 steps) everything seen counts this much less: half after 20 minutes."""
 SURE = 0.999
 """No hazard is above: survival stays positive."""
+SILENT_STEPS = 2
+"""After so long without a report a data center is silent: who lives there and who ended is seen again from its next report on, so nothing
+of the time between counts, neither an end nor that one lived. Otherwise two hundred sessions that no one heard of for three minutes would
+seem to have lived on for that long, and the line to move slower by four per cent for the next half hour."""
 GAP_STEPS = 720
 """After an hour without a word the living are not known any more."""
 
 
 class Endings:
-    """What is known of the ages at which sessions of one room end. `cell` is a moment in steps of 5 s."""
+    """What is known of the ages at which sessions of one room end. `cell` is a moment in steps of 5 s, `where` a data center."""
 
-    __slots__ = ("_alive", "_cell", "_ended", "_exposed", "_prior", "_session_ms")
+    __slots__ = ("_alive", "_cell", "_ended", "_exposed", "_heard", "_prior", "_session_ms")
 
     def __init__(self, session_ms: int, cell: int) -> None:
-        self._alive: dict[int, int] = {}  # by step of the beginning
+        self._alive: dict[str, dict[int, float]] = {}  # in each data center by step of the beginning
+        self._heard: dict[str, int] = {}
         self._cell = cell
         self._session_ms = 0
         self.configure(session_ms)
@@ -52,27 +58,43 @@ class Endings:
         """How many ended sessions were seen, old ones counting less."""
         return sum(self._ended)
 
-    def begin(self, cell: int, count: int) -> None:
-        """So many sessions began."""
-        self._alive[cell] = self._alive.get(cell, 0) + count
-        for age in range(min(max(0, self._cell - cell) + 1, AGE_CELLS)):
-            self._exposed[age] += count
+    def hear(self, where: str, cell: int) -> bool:
+        """A report of a data center came; whether it says of each step what ended in it, because none was missed."""
+        before = self._heard.get(where, cell)
+        self._heard[where] = max(before, cell)
+        if cell - before <= SILENT_STEPS:
+            return True
+        self._survive(where, before + SILENT_STEPS, cell)
+        return False
 
-    def end(self, age: int, count: int) -> None:
+    def forget(self, where: str) -> None:
+        """What was inside there is not known any more."""
+        self._alive.pop(where, None)
+
+    def begin(self, where: str, cell: int, count: int) -> None:
+        """So many sessions began."""
+        alive = self._alive.setdefault(where, {})
+        alive[cell] = alive.get(cell, 0) + count
+        if self._cell - self._heard.get(where, self._cell) <= SILENT_STEPS:
+            for age in range(min(max(0, self._cell - cell) + 1, AGE_CELLS)):
+                self._exposed[age] += count
+
+    def end(self, where: str, age: int, count: int) -> None:
         """So many sessions ended just now at this age, in steps. Steps of two machines differ by one, so a neighbour will do."""
         age = min(max(0, age), AGE_CELLS - 1)
         self._ended[age] += count
-        begun = self._cell - age
+        alive, begun = self._alive.get(where, {}), self._cell - age
+        left = float(count)
         for cell in (begun, begun - 1, begun + 1):
-            found = min(count, self._alive.get(cell, 0))
+            found = min(left, alive.get(cell, 0))
             if found:
-                self._alive[cell] -= found
-                count -= found
-            if not count:
+                alive[cell] -= found
+                left -= found
+            if not left:
                 return
 
     def step(self, cell: int) -> None:
-        """Time has passed: living sessions have reached the next step."""
+        """Time has passed: sessions that live in data centers that are heard have reached the next step."""
         if cell - self._cell > GAP_STEPS:
             self._alive.clear()
             self._cell = cell
@@ -81,21 +103,26 @@ class Endings:
             if self._cell % STEPS_PER_FADE == 0:
                 self._fade()
             exposed, now = self._exposed, self._cell
-            for begun, count in self._alive.items():
-                if 0 < now - begun < AGE_CELLS:
-                    exposed[now - begun] += count
+            for where, alive in self._alive.items():
+                if now - self._heard.get(where, now) > SILENT_STEPS:
+                    continue
+                for begun, count in alive.items():
+                    if 0 < now - begun < AGE_CELLS:
+                        exposed[now - begun] += count
 
-    def reconcile(self, sessions: int) -> None:
-        """Limits the number of living sessions: an end counted in a neighbouring step would leave one that never ends."""
-        excess = sum(self._alive.values()) - sessions
-        if excess <= 0:
-            return
-        for begun in sorted(self._alive):
-            gone = min(excess, self._alive[begun])
-            self._alive[begun] -= gone
-            excess -= gone
-            if not excess:
-                return
+    def reconcile(self, sessions: Mapping[str, int]) -> None:
+        """Limits the living in each data center: an end counted in a neighbouring step would leave one that never ends."""
+        for where, most in sessions.items():
+            alive = self._alive.get(where, {})
+            excess = sum(alive.values()) - most
+            if excess <= 0:
+                continue
+            for begun in sorted(alive):
+                gone = min(excess, alive[begun])
+                alive[begun] -= gone
+                excess -= gone
+                if not excess:
+                    break
 
     def survival(self) -> list[float]:
         """Share of sessions that reach each step, from 1 on; as long as it says something."""
@@ -107,20 +134,30 @@ class Endings:
                 break
         return shares
 
-    def living(self, sessions: float, survival: list[float]) -> list[float]:
-        """How many of `sessions` are in each step of their life; those whose age is not known are taken to be like the others."""
+    def living(self, sessions: Mapping[str, int], survival: list[float]) -> list[float]:
+        """How many of those in these data centers are in each step of life; those of unknown age are taken to be like the others."""
         ages = [0.0] * (len(survival) - 1)
         oldest = len(ages) - 1
-        for begun, count in self._alive.items():
-            if count:
-                ages[min(max(0, self._cell - begun), oldest)] += count
+        for where in sessions:
+            for begun, count in self._alive.get(where, {}).items():
+                if count:
+                    ages[min(max(0, self._cell - begun), oldest)] += count
         known = sum(ages)
         if not known:
             ages, known = survival[:-1], sum(survival[:-1])
-        share = sessions / known
+        share = sum(sessions.values()) / known
         return [count * share for count in ages]
+
+    def _survive(self, where: str, since: int, cell: int) -> None:
+        """Nothing was heard from there since that step: as many live as in such a time on the whole."""
+        survival = self.survival()
+        last = len(survival) - 1
+        for begun, count in self._alive.get(where, {}).items():
+            then, now = survival[min(max(0, since - begun), last)], survival[min(max(0, cell - begun), last)]
+            self._alive[where][begun] = count * now / then if then else 0.0
 
     def _fade(self) -> None:
         self._ended = [count * FADE for count in self._ended]
         self._exposed = [count * FADE for count in self._exposed]
-        self._alive = {begun: count for begun, count in self._alive.items() if count and self._cell - begun < 4 * AGE_CELLS}
+        for where, alive in self._alive.items():
+            self._alive[where] = {begun: count for begun, count in alive.items() if count and self._cell - begun < 4 * AGE_CELLS}

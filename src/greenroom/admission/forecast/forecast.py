@@ -27,7 +27,7 @@ from greenroom.admission.forecast.fluid import STEP_S, STEPS_MAX, WINDOW_STEPS, 
 from greenroom.admission.forecast.intervals import Intervals
 from greenroom.admission.forecast.lottery import LotteryForecast, drift_of_draws, hazards
 from greenroom.admission.forecast.newcomers import FULL_S, RATE_S, with_newcomers
-from greenroom.admission.forecast.patience import Patience
+from greenroom.admission.forecast.patience import STRAY_S, UNSEEN_S, Patience
 from greenroom.admission.forecast.track import AFTER_MS, Track
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncUp
@@ -36,6 +36,8 @@ from greenroom.admission.pacing import LEAST_PER_S, PACE_FACTOR, SAVED_US
 from greenroom.model.room import Room
 
 THINK_MS = 2_000
+BLIND_MS = 10_000
+"""After so long without a forecast nothing is learnt from those before it: what came of them when is not known."""
 PROBE_MS = 10_000
 PROBED = (0.1, 0.25, 0.5, 0.75, 1.0)
 """How far down the line probes stand."""
@@ -58,13 +60,14 @@ PATIENT_S = 900.0
 class ForecastInput(msgspec.Struct, frozen=True):
     """The coordinator's figures at one moment, summed over all data centers."""
 
-    sessions: int
+    sessions: Mapping[str, int]  # in each data center that is heard
     permits: int  # granted and not known to be used
     free: int  # units in the pool
     waiting: int  # without a permit; random: everybody
     ended: int  # sessions, ever
     seconds: Mapping[int, int]  # the same by arrival second
     in_line: tuple[Mapping[int, int], ...] = ()  # in each data center all who wait, with a permit or without, by arrival second
+    returning: tuple[tuple[float, int], ...] = ()  # (in how many seconds, units) of data centers that are not heard
 
     def standing(self, second: int) -> int:
         """How many who came in this second have not been let in."""
@@ -91,6 +94,7 @@ class Forecaster:
         self._coming: dict[int, int] = {}  # and with one
         self._knots: list[tuple[int, int]] = []  # (arrival second, how many have come by its end and wait), from the first on
         self._probe_ms = 0
+        self._thought_ms = now_ms
         self.due_ms = now_ms
         self.wait_table: WaitTable | None = None
         self.configure(room)
@@ -108,27 +112,35 @@ class Forecaster:
 
     # -- what reports say -----------------------------------------------------------------------------------------------------
 
-    def admitted(self, ages_ms: Sequence[int], now_ms: int) -> None:
+    def admitted(self, data_center: str, ages_ms: Sequence[int], now_ms: int) -> None:
         """Admissions reported for the first time."""
         self._admitted += len(ages_ms)
         self._endings.step(now_ms // AGE_CELL_MS)
         for cell, count in Counter([(now_ms - age_ms) // AGE_CELL_MS for age_ms in ages_ms]).items():
-            self._endings.begin(cell, count)
+            self._endings.begin(data_center, cell, count)
         for second, count in Counter([(now_ms - age_ms) // 1000 for age_ms in ages_ms]).items():
             self._recent[second] = self._recent.get(second, 0) + count
+
+    def meet(self, data_center: str, now_ms: int) -> bool:
+        """A report came, with news or without. False: the first after a silence, so when what ended meanwhile did is not known."""
+        self._endings.step(now_ms // AGE_CELL_MS)
+        return self._endings.hear(data_center, now_ms // AGE_CELL_MS)
 
     def hear(self, up: SyncUp, now_ms: int) -> None:
         """The newest report of a data center."""
         before = self._heard.get(up.data_center)
+        unbroken = self.meet(up.data_center, now_ms)
         if before is None or before.epoch != up.epoch:
             self._ended[up.data_center] = {}
             joined = lost = strays = 0
+            if before is not None:
+                self._endings.forget(up.data_center)
         else:
             joined, lost, strays = before.joined, before.lost, before.strays
-        self._endings.step(now_ms // AGE_CELL_MS)
         known = self._ended[up.data_center]
         for age, count in up.ended:
-            self._endings.end(age, max(0, count - known.get(age, 0)))
+            if unbroken:
+                self._endings.end(up.data_center, age, max(0, count - known.get(age, 0)))
             known[age] = count
         self._patience.pass_time(self._waiting, now_ms)
         self._patience.count(max(0, up.joined - joined), up.lost - lost, max(0, up.strays - strays))
@@ -141,12 +153,14 @@ class Forecaster:
     def think(self, facts: ForecastInput, now_ms: int) -> None:
         """Makes a new wait table, or none when no visitor waits."""
         self.due_ms = now_ms + THINK_MS
-        self._waiting = facts.waiting
+        self._waiting = sum([count for second, count in facts.seconds.items() if second < now_ms // 1000 - STRAY_S])
         self._endings.step(now_ms // AGE_CELL_MS)
         self._endings.reconcile(facts.sessions)
-        self._patience.pass_time(facts.waiting, now_ms)
-        if not facts.waiting:
+        self._patience.pass_time(self._waiting, now_ms)
+        blind, self._thought_ms = now_ms - self._thought_ms > BLIND_MS, now_ms
+        if not facts.waiting or blind:
             self._forget()
+        if not facts.waiting:
             return
         self._track.check(now_ms, self._admitted)
         learnt = self._endings.seen >= BELIEVED_ENDS
@@ -250,6 +264,9 @@ class Forecaster:
         survival = self._endings.survival()
         living = self._endings.living(facts.sessions, survival)
         ends = ends_of_the_living(living, survival, now_ms % AGE_CELL_MS / AGE_CELL_MS, STEPS_MAX)
+        for after_s, units in facts.returning:
+            if (step := max(0, int(after_s)) // STEP_S) < STEPS_MAX:
+                ends[step] += units
         return admissions(ends, survival, facts.free, facts.permits, self._per_minute, recent, enough)
 
 
@@ -282,7 +299,7 @@ def table(
     for step, now in enumerate(entered, 1):
         before = count
         before_s += now * scale / paced_per_s
-        count += now * scale * exp(giving_up_per_s * PATIENT_S * log1p(STEP_S * (step - 0.5) / PATIENT_S))
+        count += now * scale * gone_by(STEP_S * (step - 0.5), giving_up_per_s)
         if before == people[-1] < count and seconds[-1] < STEP_S * (step - 1):
             people.append(before + 1e-6)  # no admissions for a while: the table is flat up to here
             seconds.append(STEP_S * (step - 1.0))
@@ -296,7 +313,11 @@ def table(
         pace = sum(last) / len(last) / STEP_S * scale
         while pace > 0 and seconds[-1] < BELIEVED_S:
             begun_s, ends_s = seconds[-1], min(BELIEVED_S, max(seconds[-1], STEP_S) * TAIL_GROWTH)
-            gone = exp(giving_up_per_s * PATIENT_S * log1p((begun_s + ends_s) / 2 / PATIENT_S))
-            people.append(people[-1] + pace * (ends_s - begun_s) * gone)
+            people.append(people[-1] + pace * (ends_s - begun_s) * gone_by((begun_s + ends_s) / 2, giving_up_per_s))
             seconds.append(ends_s)
     return tuple(people), tuple(seconds)
+
+
+def gone_by(seconds: float, giving_up_per_s: float) -> float:
+    """How many places are freed for each visitor let in by then: some of those ahead will have given up, and some have, unseen."""
+    return exp(giving_up_per_s * (UNSEEN_S + PATIENT_S * log1p(seconds / PATIENT_S)))

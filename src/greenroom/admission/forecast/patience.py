@@ -4,8 +4,12 @@ from collections import deque
 
 FADE_MS = 600_000
 """What was seen of giving up counts half after ten minutes."""
-SEEN_S = 3_600.0
+SEEN_S = 15_000.0
 """The rate of giving up counts as zero until this many seconds of waiting have been observed."""
+UNSEEN_S = 14.0
+"""Who gives up stands in line for so much longer: half of the twenty seconds until the next try, the grace after it, and a report."""
+STRAY_S = 20
+"""Who gives up sooner after joining never tries again and counts as a stray; so the first seconds of waiting do not count here."""
 MOST_PER_S = 1 / 60
 """A crowd that leaves in one minute is not taken to leave any faster."""
 REMEMBERED_MS = 600_000
@@ -15,12 +19,13 @@ ARRIVAL_STEP_MS = 5_000
 class Patience:
     """Sums over all data centers."""
 
-    __slots__ = ("_at_ms", "_joined", "_joins", "_lost", "_marks", "_strays", "_waited_s")
+    __slots__ = ("_at_ms", "_joined", "_joins", "_lost", "_marks", "_strays", "_waited_s", "_waiting")
 
     def __init__(self, now_ms: int) -> None:
         self._at_ms = now_ms
         self._waited_s = self._lost = self._strays = self._joins = 0.0
         self._joined = 0
+        self._waiting: deque[tuple[int, float]] = deque()  # (when, seconds waited until then), not yet in `_waited_s`
         self._marks: deque[tuple[int, int]] = deque([(now_ms, 0)])
 
     def pass_time(self, waiting: int, now_ms: int) -> None:
@@ -28,7 +33,10 @@ class Patience:
         passed_ms = max(0, now_ms - self._at_ms)
         self._at_ms = max(now_ms, self._at_ms)
         fade = 0.5 ** (passed_ms / FADE_MS)
-        self._waited_s = self._waited_s * fade + waiting * passed_ms / 1000
+        self._waited_s *= fade
+        self._waiting.append((now_ms, waiting * passed_ms / 1000))
+        while self._waiting and now_ms - self._waiting[0][0] >= UNSEEN_S * 1000:
+            self._waited_s += self._waiting.popleft()[1]
         self._lost, self._strays, self._joins = self._lost * fade, self._strays * fade, self._joins * fade
         if now_ms - self._marks[-1][0] >= ARRIVAL_STEP_MS:
             self._marks.append((now_ms, self._joined))
@@ -44,7 +52,11 @@ class Patience:
 
     @property
     def giving_up_per_s(self) -> float:
-        """Share of those waiting who give up each second, strays and those who come back left out."""
+        """Share of those waiting who give up each second, strays and those who come back left out.
+
+        Those who are seen to be lost gave up UNSEEN_S ago, so they are compared with the waiting until then: in a line that grows, those
+        since would make it a fifth too low.
+        """
         return min(MOST_PER_S, max(0.0, self._lost) / (self._waited_s + SEEN_S))
 
     @property

@@ -127,6 +127,7 @@ async def plain(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": BODY})
 room = WaitingRoom(plain, "greenroom.toml")
+full = WaitingRoom(plain, "full.toml")
 """
 ROOM = "total_active_users = {limit}\nnew_users_per_minute = 100000\nsession_duration = 30\npace_admissions = false\n"
 BY_FILE = ", Unix socket"
@@ -256,9 +257,11 @@ class Bench:
         port = self.next_port()
         options = ["--app-dir", str(self.folder), "--port", str(port), "--no-access-log", "--log-level", "warning", "--no-proxy-headers"]
         pid = self.start([str(BIN / "uvicorn"), f"bench_app:{what}", *options], port)
-        told = "uvicorn, application" if what == "plain" else "uvicorn, application in a waiting room"
-        self.contestants[told] = (port, ticket(port) if what == "room" else "", "uvicorn, application")
-        self.uvicorns[told] = pid
+        told = {"plain": "uvicorn, application", "room": "uvicorn, application in a waiting room", "full": "uvicorn, waiting page"}[what]
+        came = ticket(port) if what != "plain" else ""
+        self.contestants[told] = (port, "Accept: text/html" if what == "full" else came, "uvicorn, application")
+        if what != "full":
+            self.uvicorns[told] = pid
         self.pids[told] = (pid, 0)
 
 
@@ -277,7 +280,8 @@ def main() -> None:
         os.environ["GREENROOM_PASS_SECRET"] = SECRET
         (folder / "bench_app.py").write_text(APP)
         room = '[[rooms]]\nname = "shop"\nhost = "*"\n' + ROOM.format(limit=100_000)
-        (folder / "greenroom.toml").write_text(f'data = "{folder}/asgi"\nanalytics = "off"\n{QUIET}{room}')
+        for file, text in (("greenroom", room), ("full", room.replace("users = 100000", "users = 1"))):
+            (folder / f"{file}.toml").write_text(f'data = "{folder}/asgi-{file}"\nanalytics = "off"\n{QUIET}{text}')
         client = stack.enter_context(Client(ORIGIN))
         bench = Bench(folder, stack)
         for kind in options.only:
@@ -320,12 +324,14 @@ def start_envoy(bench: Bench) -> None:
     """Envoy, beside a plain Envoy."""
     bench.plain("envoy")
     bench.example("envoy", "ext_authz")
+    bench.example("envoy", "ext_authz, waiting page", limit=1)
 
 
 def start_uvicorn(bench: Bench) -> None:
     """An application without and with a waiting room inside."""
     bench.asgi("plain")
     bench.asgi("room")
+    bench.asgi("full")
 
 
 STARTS = {"nginx": start_nginx, "haproxy": start_haproxy, "caddy": start_caddy, "envoy": start_envoy, "uvicorn": start_uvicorn}

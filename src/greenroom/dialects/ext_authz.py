@@ -15,7 +15,7 @@ def _read(question: Arrival) -> Asked | Refusal:
 EXT_AUTHZ = Dialect(
     "ext_authz",
     PATH,
-    "Envoy, Istio, Envoy Gateway (HTTP ext_authz)",
+    "Envoy, Istio (HTTP ext_authz)",
     _read,
     frozenset({b"x-envoy-internal", b"x-envoy-expected-rq-timeout-ms", b"host"}),
     status_for=((range(200, 300), 429), (range(500, 600), 429)),  # Envoy takes 5xx for a broken service and drops the page

@@ -5,6 +5,7 @@
 Starts real greenroom processes on free ports with a store in a temporary directory, in front of an origin of its own. Times are wall
 clock; the start and the change are the median of five. Requests go through one room, alone and among all the others, in alternating
 rounds so that a busy machine counts for both: CPU time of greenroom, which has CPU 0, asked by a client that never sleeps (`awake.py`).
+What the process takes without requests, which grows with the rooms, is measured before each round and left out.
 """
 
 import argparse
@@ -92,9 +93,16 @@ class Edge:
         answer = connection.getresponse()
         answer.read()
         cookie = (answer.getheader("Set-Cookie") or "").partition(";")[0]
+        idle = self.idle(seconds)
         before = cpu_seconds(self.process.pid)
         load = client.load(self.port, seconds, f"GET / HTTP/1.1\r\nHost: h0.example.com\r\nCookie: {cookie}\r\n\r\n")
-        return (cpu_seconds(self.process.pid) - before) / load.answered * 1e6
+        return (cpu_seconds(self.process.pid) - before - idle * load.seconds) / load.answered * 1e6
+
+    def idle(self, seconds: int) -> float:
+        """Share of a core that the process takes without requests."""
+        before = cpu_seconds(self.process.pid)
+        time.sleep(seconds)
+        return (cpu_seconds(self.process.pid) - before) / seconds
 
 
 def change_s(edge: Edge, store: SqlStore, held: bool) -> float:
@@ -136,6 +144,7 @@ def main() -> None:
         alone, among = Edge(one), Edge(many)
         changes = [change_s(among, store, held=number % 2 == 0) for number in range(5)]
         costs = [(alone.cpu_us(client, asked.seconds), among.cpu_us(client, asked.seconds)) for _ in range(5)]
+        idle = [edge.idle(asked.seconds) for edge in (alone, among)]
         for edge in (alone, among):
             edge.stop()
     print(f"rooms                   {asked.rooms}, with {2 * asked.rooms} rules")
@@ -147,6 +156,7 @@ def main() -> None:
     print(f"route lookup            {lookup_us(asked.rooms):.2f} us")
     one_us, many_us = (statistics.median(cost) for cost in zip(*costs, strict=True))
     ratio = statistics.median(many / one for one, many in costs)
+    print(f"CPU without requests    {100 * idle[1]:.1f} % of a core (one room: {100 * idle[0]:.1f} %)")
     print(f"CPU per request         {many_us:.1f} us among {asked.rooms} rooms, {one_us:.1f} alone; the ratios: {100 * ratio - 100:+.1f} %")
 
 

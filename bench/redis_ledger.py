@@ -127,11 +127,14 @@ async def fill(bench: Bench, waiting: int, inside: int) -> tuple[list[tuple[byte
     between = bench.memory()
     print(f"{'bytes for each active user':44} {(between - before) / inside:8.0f}   bar 150")
     now_ms = bench.clock.now_ms()
+    began = time.monotonic()
     places = [(os.urandom(12), make_key(now_ms - bench.draw.randrange(600_000), bench.draw.getrandbits(12))) for _ in range(waiting)]
     for start in range(0, waiting, FILL):
         part = places[start : start + FILL]
         await bench.asked([partial(bench.ledger.poll, one, key) for one, key in part])
-    print(f"{'bytes for each waiter':44} {(bench.memory() - between) / waiting:8.0f}   bar 300")
+    took_s, in_line = time.monotonic() - began, next(iter((await bench.ledgers.states()).values()))["waiting"]
+    print(f"{'bytes for each waiter':44} {(bench.memory() - between) / max(1, in_line):8.0f}   bar 300")
+    print(f"{in_line:,} of {waiting:,} in line after {took_s:.0f} s; all data of Redis: {bench.memory() / (1 << 20):,.0f} MiB")
     return places, ids
 
 

@@ -17,12 +17,15 @@ from typing import Any
 import pytest
 
 from greenroom.api.client_address import WithClientAddress
+from greenroom.config.addresses import origin_problems
+from greenroom.config.layers import zone_origin_problems
 from greenroom.config.load import read_config
 from greenroom.config.settings import Address, Config
 from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.socket_ends import SOCKET_PEER, socket_ends
 from greenroom.errors import InvalidConfig
+from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.shares import Shares
 from greenroom.gateway.wire.limits import Limits
 from greenroom.model.visit import Arrival
@@ -271,3 +274,35 @@ def test_who_speaks_to_the_control_listener(who: str) -> None:
     }  # fmt: skip
     asyncio.run(WithClientAddress(app, policy, by_socket=by_socket)(scope, None, None))  # type: ignore[arg-type]
     assert seen == [wanted]
+
+
+def test_an_application_may_be_on_a_unix_socket() -> None:
+    found = read_config(
+        f'origin = "unix:/run/app.sock"\n[origins]\n"b.example" = {{ url = "unix:/run/b.sock", host_header = "b" }}\n{ROOM}'
+    )
+    assert (found.origin, found.origins["b.example"]) == (Origin.of("unix:/run/app.sock"), Origin.of("unix:/run/b.sock", host_header="b"))
+    assert found.origin is not None
+    assert (found.origin.url, found.origin.path, found.origin.tls()) == ("unix:/run/app.sock", "/run/app.sock", None)
+
+
+@pytest.mark.parametrize(
+    ("origin", "more", "said"),
+    [
+        ("unix:run/app.sock", "", "whole path"),
+        ("unix:", "", "whole path"),
+        ("unix:/run/../run/a", 'listen = "unix:/run/a"', "greenroom's own socket"),
+        ("unix:/run/a", 'status_listen = "unix:/run/a"', "greenroom's own socket"),
+    ],
+)
+def test_an_origin_that_is_no_socket_of_an_application_is_refused(origin: str, more: str, said: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        read_config(f'origin = "{origin}"\n{more}\n{ROOM}')
+    (problem,) = refused.value.problems
+    assert (problem.pointer, said in problem.reason) == ("origin", True)
+
+
+def test_the_editor_of_a_zone_cannot_name_a_file_of_the_machine() -> None:
+    (problem,) = origin_problems("greenroom.origin", "unix:/run/app.sock")
+    assert "only the configuration file can name a Unix socket" in problem.reason
+    (problem,) = zone_origin_problems({}, "origin", "unix:/run/app.sock")
+    assert "only the configuration file can name a Unix socket" in problem.reason

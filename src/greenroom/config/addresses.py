@@ -2,9 +2,10 @@
 
 import contextlib
 import ipaddress
+import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -99,6 +100,8 @@ def default_host_problems(host: str) -> list[Problem]:
 def origin_problems(pointer: str, url: str) -> list[Problem]:
     """What is wrong with the URL of an origin: only scheme, host and port; paths are sent on as they come."""
     wanted = f"must be http://host[:port] or https://host[:port], not {url[:60]!r}"
+    if url.startswith(SOCKET_FILE):
+        return [Problem(pointer, f"{wanted}: only the configuration file can name a Unix socket")]
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -112,6 +115,18 @@ def origin_problems(pointer: str, url: str) -> list[Problem]:
         return [Problem(pointer, "must not contain a user name or password: configure credentials in your application")]
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         return [Problem(pointer, f"must end after the port, because requests keep their own path ({url[:60]!r})")]
+    return []
+
+
+def socket_origin_problems(pointer: str, url: str, listeners: Collection[str]) -> list[Problem]:
+    """What is wrong with an origin on a Unix socket, in the operator's file; `listeners` are greenroom's own, as they are written there."""
+    path = url.removeprefix(SOCKET_FILE)
+    if problem := _path_problem(path):
+        return [Problem(pointer, problem)]
+    for written in listeners:
+        own = written.removeprefix(SOCKET_FILE)
+        if written.startswith(SOCKET_FILE) and os.path.normpath(own) == os.path.normpath(path):
+            return [Problem(pointer, f"must not be greenroom's own socket ({url[:60]}), because requests would loop")]
     return []
 
 

@@ -21,6 +21,7 @@ from greenroom.config.addresses import (
     network_problems,
     origin_problems,
     socket_notes,
+    socket_origin_problems,
     socket_problems,
     store_problems,
     store_url,
@@ -38,6 +39,7 @@ from greenroom.config.rule_entries import read_lists
 from greenroom.config.settings import (
     ORIGINS_MAX,
     SECTIONS,
+    SOCKET_FILE,
     Address,
     Config,
     OriginEntry,
@@ -296,7 +298,7 @@ class _Reading:
         entry = read_record(OriginEntry, {"url": raw} if isinstance(raw, str) else raw, pointer, self.problems)
         if entry is None:
             return None
-        wrong = origin_problems(url_pointer, entry.url) or loop_problems(url_pointer, entry.url, listeners)
+        wrong = self._url_problems(url_pointer, entry.url, listeners)
         self.problems += wrong
         if wrong:
             return None
@@ -310,6 +312,12 @@ class _Reading:
             self.problems.append(Problem(pointer, f"{ca_file}: {error.strerror or error}" if isinstance(error, OSError) else str(error)))
             return None
         return origin
+
+    def _url_problems(self, pointer: str, url: str, listeners: Mapping[str, Address]) -> list[Problem]:
+        if url.startswith(SOCKET_FILE):
+            written = [self._raw.get(key, "") for key in (*LISTENERS, "decide", "status_listen")]
+            return socket_origin_problems(pointer, url, [text for text in written if isinstance(text, str)])
+        return origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
 
     def _tls(self, section: str, tls: Tls | None) -> Tls | None:
         """With whole paths, tried out: a key that needs a pass phrase or belongs to another certificate is reported."""

@@ -159,7 +159,9 @@ class Server:
 class OriginEntry:
     """An origin written as a table; a plain string is the table with only `url`."""
 
-    url: str = spec("`http://host[:port]` or `https://host[:port]`; requests keep their own path", low=1, high=2048)
+    url: str = spec(
+        "`http://host[:port]`, `https://host[:port]`, or `unix:/path` of a Unix socket; requests keep their own path", low=1, high=2048
+    )
     host_header: str = spec("Host header sent to the origin; empty: the one that the visitor sent", "", high=255)
     verify: bool = spec("https: verify the origin's certificate", True)
     ca_file: str = spec("https: PEM file with the certificate authorities to trust instead of the system's", "", high=4096)

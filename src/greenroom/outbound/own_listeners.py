@@ -1,5 +1,6 @@
 """Whether an address and port is one of greenroom's own listeners, however the address is spelled and whichever of this machine's it is."""
 
+import os
 import socket
 from collections.abc import Callable, Collection
 from functools import lru_cache
@@ -9,7 +10,7 @@ from greenroom.outbound.policy import IpAddress, read_address, unwrapped
 ADDRESSES_REMEMBERED = 1_024
 
 Listening = Callable[[], Collection[tuple[str, int]]]
-"""The addresses (numeric, `0.0.0.0` and `::` for all) and ports of greenroom's listeners."""
+"""The addresses (numeric, `0.0.0.0` and `::` for all) and ports of greenroom's listeners; of a Unix socket its file, and 0."""
 
 
 def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[str, int]]) -> bool:
@@ -25,6 +26,14 @@ def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[
         elif unwrapped(own) == found or (found.is_unspecified and own.is_loopback):  # systems connect `0.0.0.0` to the loopback address
             return True
     return False
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether both paths lead to the same file, which is there."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
 
 
 @lru_cache(maxsize=ADDRESSES_REMEMBERED)

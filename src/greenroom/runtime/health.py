@@ -181,14 +181,14 @@ def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[s
     found = {}
     for room in config.rooms:
         origin = origin_of(room.host)
-        found[room.id] = known.of(room, (origin.host, origin.port) if origin else None)
+        found[room.id] = known.of(room, (origin.host, origin.port) if origin and not origin.path else None)
     return found
 
 
 @cache
 def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
-    """Listeners as (address, port); names that are not addresses are looked up, once."""
-    found = []
+    """Listeners as (address, port), Unix sockets as (file, 0); names that are not addresses are looked up, once."""
+    found = [(address.path, 0) for address in listeners if address.path]
     for host, port in [address[:2] for address in listeners if not address.path]:
         found.append((host, port))
         with contextlib.suppress(OSError):

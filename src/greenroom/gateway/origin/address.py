@@ -1,4 +1,4 @@
-"""Where admitted requests go: one web application, reachable by one URL."""
+"""Where admitted requests go: one web application, reachable by one URL or the file of a Unix socket."""
 
 import ssl
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from greenroom.gateway.tls import origin_context
 
 _PORTS = {"http": 80, "https": 443}
+_SOCKET_FILE = "unix:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,18 @@ class Origin:
     server_name: str = ""
     of_zone: bool = False
     """Chosen by the editor of a zone, who is not the operator: its addresses are judged more strictly (`origin.guard`)."""
+    path: str = ""
+    """The file of a Unix socket, which speaks plain HTTP; then host and port are empty."""
 
     @classmethod
     def of(
         cls, url: str, *, host_header: str = "", verify: bool = True, ca_file: str = "", server_name: str = "", of_zone: bool = False
     ) -> Self:
-        """From `http://host[:port]` or `https://host[:port]`; ValueError says what is wrong with anything else."""
-        parts = urlsplit(url)
+        """From `http://host[:port]`, `https://host[:port]` or `unix:/path`; ValueError says what is wrong with anything else."""
+        path = url.removeprefix(_SOCKET_FILE) if url.startswith(_SOCKET_FILE) else ""
+        parts = urlsplit("http://unix:1" if path else url)
+        if path and of_zone:
+            raise ValueError(f"the origin of a zone cannot be a Unix socket: {url!r}")
         if parts.scheme not in _PORTS:
             raise ValueError(f"an origin starts with http:// or https://, not {url!r}")
         if not parts.hostname or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None:
@@ -44,11 +50,15 @@ class Origin:
         port = parts.port if parts.port is not None else _PORTS[parts.scheme]
         if not port:
             raise ValueError(f"port 0 cannot be connected to: {url!r}")
+        if path:
+            return cls("http", "", 0, host_header, path=path)
         return cls(parts.scheme, parts.hostname, port, host_header, verify, ca_file, server_name, of_zone)
 
     @property
     def url(self) -> str:
         """For people: `https://shop.internal:8443`."""
+        if self.path:
+            return f"{_SOCKET_FILE}{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 

@@ -1,4 +1,4 @@
-"""Where a connection to an origin may go: never to greenroom itself, and with a zone's origin never to a link-local address.
+"""Where a connection to an origin may go: never to greenroom itself; with a zone's origin never to a link-local address or a file.
 
 The editor of a zone chooses its origin, and is not the operator of this machine. Names are judged by what they resolve to, at every
 connection, and the connection goes to a judged address: a name that leads elsewhere the next time gains nothing.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from greenroom.gateway.origin.address import Origin
 from greenroom.outbound import Guard, OutboundPolicy, OutboundRefused, resolve_by_system
 from greenroom.outbound.guard import Resolve
-from greenroom.outbound.own_listeners import Listening, reaches_listener
+from greenroom.outbound.own_listeners import Listening, is_same_file, reaches_listener
 from greenroom.outbound.policy import NEVER, PRIVATE, read_address
 
 ZONE_POLICY = OutboundPolicy(ports=(), allowed=PRIVATE, denied=NEVER)
@@ -24,6 +24,14 @@ class OriginGuard:
         self._listening = listening
         self._resolve = resolve
         self._zones = Guard(ZONE_POLICY, resolve, listening)
+
+    def check_socket(self, origin: Origin) -> None:
+        """Raises OutboundRefused when the file of this origin's Unix socket may not be connected to. Follows links."""
+        if origin.of_zone:
+            raise OutboundRefused("the origin of a zone cannot be a Unix socket")
+        for text, port in self._listening():
+            if not port and is_same_file(text, origin.path):
+                raise OutboundRefused(f"{origin.url} is a listener of greenroom itself")
 
     async def addresses(self, origin: Origin) -> Sequence[str]:
         """Where to connect, best first. Raises OutboundRefused, or OSError when the name has no address."""

@@ -218,6 +218,10 @@ class Pool:
 
     async def _connected(self, origin: Origin) -> OriginConnection:
         """To the first address that answers. Raises OSError, ssl.SSLError, or OutboundRefused when there is none that may be used."""
+        if origin.path:
+            self._guard.check_socket(origin)
+            _, connection = await self._loop.create_unix_connection(lambda: OriginConnection(self), origin.path)
+            return connection
         name = (origin.server_name or origin.host) if self._context else None
         addresses = await self._guard.addresses(origin)
         for left, address in zip(range(len(addresses) - 1, -1, -1), addresses, strict=True):

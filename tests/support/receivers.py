@@ -81,12 +81,15 @@ class MailReceiver:
         self.answer = answer
         self.messages: list[tuple[list[str], EmailMessage]] = []
         self.tries = 0
+        self.introduced_as = ""
         self.port = port or free_port()
         options.setdefault("ready_timeout", START_S)
+        options.setdefault("server_hostname", "mail.test")  # otherwise it asks name servers for this machine's, at every connection
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port, **options)
         self._controller.start()
 
-    async def handle_RCPT(self, _server, _session, envelope, address, _options) -> str:  # noqa: N802
+    async def handle_RCPT(self, _server, session, envelope, address, _options) -> str:  # noqa: N802
+        self.introduced_as = session.host_name
         said = self.answer(self.tries)
         if said.startswith("rcpt "):
             self.tries += 1

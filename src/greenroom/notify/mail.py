@@ -32,6 +32,11 @@ class MailServer:
     password: str = field(default="", repr=False)
     sender: str = "greenroom@localhost"
 
+    @property
+    def domain(self) -> str:
+        """Of the sender. We introduce ourselves by it too: for the name of this machine, name servers would have to be asked each time."""
+        return self.sender.rpartition("@")[2].strip("> ") or "localhost"
+
 
 class MailRefused(GreenroomError):
     """The mail server did not take it. `permanent`: it says that it never will."""
@@ -51,6 +56,7 @@ async def send(server: MailServer, message: EmailMessage) -> None:
         use_tls=server.security == "tls",
         start_tls=server.security == "starttls",
         timeout=TOTAL_S,
+        local_hostname=server.domain,
     )
     try:
         async with asyncio.timeout(TOTAL_S), client:
@@ -77,12 +83,11 @@ def written(message: Message, server: MailServer, recipient: str) -> EmailMessag
     mail = EmailMessage()
     mail["From"], mail["To"] = server.sender, recipient
     mail["Subject"] = " ".join(f"[greenroom] {message.title}".split())
-    domain = server.sender.rpartition("@")[2].strip("> ") or "localhost"
     alert = message.alert
     if alert:
         mail["Date"] = format_datetime(_moment(alert.time_ms))
-        mail["Message-ID"] = f"<{_digest(*alert.identity, message.policy_id, recipient)}@{domain}>"
-        mail["References"] = f"<{_digest(alert.type, alert.correlation_id, message.policy_id)}@{domain}>"
+        mail["Message-ID"] = f"<{_digest(*alert.identity, message.policy_id, recipient)}@{server.domain}>"
+        mail["References"] = f"<{_digest(alert.type, alert.correlation_id, message.policy_id)}@{server.domain}>"
         mail["X-Greenroom-Correlation-Id"] = alert.correlation_id.encode("ascii", "replace").decode().replace("\n", " ").replace("\r", " ")
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(_text(message))

@@ -54,6 +54,7 @@ class HeldVisitors:
             self._queueing = QUEUEING_METHODS[self._method]()
         self._open = self._queueing.open and not room.queue_all
         self._rejecting = not self._queueing.open and not room.queue_all
+        self._by_rank = self._open and self._method == "fifo"
         self._refresh_max_ms = room.check_in_max_s * 1000
         self.waits.configure(room)
 
@@ -74,12 +75,16 @@ class HeldVisitors:
 
     def _hold(self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False) -> Outcome:
         """Held in line until the next try. `first`: the place has just been taken."""
-        line, lease, place, waiting, able = self.line, self.lease, rank + 1, len(self.line.slots), self._open and not self.halted
-        estimate = self.waits.estimate(lease, place, waiting, line.keys[slot] >> TIE_BITS, now_ms) if able else None
-        called = self._open and self._queueing.called(slot, rank, lease.permits, self.lookahead.permits)
+        line, lease, place, estimate, called = self.line, self.lease, rank + 1, None, False
+        waiting = len(line.slots)
+        if self._open:
+            if not self.halted:
+                estimate = self.waits.estimate(lease, place, waiting, line.keys[slot] >> TIE_BITS, now_ms)
+            called = self._queueing.called(slot, rank, lease.permits, self.lookahead.permits)
         refresh_ms = soon(random_bits) if called else self._refresh(rank, estimate, random_bits, first)
         line.expect(slot, now_ms, refresh_ms)
-        estimate = not_before(refresh_ms, estimate)
+        if estimate is not None:
+            estimate = not_before(refresh_ms, estimate)
         return Outcome(WAITING, 0, 0, now_ms, refresh_ms, place, rank, waiting, estimate, self.halted, called)
 
     def _early(self, slot: int, now_ms: int) -> Outcome:
@@ -107,11 +112,9 @@ class HeldVisitors:
     def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
         """Milliseconds until the next try of a waiter who is not called; 0 where pages do not refresh."""
         longest_ms = self._refresh_max_ms
-        if self._rejecting:
-            return 0
-        if not self._open or self._method != "fifo":
-            return later(longest_ms, random_bits)
-        return by_rank(rank, estimate, FIRST_REFRESH_MS if first and longest_ms > FIRST_REFRESH_MS else longest_ms, random_bits)
+        if self._by_rank:
+            return by_rank(rank, estimate, FIRST_REFRESH_MS if first and longest_ms > FIRST_REFRESH_MS else longest_ms, random_bits)
+        return 0 if self._rejecting else later(longest_ms, random_bits)
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
         """None is unknown: admissions are stopped, or there is no reliable estimate."""

@@ -107,7 +107,8 @@ class Ledger(HeldVisitors):
         slot = line.slots.get(ticket_id, -1)
         before: tuple[int, int] | None = None
         if slot >= 0:
-            before = (line.keys[slot], line.attempted[slot])
+            key = line.keys[slot]
+            before = (key, line.attempted[slot])
             line.attempted[slot] = now_ms
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms)
@@ -119,13 +120,14 @@ class Ledger(HeldVisitors):
             self.newcomers.join(arrival_ms_of(key) - self.lease.line_ahead_ms, now_ms)
             sessions.spent.pop(ticket_id, None)
             self.reporting.newcomers += 1
-        key = line.keys[slot]
         rank = line.rank(key)
         lease = self.lease
         if self._open and not self.halted:
             queueing, lookahead = self._queueing, self.lookahead.permits
-            queueing.call(line, lease.permits, lookahead, random_bits)
-            if lease.permits > 0 or lease.freed > 0 or queueing.overdraws:  # else there is nothing to let a visitor in with
+            if queueing.draws:
+                queueing.call(line, lease.permits, lookahead, random_bits)
+            spare = lease.permits if lease.permits > 0 else lease.freed  # never more are `spendable`: nearly all are too far behind
+            if (spare > 0 and queueing.called(slot, rank, spare, lookahead)) or queueing.overdraws:
                 permits, horizon_ms = lease.spendable(now_ms), lease.horizon_at(now_ms, int(self.lookahead.gap_ms))
                 if queueing.turn(slot, rank, key, permits, lookahead, horizon_ms, line.first_ms):
                     source = lease.source(now_ms, queueing.overdraws)

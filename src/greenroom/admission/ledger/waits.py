@@ -7,7 +7,7 @@ off uses its own units: it lets in about as many a minute as in the last one, in
 from collections.abc import Callable
 
 from greenroom.admission import pacing
-from greenroom.admission.lease import Lease
+from greenroom.admission.lease import CUT_OFF_MS, Lease
 from greenroom.admission.ledger.tempo import Tempo
 from greenroom.admission.messages.outlook import Outlook
 from greenroom.core.estimate import AT_ONCE, LONGEST_S, crowd_estimate, exactly, fifo_estimate, minute_estimate, random_estimate
@@ -45,7 +45,7 @@ class Waits:
 
     def estimate(self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int) -> Estimate | None:
         """For a visitor who is (or would be) at `position` of `waiting`, counted from 1, and arrived at that moment of the line's clock."""
-        outlook, without = self.outlook, position - lease.permits
+        outlook, without, answered_ms = self.outlook, position - lease.permits, lease.answered_ms
         if self._random:
             without = max(position, waiting) - lease.permits
             found = outlook.random(arrival_ms, now_ms)
@@ -53,7 +53,7 @@ class Waits:
             return exactly(paced_s) if (paced_s := lease.paced_s(position, now_ms)) else AT_ONCE
         else:
             found = outlook.fifo(without, arrival_ms, now_ms)
-        if not lease.connected(now_ms):
+        if answered_ms is None or now_ms - answered_ms >= CUT_OFF_MS:  # it is not `connected`
             lease.trim(now_ms)
             return cut_off(self._formula(without, len(lease.window) if lease.disconnected_rate else 0), found, outlook.age_s)
         if (found or outlook.decides) and outlook.age_s < LINE_OVER_S:

@@ -24,11 +24,12 @@ class Outlook:
         "_gone_elsewhere",
         "_line_ahead_ms",
         "_made_ms",
-        "_passed_s",
         "_random",
         "_read",
         "_seconds",
         "_stale",
+        "age_s",
+        "decides",
         "wait_table",
     )
 
@@ -36,7 +37,11 @@ class Outlook:
         self.wait_table: WaitTable | None = None
         self._made_ms = self._line_ahead_ms = 0
         self._read = -1
-        self._gone = self._gone_elsewhere = self._passed_s = 0.0
+        self._gone = self._gone_elsewhere = 0.0
+        self.age_s = 0.0
+        """How old the wait table was when it was last read."""
+        self.decides = False
+        """Whether the wait behind the table is unknown, despite other measurements."""
         self._stale = 0
         self._columns: tuple[list[float], ...] = ()
         self._seconds: list[int] = []
@@ -51,22 +56,14 @@ class Outlook:
         self._stale = 0
         self._columns = _columns(wait_table, 0.0)
         self._read = -1
-        self._passed_s = 0.0
+        self.age_s = 0.0
+        self.decides = wait_table.learnt
 
     def expect(self, random: bool) -> None:
         """From now on wait tables are of this kind; a table of another kind is dropped."""
         if self.wait_table and self.wait_table.random != random:
             self.wait_table = None
-
-    @property
-    def age_s(self) -> float:
-        """How old the wait table was when it was last read."""
-        return self._passed_s
-
-    @property
-    def decides(self) -> bool:
-        """Whether the wait behind the table is unknown, despite other measurements."""
-        return self.wait_table is not None and self.wait_table.learnt
+            self.decides = False
 
     def fifo(self, before: float, arrival_ms: int, now_ms: int) -> Estimate | None:
         """For the `before`-th visitor here without a permit. None: not known."""
@@ -87,7 +84,7 @@ class Outlook:
         if index == len(people):
             return None
         low, middle, high, top = self._columns
-        below, passed_s = index - 1, self._passed_s
+        below, passed_s = index - 1, self.age_s
         part = (count - people[below]) / (people[index] - people[below])
         p25_s = low[below] + part * (low[index] - low[below]) - passed_s
         p50_s = middle[below] + part * (middle[index] - middle[below]) - passed_s
@@ -129,10 +126,10 @@ class Outlook:
         """Time has passed: the table is read from further along, and what is old is believed less, in steps of six seconds."""
         self._read = now_ms >> CELL_BITS
         age_ms = max(0, now_ms - self._made_ms)
-        self._passed_s = age_ms / 1000
-        gone = between(wait_table.seconds, wait_table.people, self._passed_s)
+        self.age_s = age_ms / 1000
+        gone = between(wait_table.seconds, wait_table.people, self.age_s)
         self._gone = wait_table.people[-1] if gone is None else gone
-        reported = between(wait_table.seconds, wait_table.people, self._passed_s + REPORT_AGE_S)
+        reported = between(wait_table.seconds, wait_table.people, self.age_s + REPORT_AGE_S)
         self._gone_elsewhere = wait_table.people[-1] if reported is None else reported
         stale = -(-max(0, age_ms - STALE_MS) * 10 // STALE_WIDENS_MS)
         if stale != self._stale:
@@ -146,7 +143,7 @@ class Outlook:
             wait_s = between(wait_table.people, wait_table.seconds, self._gone + hazard * exp(width + sign * wider))
             if wait_s is None and len(waits) < len(HAZARDS) - 1:
                 return None
-            waits.append(0.0 if wait_s is None else max(0.0, wait_s - self._passed_s))
+            waits.append(0.0 if wait_s is None else max(0.0, wait_s - self.age_s))
         p25_s, p50_s, p75_s, most_s = waits
         return Estimate(p25_s, p50_s, p75_s, max(p75_s, most_s))
 

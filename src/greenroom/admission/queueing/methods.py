@@ -28,6 +28,8 @@ class QueueingMethod:
     """Whether visitors are let in at all."""
     overdraws: bool = False
     """Whether people are let in without a permit."""
+    draws: bool = False
+    """Whether `call` does anything."""
 
     @abstractmethod
     def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
@@ -58,7 +60,7 @@ class Fifo(QueueingMethod):
 
     def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool:
         """The first as many as there are or will be permits, and always the very first."""
-        return rank < permits + max(1, ceil(lookahead))
+        return rank <= permits or rank - permits < lookahead
 
     def count(self, waiting: int, permits: int, lookahead: float) -> int:
         """As above."""
@@ -76,6 +78,8 @@ class Fifo(QueueingMethod):
 
 class Random(QueueingMethod):
     """A draw among all who are present at the time of the draw; a number drawn at joining would be unfair to early comers."""
+
+    draws = True
 
     def __init__(self) -> None:
         self.drawn: set[int] = set()

@@ -40,8 +40,8 @@ class Admitting:
         `visiting`: the session is in the ledger of another data center, and has not followed yet when it is ACTIVE.
         """
         room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
-        presented, facts = ticket if found else None, arrival.facts
-        self._observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))
+        presented, facts, observe = ticket if found else None, arrival.facts, self._observe
+        observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))
         home = ticket.home if data_centers is None or (visiting and decided is ACTIVE) else data_centers.here
         update = UPDATE_HEADER in facts if facts is not None else arrival.header(UPDATE_HEADER) is not None
         early = decided is ACTIVE and presented is not None and home == ticket.home and 2 * (now_ms - ticket.checked_ms) <= room.session_ms

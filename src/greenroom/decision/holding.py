@@ -13,6 +13,7 @@ from greenroom.model.record import replace
 from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Arrival, Held, Outcome, Ticket
 
 HELD = Decided.HELD
+_NOTHING: tuple[Ticket | None, bytes] = (None, b"")
 KEPT_S = PLACE_KEPT_MS // 1000
 
 
@@ -37,17 +38,16 @@ class Holding:
 
         `newcomer`: one whose page says nothing of how long it takes, so it may be the same for others.
         """
-        room, now_ms, spelled, presented = asked.room, asked.now_ms, b"", None
-        if asked.found:
-            presented, spelled = asked.found[0]
-        self._observe(DecisionEvent(now_ms, HELD, room.effective, asked.arrival, presented, outcome))
+        room, arrival, now_ms, observe = asked.room, asked.arrival, asked.now_ms, self._observe
+        presented, spelled = asked.found[0] if asked.found else _NOTHING
+        observe(DecisionEvent(now_ms, HELD, room.effective, arrival, presented, outcome))
         if question is not PEEK:
-            ticket = _tried(room, asked.arrival, ticket, outcome, now_ms)
+            ticket = _tried(room, arrival, ticket, outcome, now_ms)
         cookie = b""
         known = not (outcome.storage_failed and question is VIEW)  # else the ticket of a session is kept as it is
         if known and (presented is not None or not room.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, room.id)
-            cookie = room.cookies.of(asked.arrival.scheme).set(sealed, KEPT_S, now_ms)
+            cookie = room.cookies.of(arrival.scheme).set(sealed, KEPT_S, now_ms)
         if newcomer:
             held, shown = self._at_this_moment(room, ticket, outcome, now_ms)
             if shown is not None:

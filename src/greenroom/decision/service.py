@@ -106,7 +106,8 @@ class DecisionService:
 
     def verdict(self, arrival: Arrival, later: Done, late: Late | None = None) -> Verdict | None:
         """The verdict where it is known at once; None: `later` is called exactly once, or `late` has taken the try. Never raises."""
-        now_ms, compiled = self.now_ms(), None
+        tell_ms, compiled = self.now_ms, None
+        now_ms = tell_ms()
         try:
             if arrival.readings:
                 rooms = self.table.covering(arrival.host, arrival.readings)
@@ -194,7 +195,8 @@ class DecisionService:
             return None
         outcome = prompt.view_now(ticket.id, asked.now_ms)
         if outcome.standing is STANDING_ACTIVE:  # as nearly always
-            return self._admit(asked, ticket, outcome, ACTIVE, None)
+            admit = self._admit
+            return admit(asked, ticket, outcome, ACTIVE, None)
         return self._answered(VIEW, asked, ticket, outcome)
 
     def _poll(self, asked: Inquiry) -> Verdict | None:
@@ -223,7 +225,8 @@ class DecisionService:
         told = asked.room.tells_newcomers or signs is None or signs.wants_facts
         outcome = prompt.arrive_now(ticket.id, asked.now_ms, told)
         if not told and outcome.standing is STANDING_WAITING:
-            return self._hold(ARRIVE, asked, ticket, outcome, True)
+            hold = self._hold
+            return hold(ARRIVE, asked, ticket, outcome, True)
         return self._answered(ARRIVE, asked, ticket, outcome)
 
     def _provisional(self, asked: Inquiry) -> None:
@@ -346,7 +349,8 @@ class DecisionService:
         if standing is STANDING_WAITING:
             if outcome.called and question is POLL and is_late(ticket, asked.now_ms):
                 return self._tried_late(asked, ticket, outcome)
-            return self._hold(question, asked, ticket, outcome)
+            hold = self._hold
+            return hold(question, asked, ticket, outcome)
         if standing is STANDING_GONE:
             return self._again(asked)
         return self._admit(asked, ticket, outcome, ADMITTED, self.data_centers, visiting)

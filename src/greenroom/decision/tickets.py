@@ -32,9 +32,8 @@ REFRESH_MAX_MS = 120_000
 """Longest interval ever assigned: 60 s for a room, plus jitter, with room to spare."""
 
 _CONTENT = struct.Struct(f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s")  # version, id, key, accepted_ms, checked_ms, refresh_ms, home
-_NONCE_AT = KEY_ID_BYTES
-_BOX_AT = KEY_ID_BYTES + NONCE_BYTES
-_RAW_LENGTH = SEALED_LENGTH // 4 * 3
+_BOX_BYTES = SEALED_LENGTH // 4 * 3 - KEY_ID_BYTES - NONCE_BYTES
+_SEALED = struct.Struct(f"{KEY_ID_BYTES}s{NONCE_BYTES}s{_BOX_BYTES}s")  # key id, nonce, box
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_+/", b"+/**")  # the other alphabet becomes `*`, which strict decoding refuses
 
@@ -50,7 +49,8 @@ class Sealer:
 
     def seal(self, ticket: Ticket, room_id: bytes) -> bytes:
         """The cookie value: SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a ticket that does not fit."""
-        ring, nonce = self.ring, self._entropy(NONCE_BYTES)
+        ring, take = self.ring, self._entropy
+        nonce = take(NONCE_BYTES)
         ring.seals += 1
         key = ring.current
         content = _CONTENT.pack(VERSION, ticket.id, ticket.key, ticket.accepted_ms, ticket.checked_ms, ticket.refresh_ms, ticket.home)
@@ -61,12 +61,12 @@ class Sealer:
         if len(value) != SEALED_LENGTH:
             return None
         try:
-            raw = a2b_base64(value.translate(_FROM_URL), strict_mode=True)
-            cipher = self.ring.opening.get(raw[:_NONCE_AT])
-            if cipher is None or len(raw) != _RAW_LENGTH:  # strict decoding still lets `=` cut a text short
+            key_id, nonce, box = _SEALED.unpack(a2b_base64(value.translate(_FROM_URL), strict_mode=True))
+            cipher = self.ring.opening.get(key_id)
+            if cipher is None:
                 return None
-            content = cipher.decrypt(raw[_NONCE_AT:_BOX_AT], raw[_BOX_AT:], room_id)
-        except (BadBase64, InvalidTag):
+            content = cipher.decrypt(nonce, box, room_id)
+        except (BadBase64, InvalidTag, struct.error):  # strict decoding still lets `=` cut a text short
             return None
         version, ticket_id, key, accepted_ms, checked_ms, refresh_ms, home = _CONTENT.unpack(content)
         arrival_ms, latest_ms = key >> TIE_BITS, now_ms + FUTURE_MAX_MS

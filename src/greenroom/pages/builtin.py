@@ -111,9 +111,10 @@ class BuiltIn:
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
         self._pages = {view: Filled(_pieces(source("page.html"), view, words, brand, table=table), slots) for view in LAYOUTS}
         self._words = {view: Filled(_pieces(_words_json(view), view, words, brand, True), slots) for view in LAYOUTS}
-        self._news = {
-            view.encode(): Filled(_pieces(_news_json(view, words, bool(table)), view, words, brand, True), slots) for view in LAYOUTS
-        }
+        self._news: dict[bytes, tuple[str, Filled]] = {}
+        for view in LAYOUTS:
+            news = view, Filled(_pieces(_news_json(view, words, bool(table)), view, words, brand, True), slots)
+            self._news[view.encode()] = self._news[view.encode() + READS_TABLE] = news
         self._turns = {view: Filled(_pieces(_turn_json(view, bool(table)), view, words, brand, True), slots) for view in LAYOUTS}
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
@@ -144,12 +145,11 @@ class BuiltIn:
 
         Empty when `shown` is the name of no view.
         """
-        shown = shown.removesuffix(READS_TABLE)
         known = self._news.get(shown)
         if known is None:
             return b""
         view = view_of(held)
-        return (known if shown == view.encode() and not held.receipt else self._turns[view]).fill(facts_of(held))
+        return (known[1] if known[0] == view and not held.receipt else self._turns[view]).fill(facts_of(held))
 
 
 def _pieces(source: str, view: str, words: Language, brand: Brand = NO_BRAND, json: bool = False, table: str = "") -> list[str]:

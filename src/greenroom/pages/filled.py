@@ -15,8 +15,14 @@ Slots = dict[tuple[str, ...], ReadTexts]
 _IF_EMPTY, _ELSE = {b"": b" hidden"}.get, repeat(b"")
 """What hides a part of the page whose text is empty, and what is there instead for any other."""
 
+LANGUAGES_MAX = 64
+"""Languages whose numbers are kept ready; more than there are."""
+
 SAID_MAX = 4_096
 """Times and numbers kept ready in words, per language: more than the minutes of two days."""
+
+FORM_MAX = 1_000
+"""Texts up to so many bytes are made by formatting; the bytes of longer ones would be moved each time the buffer grows."""
 
 THOUSAND, THOUSAND_FROM = 1_000, 10_000
 """From the second on every language divides a number before its last three digits."""
@@ -28,7 +34,7 @@ class Filled:
     Which text goes where is known beforehand, so that putting them in place costs the interpreter no step a hole.
     """
 
-    __slots__ = ("_hiding", "_pick", "_pieces", "_reads")
+    __slots__ = ("_form", "_hiding", "_pick", "_pieces", "_reads")
 
     def __init__(self, pieces: list[str], slots: Slots) -> None:
         """`pieces` alternate: fixed text, then the name of a hole, and so on."""
@@ -38,6 +44,8 @@ class Filled:
         read = [name for names in needed for name in names]
         hiding = list(dict.fromkeys(name for name in holes if name.endswith("_hidden")))
         self._pieces = [b"" if index % 2 else piece.encode() for index, piece in enumerate(pieces)]
+        fixed = b"%b".join([piece.replace(b"%", b"%%") for piece in self._pieces[::2]])
+        self._form = fixed if len(fixed) <= FORM_MAX else b""
         self._reads = tuple(needed.values())
         self._hiding = _picker([read.index(name.removesuffix("_hidden")) for name in hiding]) if hiding else None
         self._pick = _picker([(read + hiding).index(name) for name in holes])
@@ -49,8 +57,11 @@ class Filled:
             texts += read(facts)
         if self._hiding is not None:
             texts.extend(map(_IF_EMPTY, self._hiding(texts), _ELSE))
+        pick = self._pick
+        if self._form:
+            return self._form % pick(texts)
         pieces = self._pieces.copy()
-        pieces[1::2] = self._pick(texts)
+        pieces[1::2] = pick(texts)
         return b"".join(pieces)
 
 
@@ -109,12 +120,27 @@ def _clock_in(words: Language) -> Callable[[int], bytes]:
     return lru_cache(SECONDS_KEPT)(clock)
 
 
+@lru_cache(LANGUAGES_MAX)
 def numbers_in(words: Language) -> Callable[[int], bytes]:
-    """Numbers in words. Small ones are kept ready; of larger ones the thousands and the last three digits, which no language joins."""
-    small = lru_cache(THOUSAND_FROM)(_in_bytes(words.number))
+    """Numbers in words. Small ones are kept ready; of larger ones the thousands and the last three digits, which no language joins.
+
+    Neighbours in line ask for other numbers each: in a list a number is two places of memory away, in a cache with an order ten.
+    """
+    small = [b""] * THOUSAND_FROM
     thousands = lru_cache(SAID_MAX)(lambda count: words.number(count * THOUSAND)[:-3].encode())
     ends = [words.number(THOUSAND_FROM + end)[-3:].encode() for end in range(THOUSAND)]
-    return lambda number: small(number) if number < THOUSAND_FROM else thousands(number // THOUSAND) + ends[number % THOUSAND]
+
+    def said(number: int) -> bytes:
+        if number >= THOUSAND_FROM:
+            return thousands(number // THOUSAND) + ends[number % THOUSAND]
+        known = small[number] if number >= 0 else b""
+        if not known:
+            known = words.number(number).encode()
+            if number >= 0:
+                small[number] = known
+        return known
+
+    return said
 
 
 def _in_bytes(say: Callable[..., str]) -> Callable[..., bytes]:

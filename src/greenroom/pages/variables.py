@@ -91,7 +91,7 @@ class Variable:
 
 def facts_of(held: Held) -> PageVariables:
     """The facts of one held visitor. Under queue_all the wait is unknown, even with an estimate."""
-    estimate = usable_estimate(held)
+    estimate = usable_estimate(held) if held.estimate is not None else None
     minutes = most = start = end = 0
     progress, change = -1, ""
     if estimate is not None:

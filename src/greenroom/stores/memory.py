@@ -154,7 +154,8 @@ class MemoryLedger:
         ledger = self.ledger
         if now_ms >= self._dry_ms and ledger.wants_permits():
             self._exchange(now_ms)
-        random_bits = self._getrandbits(64)
+        draw = self._getrandbits
+        random_bits = draw(64)
         outcome = ledger.arrive(ticket_id, now_ms, random_bits, told)
         return self._written(outcome, now_ms, random_bits) if ledger.log else outcome
 
@@ -163,7 +164,8 @@ class MemoryLedger:
         ledger = self.ledger
         if now_ms >= self._dry_ms and ledger.wants_permits():
             self._exchange(now_ms)
-        random_bits = self._getrandbits(64)
+        draw = self._getrandbits
+        random_bits = draw(64)
         outcome = ledger.poll(ticket_id, key, now_ms, random_bits)
         return self._written(outcome, now_ms, random_bits) if ledger.log else outcome
 

@@ -214,7 +214,8 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     def _take_request(self, block: bytes) -> bool:
         """Has one request with this head decided; False when it was refused."""
         gateway = self.gateway
-        head = gateway.read_head(block, self.peer)
+        read_head, ask = gateway.read_head, gateway.verdict
+        head = read_head(block, self.peer)
         if not isinstance(head, RequestHead):
             return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))
         self.requests += 1
@@ -227,7 +228,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             if 0 < self.limits.body_bytes < (head.content_length or 0):
                 return self.refuse(413, "the body of the request is too large")
             self.body = RequestBody(head, self.limits)
-        verdict = gateway.verdict(head.arrival, exchange.decided, exchange.late)
+        verdict = ask(head.arrival, exchange.decided, exchange.late)
         if verdict is not None:
             exchange.decided(verdict)
         elif exchange.undecided():
@@ -290,14 +291,14 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
 
     def answer(self, answer: Answer, *, last: bool = False) -> None:
         """Answers the present request from here; `last` closes the connection afterwards in any case."""
-        exchange = self.exchange
+        exchange, gateway = self.exchange, self.gateway
         if exchange is not None:
             head = exchange.head
             keep = not last and self.lasts(head) and (self.body is None or self.can_go_on(head))
             exchange.answered = True
-            if self.gateway.on_request is not None:
-                self.gateway.answers(self.peer.client, exchange, answer)
-            self.finished(keep, answer_bytes(answer, head, keep, self.gateway.date_line))
+            if gateway.on_request is not None:
+                gateway.answers(self.peer.client, exchange, answer)
+            self.finished(keep, answer_bytes(answer, head, keep, gateway.date_line))
 
     def _answer_bytes(self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False) -> bytes:
         if self.gateway.on_request is not None:

@@ -94,12 +94,13 @@ def read_header_lines(raw: bytes, varying: tuple[Varying, ...] = (COOKIE,)) -> H
     if facts is not None:
         facts = facts.copy()
     for name, value in values:
-        if name not in places:  # it comes twice: which of its lines the value is from matters
+        place = places.get(name)
+        if place is None:  # it comes twice: which of its lines the value is from matters
             return _read_whole(raw)
         if value.translate(None, _CONTROLS) != value:
             return _UNPRINTABLE
         value = value.strip()
-        headers[places[name]] = (name, value)
+        headers[place] = (name, value)
         if facts is not None:
             facts[name] = value
     return HeaderLines(lines.frame, tuple(headers), facts)

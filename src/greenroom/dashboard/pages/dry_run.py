@@ -108,7 +108,7 @@ def _wanted(page: PageRequest) -> dict[str, Any]:
     if len(rows) > ROWS_MAX:
         faults.append(ApiFault(Code.INVALID, f"rows: must have at most {ROWS_MAX} characters", "/rows"))
     if curve not in dict(CURVES):
-        faults.append(ApiFault(Code.INVALID, "curve: is not one of those offered", "/curve"))
+        faults.append(ApiFault(Code.INVALID, f"curve: must be one of {', '.join(dict(CURVES))}, not {curve[:40]!r}", "/curve"))
     room = _room(page)
     own = {name: getattr(room, name) for name in SIMULATED}
     own["queueing_method"] = room.queueing_method if room.queueing_method == "random" else "fifo"

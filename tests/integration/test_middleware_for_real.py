@@ -158,24 +158,24 @@ def test_a_whole_visit_under_a_real_server(name: str, start: Start, greenroom: A
         assert "the application ends" in again.log.read_text()
 
 
+async def talk(server: Server, inside: Any) -> None:
+    """Over a WebSocket, which only the visitor who is inside gets."""
+    url, cookie = "ws://{}:{}/chat".format(*server.address), f"__cfwaitingroom={inside.cookies['__cfwaitingroom']}"
+    async with websockets.connect(url, additional_headers={"Cookie": cookie}) as socket:
+        for text in ("hello", "x" * 100_000):
+            await socket.send(text)
+            assert await socket.recv() == text
+    with pytest.raises(websockets.InvalidStatus) as refused:
+        await websockets.connect(url)
+    assert refused.value.response.status_code == 503
+    assert b"waiting room" in refused.value.response.body
+
+
 def test_websockets_and_their_refusal(start: Start) -> None:
     server = start("uvicorn")
     visitor = server.visitor()
     assert not visitor.get("/").waiting
-    cookie = f"__cfwaitingroom={visitor.cookies['__cfwaitingroom']}"
-    url = "ws://{}:{}/chat".format(*server.address)
-
-    async def story() -> None:
-        async with websockets.connect(url, additional_headers={"Cookie": cookie}) as socket:
-            for text in ("hello", "x" * 100_000):
-                await socket.send(text)
-                assert await socket.recv() == text
-        with pytest.raises(websockets.InvalidStatus) as refused:
-            await websockets.connect(url)
-        assert refused.value.response.status_code == 503
-        assert b"waiting room" in refused.value.response.body
-
-    asyncio.run(story())
+    asyncio.run(talk(server, visitor))
 
 
 def test_a_room_that_obeys_the_application_ends_a_session(start: Start) -> None:
@@ -197,8 +197,14 @@ def test_several_workers_need_redis(start: Start, server: Any, greenroom: Any) -
     os.killpg(alone.process.pid, signal.SIGKILL)
     for name in ("uvicorn", "gunicorn"):
         shared = start(name, "--workers", "2", more=f'redis = "{server.url}"\n')
-        greenroom.eventually(lambda shared=shared: not shared.visitor().get("/").waiting, shared.log.read_text, START_S)
+        inside = shared.visitor()
+        greenroom.eventually(lambda inside=inside: not inside.get("/").waiting, shared.log.read_text, START_S)
         assert all(shared.visitor().get("/").waiting for _ in range(12)), "both processes share one limit"
+        for _ in range(6):  # in either process
+            posted = inside.get("/shop", "POST", body=b"x" * 300_000)
+            assert (json.loads(posted.body)["length"], "cookie" in seen(posted)) == (300_000, False), shared.log.read_text()
+        if name == "uvicorn":
+            asyncio.run(talk(shared, inside))
         assert shared.end() in (0, -signal.SIGTERM)
         server.client().flushall()
 

@@ -113,7 +113,7 @@ class ClickEngine:
                 try:
                     import clickhouse_connect
                 except ImportError:
-                    raise StorageFailed("analytics in ClickHouse need `pip install greenroom[clickhouse]`") from None
+                    raise StorageFailed("ClickHouse needs clickhouse-connect: install greenroom's wheel with [clickhouse]") from None
                 try:
                     self._client = clickhouse_connect.get_client(dsn=self._url)
                 except Exception as error:

@@ -53,7 +53,7 @@ def connect(url: URL) -> Engine:
     try:
         return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
     except ModuleNotFoundError as error:
-        raise StorageFailed(f"{shown(url)}: needs the package {error.name}: pip install 'greenroom[postgresql]'") from None
+        raise StorageFailed(f"{shown(url)}: needs the package {error.name}: install greenroom's wheel with [postgresql]") from None
 
 
 @contextlib.contextmanager

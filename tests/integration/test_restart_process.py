@@ -15,9 +15,9 @@ from greenroom.stores.journal import FileJournal
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 
 
-def test_kill_9_loses_no_session_and_no_place(greenroom, origin) -> None:
-    first = greenroom.room(origin.url, 2)
-    ours = f"{first.address[0]}:{first.address[1]}"
+def test_kill_9_loses_no_session_and_no_place(greenroom, origin, free_port) -> None:
+    ours = f"127.0.0.1:{free_port()}"
+    first = greenroom.room(origin.url, 2, 100, "--listen", ours)
     inside = [first.visitor(), first.visitor()]
     for visitor in inside:
         assert not visitor.get().waiting
@@ -41,13 +41,13 @@ def test_kill_9_loses_no_session_and_no_place(greenroom, origin) -> None:
     assert second.visitor().get().waiting
 
 
-def test_the_line_goes_in_in_order_after_kill_9(greenroom, origin) -> None:
+def test_the_line_goes_in_in_order_after_kill_9(greenroom, origin, free_port) -> None:
     config = (
         f'origin = "{origin.url}"\n[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 100\n'
         'enabled_origin_commands = ["revoke"]\n'
     )
-    running = greenroom.config(config)
-    ours = f"{running.address[0]}:{running.address[1]}"
+    ours = f"127.0.0.1:{free_port()}"
+    running = greenroom.config(config, "--listen", ours)
     inside, early, late = running.visitor(), running.visitor(), running.visitor()
     inside.get()
     early.get()
@@ -61,9 +61,9 @@ def test_the_line_goes_in_in_order_after_kill_9(greenroom, origin) -> None:
     assert late.get().waiting
 
 
-def test_a_clean_stop_and_a_start_keep_everything_too(greenroom, origin) -> None:
-    first = greenroom.room(origin.url, 1)
-    ours = f"{first.address[0]}:{first.address[1]}"
+def test_a_clean_stop_and_a_start_keep_everything_too(greenroom, origin, free_port) -> None:
+    ours = f"127.0.0.1:{free_port()}"
+    first = greenroom.room(origin.url, 1, 100, "--listen", ours)
     inside = first.visitor()
     inside.get()
     assert first.stop() == 0

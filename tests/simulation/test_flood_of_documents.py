@@ -118,6 +118,7 @@ def stays_on(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Newcomers, "_switch", lambda self, *more: None if self.confirms else switch(self, *more))
 
 
+@pytest.mark.needs("patching")
 @pytest.mark.parametrize(
     ("build", "case"),
     [

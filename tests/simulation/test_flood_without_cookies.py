@@ -98,6 +98,7 @@ def lets_visitors_wait_for_them(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lease, "spend", lambda self, source, now_ms, paced=True: spend(self, source, now_ms))
 
 
+@pytest.mark.needs("patching")
 @pytest.mark.parametrize("build", [paces_them, lets_visitors_wait_for_them])
 def test_sixty_images_at_once_find_out_a_build_that(build: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     build(monkeypatch)
@@ -186,6 +187,7 @@ def gives_every_data_center_the_whole_share(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Provisional, "has_room", lambda self, now_ms, data_centers, *limits: has_room(self, now_ms, 1, *limits))
 
 
+@pytest.mark.needs("patching")
 @pytest.mark.parametrize("build", [lets_any_number_pass, gives_every_data_center_the_whole_share])
 def test_a_flood_finds_out_a_build_that(build: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     build(monkeypatch)

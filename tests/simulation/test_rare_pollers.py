@@ -40,6 +40,7 @@ def waits(scenario: Scenario) -> tuple[float, float, float]:
     return quantiles(found[0], n=10)[8], quantiles(found[1], n=10)[8], unused
 
 
+@pytest.mark.needs("patching")
 def test_where_permits_come_often_who_sleeps_waits_little_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     prompt_s, asleep_s, unused = waits(OFTEN)
     assert asleep_s <= prompt_s + 90
@@ -50,6 +51,7 @@ def test_where_permits_come_often_who_sleeps_waits_little_longer(monkeypatch: py
     assert unused <= unused_before
 
 
+@pytest.mark.needs("patching")
 def test_where_permits_come_rarely_the_next_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     _, asleep_s, unused = waits(RARE)
     assert asleep_s <= 700

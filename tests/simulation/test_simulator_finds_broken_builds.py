@@ -216,6 +216,7 @@ def believes_an_old_copy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("greenroom.simulator.lease_model.doubted", lambda memory, now_ms: memory)
 
 
+@pytest.mark.needs("patching")
 @pytest.mark.parametrize(("trial", "build"), BROKEN, ids=[build.__name__ for _, build in BROKEN])
 def test_the_simulator_finds_a_build_that(trial: Trial, build: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     must_be_found(trial, build, monkeypatch)

@@ -4,6 +4,7 @@ This is sequencing only. Which question to ask is `core.decide`'s business, the 
 counting is the observer's. One rule has precedence: when anything fails here, the visitor is held and never passed to the origin.
 """
 
+import struct
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
@@ -48,6 +49,7 @@ from greenroom.ports import Clock
 
 STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing.ACTIVE, Standing.WAITING, Standing.GONE
 ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROVISIONAL
+_DRAWN = struct.Struct(f">{TICKET_ID_BYTES}sxH")  # of random bytes: a ticket's id, and what breaks ties
 PASS = Forward()
 """On to the origin without a ticket."""
 
@@ -356,9 +358,9 @@ class DecisionService:
         return self._admit(asked, ticket, outcome, ADMITTED, self.data_centers, visiting)
 
     def _new_ticket(self, now_ms: int) -> Ticket:
-        drawn = self._entropy(TICKET_ID_BYTES + 3)
-        key = make_key(now_ms, int.from_bytes(drawn[TICKET_ID_BYTES:], "big"))
-        return Ticket(drawn[:TICKET_ID_BYTES], key, 0, now_ms, 0)
+        draw = self._entropy
+        ticket_id, tie = _DRAWN.unpack(draw(_DRAWN.size))
+        return Ticket(ticket_id, make_key(now_ms, tie), 0, now_ms, 0)
 
     def _failed(self, error: Exception, arrival: Arrival, now_ms: int, compiled: CompiledRoom | None = None) -> Verdict:
         self._on_error(error)

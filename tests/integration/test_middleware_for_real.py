@@ -205,6 +205,9 @@ def test_several_workers_need_redis(start: Start, server: Any, greenroom: Any) -
             assert (json.loads(posted.body)["length"], "cookie" in seen(posted)) == (300_000, False), shared.log.read_text()
         if name == "uvicorn":
             asyncio.run(talk(shared, inside))
+        server.kill()
+        assert all(one.get("/").waiting for one in (inside, shared.visitor(), inside)), "the application gets nothing without a decision"
+        server.start()
         assert shared.end() in (0, -signal.SIGTERM)
         server.client().flushall()
 

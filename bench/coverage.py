@@ -5,10 +5,13 @@
 
 In one run most visitors share the errors of a few waves, so one seed says little; `told` is over all of them. Two oracles know the errors
 of the other seeds of the same trace, so they have learnt all that a run can teach about the next one: `steady oracle` of the whole run,
-`minute oracle` of each minute of it, so it foresees every step. Beside them the error of the median at joining, as a part of the mean wait.
+`minute oracle` of each minute of it, so it foresees every step. `causal oracle` knows the errors of all waits, of this seed and the others,
+that had ended when a visitor joined, exactly and at once, and nothing that comes later. Beside them the error of the median at joining,
+as a part of the mean wait.
 """
 
 import argparse
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import exp, log
@@ -20,15 +23,21 @@ from greenroom.simulator.traces import TRACES
 from greenroom.simulator.world import World
 
 SOME = ("steady", "moving-spike", "surge", "heavy-tail", "stopped", "outage", "coordinator-down")
+ENOUGH = 1_000
 QUARTILES = (0.25, 0.5, 0.75)
 
 
 class Told(NamedTuple):
     """One visitor who joined: when, the quartiles that were told and the wait, in seconds."""
 
-    minute: int
+    joined_s: float
     quartiles: tuple[float, float, float]
     wait_s: float
+
+    @property
+    def minute(self) -> int:
+        """Of the run."""
+        return int(self.joined_s // 60)
 
     @property
     def error(self) -> float:
@@ -48,7 +57,7 @@ def run(trace: str, seed: int) -> list[Told]:
     world = World(TRACES[trace](streams), streams)
     world.run()
     found = [(visitor.guess, visitor.entered_ms) for visitor in world.crowd.visitors if visitor.guess and visitor.entered_ms]
-    return [Told(at_ms // 60_000, (p25, p50, p75), (entered - at_ms) / 1000) for (at_ms, p25, p50, p75), entered in found if p75 > p25]
+    return [Told(at_ms / 1000, (p25, p50, p75), (entered - at_ms) / 1000) for (at_ms, p25, p50, p75), entered in found if p75 > p25]
 
 
 def oracle(told: list[list[Told]], part: Callable[[Told], int]) -> list[list[Told]]:
@@ -61,6 +70,21 @@ def oracle(told: list[list[Told]], part: Callable[[Told], int]) -> list[list[Tol
                 errors[part(one)].append(one.error)
         known = {at: quantiles(sorted(found)) for at, found in errors.items()}
         answers.append([one.scaled(known[part(one)]) for one in mine if part(one) in known])
+    return answers
+
+
+def causal(told: list[list[Told]]) -> list[list[Told]]:
+    """Each run with the errors of all waits that had ended, in any run; those who join before ENOUGH have are left out."""
+    ended = sorted((one.joined_s + one.wait_s, one.error) for run in told for one in run)
+    answers: list[list[Told]] = [[] for _ in told]
+    errors: list[float] = []
+    passed = 0
+    for one, which in sorted((one, which) for which, run in enumerate(told) for one in run):
+        while passed < len(ended) and ended[passed][0] < one.joined_s:
+            insort(errors, ended[passed][1])
+            passed += 1
+        if len(errors) >= ENOUGH:
+            answers[which].append(one.scaled(quantiles(errors)))
     return answers
 
 
@@ -90,7 +114,8 @@ def main() -> None:
         print(shown("told", told), flush=True)
         if len(told) > 1:
             print(shown("steady oracle", oracle(told, lambda _: 0)))
-            print(shown("minute oracle", oracle(told, lambda one: one.minute)), flush=True)
+            print(shown("minute oracle", oracle(told, lambda one: one.minute)))
+            print(shown("causal oracle", causal(told)), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from greenroom.simulator.traces import level, room
 from greenroom.simulator.world import World
 
 CENTERS = 4
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)
 
 
 def streams_of(seed: int) -> Streams:
@@ -35,13 +35,7 @@ def stopped(streams: Streams) -> Scenario:
     return Scenario("stopped", room(500, 300), CENTERS, found, 1_300, faults=(Fault("stop", 300, 1_200, (1,)),), fence_s=180)
 
 
-def silent(streams: Streams) -> Scenario:
-    """No data center reaches the coordinator for three minutes."""
-    found = arrivals(streams("trace"), 1_100, lambda second: level([1 / CENTERS] * CENTERS, 5.0 if second >= 120 else 2.5))
-    return Scenario("silent", room(500, 300), CENTERS, found, 1_500, faults=(Fault("coordinator down", 300, 480),), fence_s=180)
-
-
-@pytest.mark.parametrize(("make", "from_s"), [(impatient, 300), (stopped, 500), (silent, 600)])
+@pytest.mark.parametrize(("make", "from_s"), [(impatient, 300), (stopped, 500)])
 def test_medians_are_neither_too_long_nor_too_short_on_the_whole(make: Callable[[Streams], Scenario], from_s: int) -> None:
     told_s = waits_s = 0.0
     for seed in SEEDS:

@@ -62,7 +62,7 @@ COMMANDS = {
 }
 PLAIN = {
     "nginx": """worker_processes 1; pid {folder}/plain.pid; error_log stderr; events {{ worker_connections 1024; }}
-http {{ access_log off; upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; }}
+http {{ access_log off; request_pool_size 5k; upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; }}
   map $http_upgrade $connection_upgrade {{ default upgrade; "" ""; }}
   server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Host $http_host;
     proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme;
@@ -167,7 +167,7 @@ def own_pass(name: str, host: str) -> str:
     until = int(time.time()) + 3_600
     if name.startswith("nginx"):
         digest = md5(f"{until}{host}{PassKeys(SECRET).link_secret('shop', '/').decode()}".encode(), usedforsecurity=False).digest()
-        return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}.{until}"
+        return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()},{until}"
     parts = [{"alg": "HS256", "typ": "JWT"}, {"aud": "shop", "host": host, "path": "/", "exp": until}]
     signed = b".".join(base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=") for part in parts)
     return (signed + b"." + base64.urlsafe_b64encode(hmac.digest(SECRET.encode(), signed, "sha256")).rstrip(b"=")).decode()

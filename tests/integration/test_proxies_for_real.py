@@ -191,7 +191,7 @@ def jwt(secret: str = SECRET, alg: str = "HS256", **claims: Any) -> str:
 def link(secret: str = SECRET, room: str = "shop", host: str = "shop.example.com", path: str = "/", left_s: int = 4) -> str:
     until = int(time.time()) + left_s
     digest = hashlib.md5(f"{until}{host}{link_secret(room, path, secret)}".encode()).digest()
-    return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}.{until}"
+    return f"{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()},{until}"
 
 
 def shifted() -> str:
@@ -233,7 +233,9 @@ FORGED: dict[str, dict[str, Callable[[], str]]] = {
         "a sign instead of a digit": lambda: link()[:23] + "+" + link()[24:],
         "a hash with another cookie in it": lambda: link()[:10] + "; x=" + link()[14:],
         "an end that begins in the host": lambda: shifted(),
-        "garbage": lambda: "a.b",
+        "a dot, as in the earlier form": lambda: link().replace(",", "."),
+        "two commas": lambda: link()[:10] + "," + link()[11:],
+        "garbage": lambda: "a,b",
         "very long": lambda: "a" * 4_000,
     },
 }

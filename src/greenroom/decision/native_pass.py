@@ -9,7 +9,7 @@ and no visitor.
 |---|---|---|
 | hs256 | HAProxy `jwt_verify`, any JWT library | JWT, HMAC-SHA-256 with the shared secret |
 | es256 | the same, with the public key only | JWT, ECDSA over P-256 |
-| secure_link | nginx `secure_link` | MD5 in base64url, a dot, the last second in which it is valid |
+| secure_link | nginx `secure_link` | MD5 in base64url, a comma, the last second in which it is valid |
 """
 
 import hashlib
@@ -88,7 +88,7 @@ class PassKeys:
             return b""
         last = b"%d" % (until_s - 1)  # nginx counts the second that it is given as valid
         text = last + sent_host + self.link_secret(room.name, room.path)
-        return _base64url(hashlib.md5(text, usedforsecurity=False).digest()) + b"." + last
+        return _base64url(hashlib.md5(text, usedforsecurity=False).digest()) + b"," + last  # as secure_link takes it
 
     def link_secret(self, room: str, path: str) -> bytes:
         """The secret of this room's links: nginx has it, and not the one that it is made from. `path` is the room's."""

@@ -16,6 +16,8 @@ import pytest
 import uvloop
 from dashboard_rig import DashboardRig, dashboard_in
 from postgres import Postgres
+from proxy_chain import Chain, chain_of
+from real_proxies import FILES
 from redis_world import RedisServer
 
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -362,3 +364,12 @@ def postgres() -> Iterator[Postgres]:
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Of an empty database, of both kinds."""
     return default_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()
+
+
+@pytest.fixture(params=FILES)
+def chain(
+    request: pytest.FixtureRequest, tmp_path: Path, greenroom: Any, origin: Any, visitor_class: Any, free_port: Callable[[], int]
+) -> Iterator[Chain]:
+    """The real proxy of an example before greenroom and an application."""
+    with chain_of(request.param, tmp_path, greenroom, origin, visitor_class, free_port) as found:
+        yield found

@@ -5,7 +5,8 @@
 Each proxy runs with its configuration of examples/, and once more as a plain proxy that tells the application the same. Proxy and
 greenroom share CPU 0 (one worker each); the client, with 64 connections, and the origin of a page of 1 KB have CPU 1 and never sleep. A
 visitor who is inside asks for the page, with a ticket; passes are made here with the secret of the example and last through the run.
-Rounds alternate between the contestants; medians are printed.
+Rounds alternate between the contestants; medians are printed. `with ticket and pass` is the plain proxy that is sent these cookies too.
+`shared connections`: the next request of a connection is another visitor's, as behind a proxy in front.
 
 `shared` is the ratio of the rates, so of a proxy and a greenroom that have one processor between them. `own core` is what they reach with a
 processor each: the CPU time of the plain proxy for a request, divided by that of the proxy or of greenroom, the longer of the two. It bears
@@ -31,7 +32,7 @@ import time
 from hashlib import md5
 from pathlib import Path
 
-from awake import HEADS, Client
+from awake import BETWEEN_HEADS, HEADS, Client
 from gateway import cpu_seconds, running, worker_of
 from proxy_floors import YES_CONF, nginx_asks
 
@@ -131,6 +132,8 @@ full = WaitingRoom(plain, "full.toml")
 """
 ROOM = "total_active_users = {limit}\nnew_users_per_minute = 100000\nsession_duration = 30\npace_admissions = false\n"
 BY_FILE = ", Unix socket"
+SHARING = 50
+"""Visitors who share connections."""
 QUIET = '[log]\nlevel = "warning"\n[limits]\nconnections_per_address = 100000\n'
 
 
@@ -187,7 +190,7 @@ class Bench:
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self.folder, self.stack = folder, stack
-        self.contestants: dict[str, tuple[int, str, str]] = {}
+        self.contestants: dict[str, tuple[int, str | list[str], str]] = {}
         self.uvicorns: dict[str, int] = {}
         self.pids: dict[str, tuple[int, int]] = {}
         """The processes whose CPU time counts: proxy (or uvicorn) and greenroom; 0 is none."""
@@ -226,7 +229,19 @@ class Bench:
         header = ticket(proxy)
         if "native" in name:
             header = f"{header}; __greenroom_pass={own_pass(name, '127.0.0.1')}"
+            self.others_of_passes(kind, told, header, proxy)
         self.contestants[f"{kind}, {told}"] = (proxy, header if limit > 1 else "Accept: text/html", f"{kind}, plain")
+
+    def others_of_passes(self, kind: str, told: str, header: str, port: int) -> None:
+        """The plain proxy with the cookies of this visitor, and visitors who share connections."""
+        plain = f"{kind}, plain"
+        self.contestants[f"{plain}, with ticket and pass"] = (self.contestants[plain][0], header, plain)
+        self.pids[f"{plain}, with ticket and pass"] = self.pids[plain]
+        shared = f"{kind}, {told}, shared connections"
+        tickets = [f"{number:04}" for number in range(SHARING)]
+        where = header.index("; __greenroom_pass=")
+        self.contestants[shared] = (port, [header[: where - 4] + ticket + header[where:] for ticket in tickets], plain)
+        self.pids[shared] = self.pids[f"{kind}, {told}"]
 
     def nginx_floor(self, *, by_file: bool = False) -> None:
         told, proxy, asked = f"nginx, floor of auth_request{BY_FILE * by_file}", self.next_port(), self.next_port()
@@ -337,6 +352,14 @@ def start_uvicorn(bench: Bench) -> None:
 STARTS = {"nginx": start_nginx, "haproxy": start_haproxy, "caddy": start_caddy, "envoy": start_envoy, "uvicorn": start_uvicorn}
 
 
+def requests_of(folder: Path, heads: str, header: str | list[str]) -> Path | str:
+    """The request with this header; with several, a file of the requests that take turns."""
+    if isinstance(header, str):
+        return HEADS[heads]("/", header)
+    (folder / "heads").write_bytes(BETWEEN_HEADS.join(HEADS[heads]("/", one).encode() for one in header))
+    return folder / "heads"
+
+
 def measure(client: Client, bench: Bench, rounds: int, seconds: int, heads: str) -> None:
     """Lets the client go round, prints."""
     rates: dict[str, list[float]] = {what: [] for what in bench.contestants}
@@ -344,7 +367,7 @@ def measure(client: Client, bench: Bench, rounds: int, seconds: int, heads: str)
     for _ in range(rounds):
         for what, (port, header, _) in bench.contestants.items():
             before = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
-            load = client.load(port, seconds, HEADS[heads]("/", header))
+            load = client.load(port, seconds, requests_of(bench.folder, heads, header))
             after = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
             rates[what].append(load.answered / load.seconds)
             cpu[what].append(((after[0] - before[0]) / load.answered * 1e6, (after[1] - before[1]) / load.answered * 1e6))

@@ -12,6 +12,8 @@ from pathlib import Path
 LOWEST = 10_240
 """Above 10080, to which browsers do not connect."""
 RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+ENOUGH = 5_000
+"""Where the kernel chooses from so low a port on that fewer are below, they are taken from among its own."""
 
 _given: set[int] = set()
 _random = random.SystemRandom()  # hypothesis sets the seed of the other one, and workers would choose the same
@@ -22,7 +24,8 @@ def free_port(and_at: int = 0) -> int:
 
     For a port that refuses connections see the fixture `refusing_port`.
     """
-    highest = int(RANGE.read_text().split()[0]) - 1 - and_at
+    below = int(RANGE.read_text().split()[0]) - 1 - and_at
+    highest = below if below > LOWEST + ENOUGH else 65_535 - and_at
     for _ in range(1_000):
         port = _random.randint(LOWEST, highest)
         if port not in _given and _is_free(port) and (not and_at or _is_free(port + and_at)):

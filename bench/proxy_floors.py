@@ -64,8 +64,9 @@ class Yes(asyncio.Protocol):
 async def agent(port: int, path: str) -> None:
     """Listens for ever, also on a Unix socket."""
     loop = asyncio.get_running_loop()
-    await loop.create_unix_server(Yes, path, backlog=1024)
-    await (await loop.create_server(Yes, "127.0.0.1", port, backlog=1024)).serve_forever()
+    by_file = await loop.create_unix_server(Yes, path, backlog=1024)
+    by_port = await loop.create_server(Yes, "127.0.0.1", port, backlog=1024)
+    await asyncio.gather(by_file.serve_forever(), by_port.serve_forever())  # one that is not kept ends with the next collection
 
 
 if __name__ == "__main__":

@@ -107,6 +107,8 @@ def main() -> None:
     parser.add_argument("trace", nargs="*", default=list(SOME), help=f"one of {', '.join(TRACES)}")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     asked = parser.parse_args()
+    if unknown := set(asked.trace) - set(TRACES):
+        parser.error(f"there is no trace {', '.join(sorted(unknown))}; there are {', '.join(TRACES)}")
     print(f"{'':17}{'all seeds':>14}{'error':>10}    each seed")
     for trace in asked.trace:
         told = [run(trace, seed) for seed in asked.seeds]

@@ -37,6 +37,8 @@ def main() -> None:
     parser.add_argument("traces", nargs="*", metavar="trace")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if unknown := set(options.traces) - set(TRACES):
+        parser.error(f"there is no trace {', '.join(sorted(unknown))}; there are {', '.join(TRACES)}")
     traces = options.traces or SOME
     print(f"{'T':8}" + "".join(f"{trace:>24}" for trace in traces))
     with ProcessPoolExecutor(2) as pool:

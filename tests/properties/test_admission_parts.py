@@ -2,6 +2,7 @@
 
 from collections import Counter
 from random import Random
+from time import process_time_ns
 
 import pytest
 from admission_world import START_MS, ticket_id
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from greenroom.admission import records
 from greenroom.admission.coordinator.whole_line import rounded
 from greenroom.admission.ledger.refresh import spread
+from greenroom.admission.queueing import line as line_module
 from greenroom.admission.queueing.line import GRACE_MS, STRETCH_MAX, Line
+from greenroom.admission.queueing.partial_sums import PartialSums
 from greenroom.admission.records import RECORD, LedgerMemory, remember, snapshot
 from greenroom.admission.timer_wheel import Wheel
 from greenroom.model.visit import arrival_ms_of, make_key
@@ -57,6 +60,48 @@ def test_a_long_line_ranks_exactly_across_its_stretches(seed: int, spread_ms: in
     assert [key for _, key in line.in_order()] == left
     for key in draw.sample(keys, 50):
         assert line.rank(key) == sum(1 for other in left if other < key)
+
+
+@given(st.lists(st.tuples(st.sampled_from(("add", "insert", "delete")), st.integers(0, 40), st.integers(0, 9)), max_size=80))
+def test_partial_sums_add_up_like_a_plain_list(moves: list[tuple[str, int, int]]) -> None:
+    sums, plain = PartialSums(), list[int]()
+    for kind, at, amount in moves:
+        if kind == "insert" or not plain:
+            plain.insert(at % (len(plain) + 1), amount)
+            sums.insert(at % len(plain), amount)
+        elif kind == "add":
+            plain[at % len(plain)] += amount
+            sums.add(at % len(plain), amount)
+        else:
+            sums.remove(at % len(plain))
+            del plain[at % len(plain)]
+        assert [sums.before(index) for index in range(len(plain) + 1)] == [sum(plain[:index]) for index in range(len(plain) + 1)]
+        places = [(index, rest) for index, size in enumerate(plain) for rest in range(size)]
+        assert [sums.find(place) for place in range(len(places))] == places
+        with pytest.raises(IndexError):
+            sums.find(len(places))
+
+
+def rank_ns(waiting: int) -> float:
+    """The least time that a rank and the visitor there take at the end of a line of so many, in stretches of few."""
+    line = Line()
+    line.fill([(ticket_id(number), make_key(START_MS + number, 0)) for number in range(waiting)], START_MS, 20_000)
+    last = make_key(START_MS + waiting - 1, 0)
+    found = []
+    for _ in range(40):
+        began = process_time_ns()
+        for _ in range(50):
+            line.rank(last)
+            line.at(waiting - 1)
+        found.append(process_time_ns() - began)
+    return min(found) / 50
+
+
+@pytest.mark.needs("patching")
+def test_a_rank_takes_hardly_longer_in_a_long_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_module, "STRETCH_MAX", 4)
+    short_ns, long_ns = rank_ns(64), rank_ns(32_768)
+    assert long_ns < 8 * short_ns, f"{long_ns} instead of {short_ns} ns"
 
 
 @given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 4_000), st.integers(0, 30)), max_size=60))

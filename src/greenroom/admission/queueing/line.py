@@ -1,6 +1,6 @@
 """The line: everybody present, in order of key, with exact ranks.
 
-Keys stand in sorted stretches of about a thousand, so a rank is a sum over the stretches before and one binary search.
+Keys stand in sorted stretches of about a thousand, so a rank is the size of all stretches before (`partial_sums`) and one binary search.
 Everything else about a waiter lives in columns indexed by a slot. The wheel may hold stale entries for a slot (its hour moved to an
 earlier one, or another visitor has it now); the column `_filed` tells the one that counts. Memory per waiter: an id, a dict
 entry, one number and about 50 bytes.
@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from math import sqrt
 
+from greenroom.admission.queueing.partial_sums import PartialSums
 from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import TIE_BITS, arrival_ms_of
 
@@ -66,7 +67,7 @@ class Line:
         self._wheel: Wheel[int] = Wheel()
         self._stretches: list[tuple[array[int], array[int]]] = []  # keys in order, and whose they are
         self._lows: list[int] = []
-        self._sizes: list[int] = []
+        self._sizes = PartialSums()
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -130,10 +131,11 @@ class Line:
         keys, slots = self._stretches[index]
         del keys[place], slots[place]
         if not keys:
-            del self._stretches[index], self._lows[index], self._sizes[index]
+            del self._stretches[index], self._lows[index]
+            self._sizes.remove(index)
         else:
             self._lows[index] = keys[0]
-            self._sizes[index] -= 1
+            self._sizes.add(index, -1)
         return slot
 
     def rank(self, key: int) -> int:
@@ -141,25 +143,19 @@ class Line:
         index = bisect_left(self._lows, key) - 1
         if index < 0:
             return 0
-        return sum(self._sizes[:index]) + bisect_left(self._stretches[index][0], key)
+        return self._sizes.before(index) + bisect_left(self._stretches[index][0], key)
 
     def at(self, rank: int) -> int:
         """The slot of the visitor with this rank."""
-        for index, size in enumerate(self._sizes):
-            if rank < size:
-                return self._stretches[index][1][rank]
-            rank -= size
-        raise IndexError("rank behind the end of the line")
+        index, rest = self._sizes.find(rank)
+        return self._stretches[index][1][rest]
 
     def places(self, ranks: Iterable[int]) -> list[tuple[int, int]]:
         """(moment of arrival, rank) at these ranks, which must ascend and be in the line."""
         found: list[tuple[int, int]] = []
-        index = start = 0
         for rank in ranks:
-            while rank >= start + self._sizes[index]:
-                start += self._sizes[index]
-                index += 1
-            found.append((arrival_ms_of(self._stretches[index][0][rank - start]), rank))
+            index, rest = self._sizes.find(rank)
+            found.append((arrival_ms_of(self._stretches[index][0][rest]), rank))
         return found
 
     def in_order(self) -> Iterable[tuple[bytes, int]]:
@@ -238,12 +234,12 @@ class Line:
         size = STRETCH_MAX // 2
         self._stretches = [(keys[start : start + size], slots[start : start + size]) for start in range(0, len(slots), size)]
         self._lows = [stretch[0][0] for stretch in self._stretches]
-        self._sizes = [len(stretch[0]) for stretch in self._stretches]
+        self._sizes = PartialSums(len(stretch[0]) for stretch in self._stretches)
 
     def _insert(self, key: int, slot: int) -> None:
         index = max(0, bisect_right(self._lows, key) - 1)
         last = index == len(self._lows) - 1
-        if not self._lows or (last and self._sizes[index] >= STRETCH_MAX and key >= self._stretches[index][0][-1]):
+        if not self._lows or (last and len(self._stretches[index][0]) >= STRETCH_MAX and key >= self._stretches[index][0][-1]):
             self._place(len(self._lows), array("Q", (key,)), array("I", (slot,)))
             return
         keys, slots = self._stretches[index]
@@ -251,12 +247,12 @@ class Line:
         keys.insert(place, key)
         slots.insert(place, slot)
         self._lows[index] = keys[0]
-        self._sizes[index] += 1
-        if self._sizes[index] > STRETCH_MAX:
-            half = self._sizes[index] // 2
+        self._sizes.add(index, 1)
+        if len(keys) > STRETCH_MAX:
+            half = len(keys) // 2
+            self._sizes.add(index, half - len(keys))
             self._place(index + 1, keys[half:], slots[half:])
             del keys[half:], slots[half:]
-            self._sizes[index] = half
 
     def _place(self, index: int, keys: "array[int]", slots: "array[int]") -> None:
         self._stretches.insert(index, (keys, slots))

@@ -1,0 +1,68 @@
+"""Sizes in a row, and how much comes before each of them: a Fenwick tree, so a million places in a thousand stretches take ten steps, not a
+thousand.
+
+`_tree[i]` (from 1) is the sum of as many sizes up to the i-th as the lowest bit of i says. Where a size comes or goes everything behind it
+moves, so the whole tree is made when it is next needed; in a line that happens once in about a thousand visitors.
+"""
+
+from collections.abc import Iterable
+
+
+class PartialSums:
+    """Sizes that are not negative, counted from 0."""
+
+    __slots__ = ("_sizes", "_tree")
+
+    def __init__(self, sizes: Iterable[int] = ()) -> None:
+        self._sizes = list(sizes)
+        self._tree: list[int] = []  # empty: to be made
+
+    def add(self, index: int, change: int) -> None:
+        """The size of this index grows by so much, which may be negative."""
+        self._sizes[index] += change
+        tree = self._tree
+        index += 1
+        while index < len(tree):
+            tree[index] += change
+            index += index & -index
+
+    def insert(self, index: int, size: int) -> None:
+        """One more size, before that of this index."""
+        self._sizes.insert(index, size)
+        self._tree = []
+
+    def remove(self, index: int) -> None:
+        """One size less."""
+        del self._sizes[index]
+        self._tree = []
+
+    def before(self, index: int) -> int:
+        """The sum of all sizes before this one."""
+        tree, total = self._tree or self._made(), 0
+        while index:
+            total += tree[index]
+            index &= index - 1
+        return total
+
+    def find(self, place: int) -> tuple[int, int]:
+        """In which size this place is, counted from 0 over all of them, and where in it; IndexError behind the end."""
+        tree, index = self._tree or self._made(), 0
+        step = 1 << (len(tree) - 1).bit_length()
+        while step:
+            end = index + step
+            if end < len(tree) and tree[end] <= place:
+                index = end
+                place -= tree[end]
+            step >>= 1
+        if index == len(self._sizes):
+            raise IndexError("behind the end")
+        return index, place
+
+    def _made(self) -> list[int]:
+        tree = [0, *self._sizes]
+        for index in range(1, len(tree)):
+            parent = index + (index & -index)
+            if parent < len(tree):
+                tree[parent] += tree[index]
+        self._tree = tree
+        return tree

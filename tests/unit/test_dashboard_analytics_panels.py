@@ -108,9 +108,13 @@ def test_csv_has_one_line_for_each_step_and_one_column_for_each_series() -> None
     assert rows[5][1] == ""
 
 
-@given(st.integers(0, 4_000_000_000).map(lambda seconds: seconds // 60 * 60_000), st.sampled_from(["UTC", "Asia/Kolkata", "Asia/Tokyo"]))
+@given(
+    st.integers(0, 4_000_000_000).flatmap(lambda at_s: st.sampled_from([at_s // 60 * 60_000, at_s * 1000, at_s * 1000 + at_s % 1000])),
+    st.sampled_from(["UTC", "Asia/Kolkata", "Asia/Tokyo"]),
+)
 def test_a_moment_survives_the_form(at_ms: int, zone: str) -> None:
     assert from_input(local_input(at_ms, zone), zone) == at_ms
+    assert len(local_input(at_ms // 60_000 * 60_000, zone)) == len("2030-11-29T18:00"), "seconds are shown where there are some"
 
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "2030-13-01T00:00", "1960-01-01T00:00", "9999-12-31T23:59:59.9+99:00"])

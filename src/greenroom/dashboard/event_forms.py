@@ -38,14 +38,23 @@ METHODS = (
 YES_NO = (("true", "Yes"), ("false", "No"))
 
 
-def document_of_event(form: Mapping[str, Sequence[str]], zone: str) -> Json:
-    """What the form says, as the API wants it. Text that is no moment stays text: the schema says what is wrong."""
+def document_of_event(form: Mapping[str, Sequence[str]], zone: str, entry: Entry[Event] | None = None) -> Json:
+    """What the form says, as the API wants it. Text that is no moment stays text: the schema says what is wrong.
+
+    A time that the form sends back as it showed it is the one of `entry`: a field for a moment cannot tell the two hours apart that a
+    clock shows twice in autumn.
+    """
+    before = flat(events.show(entry)) if entry else {}
+    shown = shown_values(before, zone)
 
     def sent(name: str) -> str:
         return (form.get(name) or [""])[-1].strip()
 
     document: Json = {"name": sent("name"), "description": (form.get("description") or [""])[-1]}
     for name in TIMES:
+        if before.get(name) and sent(name) == shown[name]:
+            document[name] = before[name]
+            continue
         at_ms = from_input(sent(name), zone)
         document[name] = plain_moment(at_ms) if at_ms is not None else sent(name) or None
     for name in ("shuffle_at_event_start", "suspended"):

@@ -7,8 +7,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def local_input(unix_ms: int | None, zone: str) -> str:
-    """What a field for a moment shows; empty for None."""
-    return "" if unix_ms is None else f"{datetime.fromtimestamp(unix_ms / 1000, ZoneInfo(zone)):%Y-%m-%dT%H:%M}"
+    """What a field for a moment shows, with seconds and their thousandths only where there are some; empty for None."""
+    if unix_ms is None:
+        return ""
+    at = datetime.fromtimestamp(unix_ms // 1000, ZoneInfo(zone)).replace(tzinfo=None, microsecond=unix_ms % 1000 * 1000)
+    return at.isoformat(timespec="milliseconds" if at.microsecond else "seconds" if at.second else "minutes")
 
 
 def from_input(text: str, zone: str) -> int | None:
@@ -21,5 +24,5 @@ def from_input(text: str, zone: str) -> int | None:
         since = (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(zone))).astimezone(UTC) - EPOCH
     except (ValueError, OverflowError):
         return None
-    found = (since.days * 86_400 + since.seconds) * 1000
+    found = (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
     return found if found >= 0 else None

@@ -72,7 +72,7 @@ def show(page: PageRequest) -> Response:
         glance=_glance(answer, before),
         chart_json=json.dumps(_chart_data(answer, before, shown)) if answer else "",
         marks=marks,
-        inputs=(local_input(span.start_s * 1000, zone), local_input(span.end_s * 1000, zone)),
+        inputs=tuple(local_input(at_s // 60 * 60_000, zone) for at_s in (span.start_s, span.end_s)),
         steps=[(name, _moved(span, share)) for name, share in _MOVES],
         recording=page.services.analytics is not None,
     )

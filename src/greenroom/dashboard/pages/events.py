@@ -159,7 +159,7 @@ def create(page: PageRequest) -> Response:
 def save(page: PageRequest) -> Response:
     """As `create`, for an event that is there."""
     entry = _entry(page)
-    document = document_of_event(page.form, _zone(page))
+    document = document_of_event(page.form, _zone(page), entry)
     plan = events.change(page.zone.id, page.room.id, entry.id, document, whole=False)
     return _checked(page, document, unchanged_since("event", entry.id, page.field("revision"), plan), entry)
 

@@ -30,6 +30,7 @@ SERVING = ProcessState(
     config=ConfigState("greenroom.toml", 2_000, 3, 1),
     rooms=(RoomState(ROOM, FIGURES, {"held": 9, "active": 4, "admitted": 40}),),
     gateway=(("requests", 13), ("connections_open", 2)),
+    clock_ahead_ms=-1_500,
 )
 ROWS = (*EXPORTED, *gateway_rows([("requests", "requests read"), ("connections_open", "open now")], frozenset(["connections_open"])))
 
@@ -142,6 +143,7 @@ def test_a_metric_shows_the_same_under_its_deprecated_name() -> None:
 def test_the_status_tells_the_same_as_json() -> None:
     told = json.loads(ask(SERVING, "/status")[1])
     assert (told["phase"], told["uptime_seconds"], told["config"]["valid"]) == ("serving", 60, True)
+    assert told["clock_ahead_seconds"] == -1.5
     (room,) = told["rooms"]
     assert room["active_users"] == 5
     assert room["total_active_users"] == 5

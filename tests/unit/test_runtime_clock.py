@@ -3,8 +3,11 @@
 import time
 
 import pytest
+from structlog.testing import capture_logs
 
-from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.clock import ClockWatch, MonotonicClock, ahead_of_wall_ms
+
+HOUR_MS = 3_600_000
 
 
 def test_it_tells_unix_time() -> None:
@@ -28,3 +31,29 @@ def test_it_begins_no_earlier_than_the_books_end() -> None:
 
 def test_books_of_the_past_do_not_move_it() -> None:
     assert abs(MonotonicClock(1_000).now_ms() - time.time() * 1000) < 1000
+
+
+def test_a_wall_clock_that_was_set_is_said_once_and_again_when_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_ms = wall_ms = 1_800_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: wall_ms * 1_000_000)
+    watch = ClockWatch(lambda: at_ms)
+    told = []
+    for wall_ms in (at_ms + 4_000, at_ms + HOUR_MS, at_ms + HOUR_MS + 1_000, at_ms - HOUR_MS, at_ms - 6_000, at_ms + 100, at_ms):
+        with capture_logs() as found:
+            watch.look()
+        told.append([(one["event"], one.get("seconds_ahead")) for one in found])
+    assert told == [
+        [],
+        [("clock_differs", -3600)],
+        [],
+        [("clock_differs", 3600)],
+        [("clock_differs", 6)],
+        [("clock_agrees", None)],
+        [],
+    ]
+
+
+def test_books_of_the_future_are_seen_as_a_clock_that_is_ahead() -> None:
+    clock = MonotonicClock(int(time.time() * 1000) + HOUR_MS)
+    assert abs(ahead_of_wall_ms(clock.now_ms()) - HOUR_MS) < 1_000
+    assert abs(ahead_of_wall_ms(MonotonicClock().now_ms())) < 1_000

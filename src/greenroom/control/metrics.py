@@ -99,6 +99,11 @@ METRICS: tuple[MetricRow, ...] = (
         "greenroom_build_info", GaugeMetricFamily, "always 1; the version is in the label", ("version",), lambda s: [((s.version,), 1)]
     ),
     _process("compiled", "1 where the compiled wheel is installed, 0 where Python reads all of the source", lambda state: state.compiled),
+    _process(
+        "clock_ahead_seconds",
+        "greenroom's time, by which events begin, minus the system clock's; far from 0 after that clock was set or the machine slept",
+        lambda state: state.clock_ahead_ms / 1000,
+    ),
     _process("ready", "1 while the process is ready for visitors, as in /readyz", lambda state: state.ready),
     _process(
         "config_valid", "0 while the configuration on disk is invalid and the last good one stays in use", lambda s: not s.config.problems

@@ -185,6 +185,7 @@ class ProcessState(msgspec.Struct, frozen=True):
     analytics: AnalyticsState | None = None
     notifications: NotificationState = NotificationState()
     compiled: bool = False  # the compiled wheel is installed
+    clock_ahead_ms: int = 0  # of the machine's wall clock
 
     @property
     def ready(self) -> bool:

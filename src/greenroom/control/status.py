@@ -15,6 +15,7 @@ def status(state: ProcessState) -> dict[str, Any]:
         "version": state.version,
         "phase": state.phase,
         "uptime_seconds": max(0, state.now_ms - state.started_ms) // 1000,
+        "clock_ahead_seconds": state.clock_ahead_ms / 1000,
         "listen": state.listen,
         "data": state.data,
         "config": {

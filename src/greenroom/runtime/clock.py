@@ -1,6 +1,18 @@
 """The one real clock: Unix time that never runs backwards, neither within a process nor across its restarts."""
 
+import asyncio
 import time
+from collections.abc import Callable
+
+import structlog
+
+LOOK_S = 10.0
+"""Between two looks at the wall clock."""
+
+DIFFERS_MS = 5_000
+"""A difference between the two clocks that is said. Machines that share a Redis may differ by a second or two."""
+
+log = structlog.get_logger(__name__)
 
 _monotonic_s = time.monotonic
 
@@ -28,3 +40,37 @@ class MonotonicClock:
         behind_ms = not_before_ms - self.now_ms()
         if behind_ms > 0:
             self._offset_ms += behind_ms
+
+
+def ahead_of_wall_ms(now_ms: int) -> int:
+    """By how much greenroom's time is ahead of the wall clock; negative when it is behind."""
+    return now_ms - time.time_ns() // 1_000_000
+
+
+class ClockWatch:
+    """Says when the wall clock was stepped: events then begin at another time than people read on their clocks.
+
+    A machine that starts before its time was set, and one that slept, are behind; one whose journal was written under a clock that
+    was ahead stays ahead until that time has come. Following the wall clock would end sessions early, or make them longer.
+    """
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._told_ms = 0
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_S)
+
+    def look(self) -> None:
+        """One look. What was said is said again only when it has changed by as much."""
+        ahead_ms = ahead_of_wall_ms(self._now_ms())
+        if abs(ahead_ms - self._told_ms) < DIFFERS_MS and (not self._told_ms or abs(ahead_ms) >= DIFFERS_MS):
+            return
+        self._told_ms = ahead_ms if abs(ahead_ms) >= DIFFERS_MS else 0
+        if self._told_ms:
+            log.warning("clock_differs", seconds_ahead=round(ahead_ms / 1000), effect="events begin by the clock of greenroom")
+        else:
+            log.info("clock_agrees")

@@ -38,7 +38,7 @@ from greenroom.model.configuration import Configuration
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.callbacks import Say
-from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.clock import ClockWatch, MonotonicClock, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.dashboard import KeyFile, Running, control_listeners, open_dashboard, sign_in_lines
 from greenroom.runtime.data_dir import CannotStart, DataDir
@@ -223,6 +223,7 @@ class Process:
             analytics=self._analytics.state(),
             notifications=self._notifications.state if self._notifications else NotificationState(),
             compiled=COMPILED,
+            clock_ahead_ms=ahead_of_wall_ms(now_ms),
         )
 
     def _exposition(self) -> Exposition:
@@ -272,6 +273,7 @@ class Process:
                     self._follow,
                     lambda: tend(ring, ledgers, self._clock.now_ms, str(self.config.data)),
                     self._keep_time,
+                    ClockWatch(self._clock.now_ms).run,
                     lambda: keep_sealed(self._store),
                     self._names.run,
                     *([self._notifications.run] if self._notifications else []),

@@ -43,6 +43,9 @@ NAMED = ("@tabler/core", "htmx.org", "echarts", "@codemirror/view", "graphiql")
 
 PATIENCE_S = 300
 
+LINES_SHOWN = 6
+"""Of what a program that failed said, from the beginning: npm says the reason first."""
+
 
 class CannotBuild(Exception):
     """npm is missing, or did not answer."""
@@ -116,7 +119,8 @@ def run(command: list[Any], folder: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotBuild(f"{command[0]}: {error}") from None
     if done.returncode:
-        raise CannotBuild(f"{Path(command[0]).name}: {(done.stderr or done.stdout).strip()[-600:]}")
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and not line.startswith("npm notice")]
+        raise CannotBuild("\n".join([Path(command[0]).name, *lines[:LINES_SHOWN]]))
 
 
 def build_if_needed(*, strict: bool = False) -> bool:

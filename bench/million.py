@@ -1,12 +1,16 @@
 """A million visitors in one line, each polling again and again: memory, times, and whether the limits hold to the last visitor.
 
-    python bench/million.py [--waiters 1000000] [--seconds 180] [--clients 1] [--ledger memory|redis] [--stop]
+    python bench/million.py [--waiters 1000000] [--seconds 180] [--clients 1] [--ledger memory|redis] [--joining] [--stop]
 
-Every waiter joins over HTTP. Then client processes that never sleep (`polling.py`) poll for all of them in turn with the header lines of
-browsers and the ticket of the answer before, as browsers do; those who are let in poll no more. Waiters are expected once a minute
-(`refresh_max_seconds` 60), so a line of a million stays on the books from 17,000 polls a second on; what two cores reach is printed. The
-gateway has CPU 0; clients, origin and Redis share CPU 1. Every second the metrics are read, and clients note each admission they are told
-of: neither may be above the limits.
+The line is on the books from the start, as after a restart (`restored_line.py`). Client processes that never sleep (`polling.py`) poll for
+all waiters in turn with the header lines of browsers and the ticket of the answer before, as browsers do; those in front come back when
+they are told to, and those who are let in poll no more. Waiters are expected once a minute (`refresh_max_seconds` 60), and one who has come
+too late 20 seconds later: so a line of a million stays on the books from 17,000 polls a second on, and what two cores reach is printed.
+The gateway has CPU 0; clients, origin and Redis share CPU 1. Every second the metrics are read, and clients note each admission they are
+told of: neither may be above the limits.
+
+With `--joining` every waiter joins over HTTP, and then polls once, before the measurement begins: that takes a minute or two more. Who has
+joined is expected within 20 seconds, so that asks for 50,000 polls a second.
 
 The phases are join, one round of polls, and polls a minute at a time. What a phase has brought is kept in the folder, and the servers go
 on when this program is interrupted: the same command goes on from there while the tickets are good (five minutes). `--stop` ends them.
@@ -33,9 +37,9 @@ from pathlib import Path
 from typing import Any
 
 from browser_heads import LINE, browsers
-from gateway import ORIGIN
+from restored_line import fill
 
-PORT, CONTROL, REDIS = 9160, 9260, 9161
+PORT, CONTROL, REDIS, ORIGIN = 9160, 9260, 9161, 9162
 ACTIVE, MINUTE = 500, 500
 AT_ONCE, KEPT_EVERY = 50, 10_000
 KINDS = 48
@@ -160,28 +164,38 @@ class Folder:
         self.file.write_text(json.dumps(self.state))
 
     @property
+    def of_run(self) -> list[Any]:
+        """What a run that goes on must have been asked for."""
+        return [self.asked.waiters, self.asked.clients, self.asked.ledger, self.asked.joining]
+
+    @property
     def tickets(self) -> list[Path]:
         return [self.path / f"tickets{number}" for number in range(self.asked.clients)]
 
     def goes_on(self) -> bool:
         """Whether what is there is of this very run, and still good."""
-        same = self.state.get("run") == [self.asked.waiters, self.asked.clients, self.asked.ledger]
+        same = self.state.get("run") == self.of_run
         alive = all(Path(f"/proc/{pid}").exists() for pid in self.state.get("pids", {}).values())
         return same and alive and time.time() - self.state["saved"] < GOOD_S
 
     def stop(self) -> None:
         """Ends the servers that this program started, and forgets everything."""
-        for name, pid in reversed(self.state.get("pids", {}).items()):
-            with contextlib.suppress(OSError):
-                if name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    os.kill(pid, signal.SIGTERM)
-                    for _ in range(100):
-                        os.kill(pid, 0)
-                        with contextlib.suppress(ChildProcessError):
-                            os.waitpid(pid, os.WNOHANG)
-                        time.sleep(0.1)
+        for name in reversed(self.state.get("pids", {})):
+            self.end(name)
         shutil.rmtree(self.path, ignore_errors=True)
         self.state = {}
+
+    def end(self, name: str) -> None:
+        """Ends one server, if it is there."""
+        pid = self.state["pids"][name]
+        with contextlib.suppress(OSError):
+            if name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGTERM)
+                for _ in range(100):
+                    os.kill(pid, 0)
+                    with contextlib.suppress(ChildProcessError):
+                        os.waitpid(pid, os.WNOHANG)
+                    time.sleep(0.1)
 
     def start(self) -> None:
         """Servers, each in a session of its own so that they outlive an interruption."""
@@ -200,14 +214,27 @@ class Folder:
             commands["redis"] = (1, REDIS, ["redis-server", *options])
         commands["greenroom"] = (0, PORT, [greenroom, "serve", "--config", str(self.path / "room.toml")])
         for name, (cpu, port, command) in commands.items():
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                sys.exit(f"port {port} is taken; an earlier run ends with --stop")
-            with (self.path / f"{name}.log").open("wb") as log:
-                started = subprocess.Popen(["taskset", "-c", str(cpu), *command], stdout=log, stderr=log, start_new_session=True)
-            self.save(pids=self.state.get("pids", {}) | {name: started.pid})
-            opened(name, started, port, self.path / f"{name}.log")
+            self.launch(name, cpu, port, command)
         pids = {name: pid for name, pid in self.state["pids"].items() if name != "nginx"}
-        self.save(run=[self.asked.waiters, self.asked.clients, self.asked.ledger], before=memory(pids), phase="join", chunks=[], entered=[])
+        self.save(run=self.of_run, before=memory(pids), phase="join", chunks=[], entered=[])
+        if not self.asked.joining:
+            self.end("greenroom")
+            began = time.monotonic()
+            tickets = fill(self.path / "data", "bench", self.asked.waiters, REDIS if redis else None)
+            for number, path in enumerate(self.tickets):
+                path.write_bytes(b"".join(ticket + b"\n" for ticket in tickets[number :: self.asked.clients]))
+            print(f"{self.asked.waiters:,} put on the books in {time.monotonic() - began:.0f} s", flush=True)
+            self.launch("greenroom", *commands["greenroom"])
+            self.save(phase="poll")
+
+    def launch(self, name: str, cpu: int, port: int, command: list[str]) -> None:
+        """Starts one server, and returns when its port is open."""
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            sys.exit(f"port {port} is taken; an earlier run ends with --stop")
+        with (self.path / f"{name}.log").open("ab") as log:
+            started = subprocess.Popen(["taskset", "-c", str(cpu), *command], stdout=log, stderr=log, start_new_session=True)
+        self.save(pids=self.state.get("pids", {}) | {name: started.pid})
+        opened(name, started, port, self.path / f"{name}.log")
 
 
 def opened(name: str, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -316,6 +343,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=180)
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--ledger", choices=("memory", "redis"), default="memory")
+    parser.add_argument("--joining", action="store_true", help="every waiter joins over HTTP first")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "greenroom-million")
     parser.add_argument("--stop", action="store_true", help="only end the servers of an interrupted run")
     asked = parser.parse_args()

@@ -2,10 +2,12 @@
 
     python bench/polling.py PORT SECONDS CONNECTIONS KINDS TICKETS
 
-Each waiter carries the ticket of the answer before, as browsers do; those who are let in poll no more. KINDS has the header lines of
-browsers, TICKETS one ticket a line; afterwards it has the newest tickets of those who still wait. Prints one line of JSON.
+Each waiter carries the ticket of the answer before, as browsers do. Those who are told to come back within SOON_S seconds do so then; all
+others when it is their turn among all waiters, and those who are let in no more. KINDS has the header lines of browsers, TICKETS one ticket
+a line; afterwards it has the newest tickets of those who still wait. Prints one line of JSON.
 """
 
+import heapq
 import itertools
 import json
 import select
@@ -17,6 +19,8 @@ from typing import Any
 
 from awake import BETWEEN_HEADS, END, LOOKS, READ_BYTES, Asking
 
+SOON_S = 5
+REFRESH = b"\r\nRefresh: "
 LENGTH, TICKET, ENTERED = b"Content-Length: ", b"Set-Cookie: __cfwaitingroom=", b'"inWaitingRoom":false'
 COOKIE = b"Cookie: theme=dark; __cfwaitingroom="
 
@@ -27,6 +31,8 @@ class Polling(Asking):
     def __init__(self, port: int, kinds: list[bytes], tickets: list[bytes], poll: "select.epoll", connections: int) -> None:
         self.kinds = itertools.cycle(kinds)
         self.waiting = deque(tickets)
+        self.soon: list[tuple[float, bytes]] = []
+        """When those come back who are in front, and their tickets."""
         self.carried: dict[int, bytes] = {}
         """The ticket that was sent, until the answer is there."""
         self.entered: list[float] = []
@@ -36,9 +42,11 @@ class Polling(Asking):
 
     def ask(self, number: int) -> None:
         """The next waiter's poll, over this connection; it rests when nobody waits."""
-        if self.waiting:
-            self.carried[number] = ticket = self.waiting.popleft()
-            self.asked[number] = time.perf_counter()
+        now = time.perf_counter()
+        ticket = heapq.heappop(self.soon)[1] if self.soon and self.soon[0][0] <= now else self.waiting.popleft() if self.waiting else b""
+        if ticket:
+            self.carried[number] = ticket
+            self.asked[number] = now
             self.sockets[number].send(next(self.kinds) + COOKIE + ticket + END)
 
     def readable(self, number: int) -> None:
@@ -72,7 +80,12 @@ class Polling(Asking):
         if ENTERED in answer:
             self.entered.append(time.time())
         elif answer[9:12] == b"200" and start >= len(TICKET):
-            self.waiting.append(answer[start : answer.find(b";", start)])
+            ticket, refresh = answer[start : answer.find(b";", start)], answer.find(REFRESH)
+            seconds = int(answer[refresh + len(REFRESH) : answer.find(b"\r", refresh + 2)]) if refresh >= 0 else SOON_S + 1
+            if seconds > SOON_S:
+                self.waiting.append(ticket)
+            else:
+                heapq.heappush(self.soon, (time.perf_counter() + seconds, ticket))
         else:
             self.strange += 1
 
@@ -97,7 +110,9 @@ def main() -> None:
     heads = Path(kinds).read_bytes().split(BETWEEN_HEADS)
     polling = Polling(int(port), heads, tickets.read_bytes().split(), select.epoll(), int(connections))
     found = polling.run(float(seconds))
-    tickets.write_bytes(b"".join(ticket + b"\n" for ticket in (*polling.waiting, *polling.carried.values())))
+    tickets.write_bytes(
+        b"".join(ticket + b"\n" for ticket in (*polling.waiting, *(ticket for _, ticket in polling.soon), *polling.carried.values()))
+    )
     print(json.dumps(found))
 
 

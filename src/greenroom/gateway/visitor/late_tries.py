@@ -66,25 +66,25 @@ class LateTries:
         if self._held >= HELD_MOST or self.draining:
             return False
         self._held += 1
-        self._later(exchange, connection, trying, HELD_MS // AGAIN_MS)
+        self._later(exchange, connection, trying, self._loop.time() + HELD_MS / 1000)
         return True
 
-    def _later(self, exchange: HeldExchange, connection: Connected, trying: Trying, tries: int) -> None:
+    def _later(self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float) -> None:
         connection.expect_decision()
-        self._loop.call_later(AGAIN_MS / 1000, self._again, exchange, connection, trying, tries)
+        self._loop.call_later(AGAIN_MS / 1000, self._again, exchange, connection, trying, until_s)
 
-    def _again(self, exchange: HeldExchange, connection: Connected, trying: Trying, tries: int) -> None:
-        """A second has passed."""
+    def _again(self, exchange: HeldExchange, connection: Connected, trying: Trying, until_s: float) -> None:
+        """A second has passed, or several where the process is busy."""
         try:
             gone = exchange.visitor is None or connection.half_closed
-            if gone or exchange.verdict is not None or not tries or self.draining:
+            if gone or exchange.verdict is not None or self.draining or self._loop.time() >= until_s:
                 self._held -= 1
                 verdict = trying.give_up()
                 if verdict is not None:
                     exchange.decided(verdict)
                 return
             trying.again(exchange.decided)
-            self._later(exchange, connection, trying, tries - 1)
+            self._later(exchange, connection, trying, until_s)
         except Exception as error:
             self._held -= 1
             exchange.broken(error)

@@ -1,0 +1,63 @@
+"""A late visitor's answer is held for a time, not for a number of tries: those of a busy process come late."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
+from greenroom.gateway.visitor.late_tries import LateTries
+
+
+class SlowLoop:
+    """An event loop that runs each callback so many seconds after its time."""
+
+    def __init__(self, late_s: float) -> None:
+        self.late_s, self.now_s = late_s, 0.0
+        self.planned: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now_s
+
+    def call_later(self, seconds: float, then: Callable[..., None], *arguments: Any) -> None:
+        self.planned.append((self.now_s + seconds + self.late_s, lambda: then(*arguments)))
+
+    def run(self) -> None:
+        while self.planned:
+            self.now_s, then = self.planned.pop()
+            then()
+
+
+class Held:
+    """A visitor whose turn does not come: the exchange, the connection and the tries."""
+
+    verdict, visitor, half_closed = None, object(), False
+
+    def __init__(self, loop: SlowLoop) -> None:
+        self.loop, self.tries, self.answered_s = loop, 0, 0.0
+
+    def expect_decision(self) -> None:
+        pass
+
+    def again(self, _: object) -> None:
+        self.tries += 1
+
+    def give_up(self) -> str:
+        return "wait"
+
+    def decided(self, _: object) -> None:
+        self.answered_s = self.loop.now_s
+
+    def broken(self, error: BaseException) -> None:
+        raise error
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.3, 1.0, 5.0])
+def test_the_answer_comes_at_most_one_try_after_its_time(late_s: float) -> None:
+    loop = SlowLoop(late_s)
+    held = Held(loop)
+    assert LateTries(loop).hold(held, held, held)  # type: ignore[arg-type]
+    loop.run()
+    between_s = AGAIN_MS / 1000 + late_s
+    assert HELD_MS / 1000 <= held.answered_s < HELD_MS / 1000 + between_s
+    assert held.tries >= HELD_MS / 1000 // between_s - 1

@@ -1,11 +1,14 @@
 """Measures every figure of the admission protocol on our own traces, with the three published allocations beside ours, and writes the page.
 
     .venv/bin/python bench/figures.py            all traces and algorithms, docs/explanation/admission-figures.md and docs/pictures
+    .venv/bin/python bench/figures.py --ours     only greenroom: what the page says of the published methods stays
     .venv/bin/python bench/figures.py --show     only what is on the terminal
 
-Takes about a quarter of an hour of two cores. The random-fault campaign is `greenroom simulate --campaign 300`.
+Takes about a quarter of an hour of two cores. The random-fault campaign is `greenroom simulate --campaign 300`. `--ours` is for changes of
+greenroom alone: crowd, network and faults must be the same as when the page was written.
 """
 
+import subprocess
 import sys
 import time
 import tracemalloc
@@ -131,8 +134,8 @@ def bytes_each() -> tuple[float, float]:
     return (waiting - before) / many, (active - waiting) / many
 
 
-def measure() -> tuple[dict[tuple[str, str], SimulationReport], dict[str, Fairness], dict[str, str]]:
-    jobs = [(name, algorithm, "") for name in NAMES for algorithm in ALGORITHMS]
+def measure(ours: bool) -> tuple[dict[tuple[str, str], SimulationReport], dict[str, Fairness], dict[str, str]]:
+    jobs = [(name, algorithm, "") for name in NAMES for algorithm in (ALGORITHMS[:1] if ours else ALGORITHMS)]
     jobs += [(HEATMAP, "greenroom", method) for method in ("fifo", "random")]
     jobs.sort(key=lambda job: job[0] != "flash-sale")  # the long ones first
     reports, fair, pictures = {}, {}, {}
@@ -155,15 +158,29 @@ def cell(value: float | None, bar: float | None, form: str, ours: bool) -> str:
     return f"**{text}** (missed)" if ours and bar is not None and value > bar + 1e-9 else text
 
 
-def tables(reports: dict[tuple[str, str], SimulationReport]) -> tuple[str, list[str]]:
+def written(page: str) -> dict[tuple[str, str], list[str]]:
+    """What the page says of the published methods, by title and trace."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for part in page.split("\n### ")[1:]:
+        title = part.partition("\n")[0]
+        for line in part.splitlines():
+            name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if name in NAMES and len(cells) == 1 + len(ALGORITHMS):
+                found[title, name] = cells[2:]
+    return found
+
+
+def tables(reports: dict[tuple[str, str], SimulationReport], before: dict[tuple[str, str], list[str]]) -> tuple[str, list[str]]:
+    """`before`: of the methods that are not in `reports`."""
     parts, missed = [], []
     for key, title, bar_of, form, note in FIGURES:
         head = "| trace | target | " + " | ".join(ALGORITHMS) + " |"
         lines = [f"### {title}\n", f"{note[0].upper()}{note[1:]}.\n", head, "|---" * (2 + len(ALGORITHMS)) + "|"]
         for name in NAMES:
             bar = bar_of(name)
-            values = [getattr(reports[name, algorithm], key) for algorithm in ALGORITHMS]
+            values = [getattr(reports[name, algorithm], key) for algorithm in ALGORITHMS if (name, algorithm) in reports]
             cells = [cell(value, bar, form, place == 0) for place, value in enumerate(values)]
+            cells += before[title, name] if len(cells) < len(ALGORITHMS) else []
             if "missed" in cells[0]:
                 missed.append(f"{title.lower()}, {name}: {form.format(values[0])}, bar {form.format(bar)}")
             lines.append(f"| {name} | {'-' if bar is None else form.format(bar)} | " + " | ".join(cells) + " |")
@@ -208,7 +225,7 @@ def table_of(rows: list[Row]) -> str:
 
 
 def text(reports: dict[tuple[str, str], SimulationReport], fair: dict[str, Fairness]) -> str:
-    body, missed = tables(reports)
+    body, missed = tables(reports, written(PAGE.read_text()))
     waiter, active = bytes_each()
     laws = [f"{name}: {one.broken_laws[0]}" for (name, _), one in reports.items() if one.broken_laws]
     ours = fair["greenroom"]
@@ -224,8 +241,13 @@ def text(reports: dict[tuple[str, str], SimulationReport], fair: dict[str, Fairn
     traces = "\n".join(f"| {name} | {' '.join((TRACES[name].__doc__ or '').split())} |" for name in NAMES)
     return TEMPLATE.format(
         body=body, rest=table_of(rest), overall=table_of(whole), misses=misses, laws=len(laws), traces=traces, seed=SEED,
-        intervals=intervals(reports),
+        intervals=intervals(reports), commit=commit(),
     )  # fmt: skip
+
+
+def commit() -> str:
+    """That of the code, without uncommitted changes."""
+    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 TEMPLATE = """<!-- Written by bench/figures.py: change the bench, not the page. -->
@@ -239,7 +261,8 @@ for each data center, and Anywhere slots). Where the articles leave details open
 `src/greenroom/simulator/published.py`.
 
 All with seed {seed}; one run is `greenroom simulate --trace steady --seed 1 --compare`, this page is `bench/figures.py`. A target
-is for greenroom; **bold** marks a missed target. Conservation laws violated in these runs: {laws}.
+is for greenroom; **bold** marks a missed target. The figures of greenroom are those of commit {commit}. Conservation laws violated in
+these runs: {laws}.
 
 ## Missed targets
 
@@ -291,7 +314,7 @@ The flash sale: 100,000 visitors within a minute, 20,000 active, 12,000 a minute
 
 
 def main() -> None:
-    reports, fair, pictures = measure()
+    reports, fair, pictures = measure("--ours" in sys.argv)
     whole = text(reports, fair)
     if "--show" in sys.argv:
         print(whole)

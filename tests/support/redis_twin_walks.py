@@ -164,8 +164,10 @@ def flooded(server: redis.Redis, seed: int) -> Twin:
         while due and due[0][0] <= twin.now_ms:
             _, one, key = due.pop(0)
             outcome = twin.poll(one, key)
-            if outcome.standing is Standing.ACTIVE and draw.random() < 0.2:
-                twin.leave(one)
+            if outcome.standing is Standing.ACTIVE:
+                twin.poll(one, key)  # the ticket is not shown for the first time any more
+                if draw.random() < 0.2:
+                    twin.leave(one)
         if number % 3 == 0:
             twin.sync()
         twin.compare()

@@ -72,7 +72,6 @@ class Newcomers:
         self._most = min(room.total_active_users * WINDOW_MS // life_ms, room.new_users_per_minute)
         if not watches:
             self.confirms = room.confirm_newcomers is True
-            self.unshown.clear()
         elif not self._watches:
             self.confirms, self._trusted_ms = False, 0
             self._clear()
@@ -94,7 +93,7 @@ class Newcomers:
     def see(self, ticket_id: bytes, now_ms: int) -> None:
         """The visitor of a session was seen: perhaps for the first time."""
         issued_ms = self.unshown.pop(ticket_id, None)
-        if issued_ms is not None and issued_ms > now_ms - WINDOW_MS - PATIENCE_MS:
+        if self._watches and issued_ms is not None and issued_ms > now_ms - WINDOW_MS - PATIENCE_MS:
             self._show(issued_ms, now_ms)
 
     def join(self, issued_ms: int, now_ms: int) -> None:
@@ -111,16 +110,16 @@ class Newcomers:
 
     def look(self, data_centers: int, now_ms: int) -> None:
         """Time has passed. `data_centers`: how many share the limits."""
-        if not self._watches:
-            return
-        floor = max(FEWEST, self._most // (PART * data_centers))
-        self._turn(now_ms)
         oldest_ms = now_ms - WINDOW_MS - PATIENCE_MS
         while self.unshown:
             ticket_id = next(iter(self.unshown))
             if self.unshown[ticket_id] > oldest_ms:
                 break
             del self.unshown[ticket_id]
+        if not self._watches:
+            return
+        floor = max(FEWEST, self._most // (PART * data_centers))
+        self._turn(now_ms)
         issued = shown = busiest = 0
         for at in self._judged():
             issued, shown, busiest = issued + self._issued[at], shown + self._shown[at], max(busiest, self._issued[at])

@@ -233,8 +233,8 @@ local function hold(id, key, rank, low, first)
   return held(called and IN_LINE + CALLED or IN_LINE, now, key, refresh_ms, rank, wait_s)
 end
 
--- Admits a visitor; `key` and `attempted_ms` of one in line.
-local function admit(id, source, key, attempted_ms)
+-- Admits a visitor; `key` and `attempted_ms` of one in line; `unshown`: whether it matters when the ticket is seen for the first time.
+local function admit(id, source, key, attempted_ms, unshown)
   dirty = true
   if key then
     leave_line(id, key)
@@ -248,7 +248,7 @@ local function admit(id, source, key, attempted_ms)
     state.newcomers = state.newcomers + 1
   end
   spend(source)
-  begin_session(id)
+  begin_session(id, unshown)
   return answer(ADMITTED, 0, now + s.life_ms, now, 0, 0, 0, UNKNOWN)
 end
 
@@ -277,8 +277,8 @@ OPERATIONS[1] = function(id, _, _, low) -- arrive
   sweep_when_due()
   local source = s.open and newcomer_source() or nil
   if source and not newcomers.confirm() then
-    newcomers.admit(id)
-    return admit(id, source)
+    newcomers.hold()
+    return admit(id, source, nil, nil, s.watches)
   end
   newcomers.hold()
   local flags = NEWCOMER + (borrows() > 0 and BORROWS or 0)
@@ -309,7 +309,7 @@ OPERATIONS[7] = function(id) -- arrive provisionally
   if not source then return held(UNTOLD + (passes_left > 0 and may_borrow() and BORROWS or 0), now, 0, 0, 0, nil) end
   dirty = true
   spend(source, true)
-  state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + AGE_UNKNOWN), id)
+  state.inside_rows = state.inside_rows + write_session(id, renewed_ms, AGE_UNKNOWN)
   state.inside = state.inside + 1
   call('ZADD', k.provisional, now, id)
   call('ZADD', k.passed, now, id)
@@ -317,9 +317,9 @@ OPERATIONS[7] = function(id) -- arrive provisionally
 end
 
 local function view(id)
-  local renewed_ms, age = session_of(id)
+  local renewed_ms, age, unshown = session_of(id)
   if not renewed_ms or now >= renewed_ms + s.life_ms then return gone() end
-  newcomers.see(id, renewed_ms, age)
+  if unshown then newcomers.see(id, renewed_ms) end
   if now - renewed_ms > s.renewal_age_ms then
     if fenced() then
       note_seen(id)
@@ -332,7 +332,7 @@ local function view(id)
       if begun_ms then
         call('ZREM', k.provisional, id)
         renewed_ms = tonumber(begun_ms)
-        call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + AGE_UNKNOWN), id)
+        write_session(id, renewed_ms, AGE_UNKNOWN)
       end
     end
   end

@@ -97,7 +97,7 @@ local function take_over(id, renewed_ms)
   if known_ms then
     free(1)
     renewed_ms = max(renewed_ms, known_ms)
-    if age ~= AGE_UNKNOWN then age = floor(renewed_ms / AGE_CELL_MS) - floor(known_ms / AGE_CELL_MS) + age end
+    if age ~= AGE_UNKNOWN then age = min(AGE_MOST, floor(renewed_ms / AGE_CELL_MS) - floor(known_ms / AGE_CELL_MS) + age) end
   elseif renewed_ms <= state.all_ended_ms then -- it was on the way when an operator ended all sessions
     close(1)
     spend_id(id, renewed_ms)
@@ -107,7 +107,7 @@ local function take_over(id, renewed_ms)
   end
   if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
   renewed_ms = max(renewed_ms, state.ended_to + 1) -- one that is over ends with the next sweep, like any other
-  state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + min(age, AGE_UNKNOWN)), id)
+  state.inside_rows = state.inside_rows + write_session(id, renewed_ms, age)
 end
 
 -- Ends a session here, because its visitor is there.

@@ -1,6 +1,6 @@
 -- Whether new visitors must show their ticket before they are let in: admission/ledger/newcomers.py once more.
 --
--- `unshown` holds those that were let in at once and have not been seen since, id -> when; the counts are in the state, by slot.
+-- Those that were let in at once and have not been seen since are marked in `inside` (UNSHOWN); the counts are in the state, by slot.
 
 local newcomers = {}
 
@@ -46,7 +46,6 @@ do
   function newcomers.configure(before)
     if not s.watches then
       state.confirms = 0
-      call('UNLINK', k.unshown)
     elseif not before.watches then
       state.confirms, state.trusted_ms = 0, 0
       clear()
@@ -60,20 +59,10 @@ do
     state.issued[at], dirty = state.issued[at] + 1, true
   end
 
-  function newcomers.admit(id)
-    if not s.watches then return end
-    newcomers.hold()
-    call('ZADD', k.unshown, now, id)
-  end
-
-  -- The visitor of a session was seen. One that was renewed since its beginning was seen before.
-  function newcomers.see(id, renewed_ms, age)
-    if not s.watches or age ~= 0 or renewed_ms <= now - WINDOW_MS - PATIENCE_MS then return end
-    local issued_ms = call('ZSCORE', k.unshown, id)
-    if issued_ms then
-      call('ZREM', k.unshown, id)
-      show(tonumber(issued_ms))
-    end
+  -- The visitor of a session that has just begun was seen for the first time.
+  function newcomers.see(id, begun_ms)
+    write_session(id, begun_ms, 0)
+    if s.watches and begun_ms > now - WINDOW_MS - PATIENCE_MS then show(begun_ms) end
   end
 
   function newcomers.join(issued_ms)
@@ -84,7 +73,7 @@ do
   function newcomers.look()
     if not s.watches then return end
     turn()
-    call('ZREMRANGEBYSCORE', k.unshown, '-inf', now - WINDOW_MS - PATIENCE_MS)
+    call('ZREMRANGEBYSCORE', k.unshown, '-inf', now - WINDOW_MS - PATIENCE_MS) -- of an older greenroom; to be removed after one release
     local issued, shown, busiest = 0, 0, 0
     for slot = state.slot - RING + 1, state.slot - PATIENT - 1 do
       local at = slot % RING + 1

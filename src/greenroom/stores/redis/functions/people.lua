@@ -1,7 +1,10 @@
 -- Who is inside, who waits, and where: the rows of the sorted sets.
 
--- Inside: id -> renewal * 2048 + steps of 5 s from the beginning of the session to that renewal (2047: unknown).
-local AGE_CELL_MS, AGE_CELLS, AGE_UNKNOWN = 5000, 1440, 2047
+-- Inside: id -> renewal * 2048 + steps of 5 s from the beginning of the session to that renewal, at most AGE_MOST; AGE_UNKNOWN; or UNSHOWN:
+-- the session has just begun, for a newcomer who was let in at once and has not been seen since. (An older greenroom on the same Redis takes
+-- UNSHOWN for an unknown age, from which it learns nothing, and AGE_UNKNOWN, of provisional and moved sessions, for a long one: only
+-- forecasts and analytics notice.)
+local AGE_CELL_MS, AGE_CELLS, AGE_MOST, AGE_UNKNOWN, UNSHOWN = 5000, 1440, 2045, 2046, 2047
 -- Due: id -> hour at which a waiter is a ghost * 2^17 + the refresh that was assigned. Hours count from ORIGIN_MS, so that both
 -- numbers are exact from 2024 to 2029, and afterwards the refresh to a few milliseconds.
 local ORIGIN_MS, REFRESHES = 1800000000000, 131072
@@ -24,25 +27,35 @@ local function forget_seen(id)
   if state.seen_rows > 0 then state.seen_rows, dirty = state.seen_rows - call('HDEL', k.seen, id), true end
 end
 
+-- Last renewal, age then, and whether the visitor has not been seen since the beginning.
+local function read_session(score)
+  local renewed_ms, age = floor(score / 2048), score % 2048
+  if age == UNSHOWN then return renewed_ms, 0, true end
+  return renewed_ms, age, false
+end
+
+local function write_session(id, renewed_ms, age)
+  return call('ZADD', k.inside, string.format('%.0f', renewed_ms * 2048 + age), id)
+end
+
 local function count_age(id, renewed_ms, age)
   local seen_ms = state.seen_rows > 0 and tonumber(call('HGET', k.seen, id) or renewed_ms) or renewed_ms
   forget_seen(id)
   if age == AGE_UNKNOWN then return end
   local begun = floor(renewed_ms / AGE_CELL_MS) - age
   -- for analytics: from the beginning to the last renewal, or to what was seen after it; in steps of AGE_CELL_MS
-  if s.renews then call('HINCRBY', k.tally, min(AGE_UNKNOWN - 1, floor(seen_ms / AGE_CELL_MS) - begun), 1) end
+  if s.renews then call('HINCRBY', k.tally, min(AGE_MOST, floor(seen_ms / AGE_CELL_MS) - begun), 1) end
   local cell = min(max(0, floor(now / AGE_CELL_MS) - begun), AGE_CELLS - 1)
   call('HINCRBY', k.ages, cell, 1)
   call('SADD', k.fresh, -1 - cell)
 end
 
--- Last renewal of a living (or not yet swept) session and its age then; nil when there is none, and whether the id is spent.
+-- Of a living (or not yet swept) session what `read_session` says; nil when there is none, and whether the id is spent.
 local function session_of(id)
   local score = call('ZSCORE', k.inside, id)
   if score then
-    score = tonumber(score)
-    local renewed_ms = floor(score / 2048)
-    if renewed_ms > state.ended_to then return renewed_ms, score % 2048 end
+    local renewed_ms, age, unshown = read_session(tonumber(score))
+    if renewed_ms > state.ended_to then return renewed_ms, age, unshown end
     if renewed_ms + SPENT_MS > now then return nil, true end
   end
   if state.spent_rows > 0 then
@@ -55,13 +68,13 @@ end
 local function renew_session(id, renewed_ms, age)
   forget_seen(id)
   if age ~= AGE_UNKNOWN then
-    age = min(AGE_UNKNOWN - 1, floor(now / AGE_CELL_MS) - floor(renewed_ms / AGE_CELL_MS) + age)
+    age = min(AGE_MOST, floor(now / AGE_CELL_MS) - floor(renewed_ms / AGE_CELL_MS) + age)
   end
-  call('ZADD', k.inside, string.format('%.0f', now * 2048 + age), id)
+  write_session(id, now, age)
 end
 
-local function begin_session(id)
-  state.inside_rows = state.inside_rows + call('ZADD', k.inside, string.format('%.0f', now * 2048), id)
+local function begin_session(id, unshown)
+  state.inside_rows = state.inside_rows + write_session(id, now, unshown and UNSHOWN or 0)
   state.inside = state.inside + 1
 end
 
@@ -88,8 +101,8 @@ local function end_sessions(border, limit)
     border = first == last and last or last - 1 -- whole milliseconds only
   end
   for place = 2, #rows, 2 do
-    local score = tonumber(rows[place])
-    if floor(score / 2048) <= border then count_age(rows[place - 1], floor(score / 2048), score % 2048) end
+    local renewed_ms, age = read_session(tonumber(rows[place]))
+    if renewed_ms <= border then count_age(rows[place - 1], renewed_ms, age) end
   end
   local count = call('ZCOUNT', k.inside, low, string.format('(%.0f', (border + 1) * 2048))
   state.ended_to, state.inside = border, state.inside - count

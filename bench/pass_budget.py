@@ -69,6 +69,7 @@ def instructions(nginx: str, configuration: str, port: int, head: bytes) -> floa
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "nginx.conf").write_text(configuration)
+            (folder / "open-until.map").write_text("")
             own = PassKeys(SECRET).link_secret("shop", "/").decode()
             (folder / "pass-secret.conf").write_text(f'secure_link_md5 "$secure_link_expires${{http_host}}{own}";')
             command = [part.format(folder=folder, nginx=nginx) for part in CALLGRIND]

@@ -145,9 +145,10 @@ def configure(name: str, folder: Path, proxy: int, greenroom: int, limit: int) -
             text = re.sub(rf"\b{written}\b", str(real), text)
         text = re.sub(r"total_active_users = 5\nnew_users_per_minute = 10\n", ROOM.format(limit=limit), text)
         (folder / file).write_text(text.replace("[[rooms]]", QUIET + "[[rooms]]") if file == "greenroom.toml" else text)
+    if (EXAMPLES / name / "open-until.map").exists():
+        shutil.copy(EXAMPLES / name / "open-until.map", folder)
     if name == "haproxy-spoe":
         shutil.copy(EXAMPLES / name / "spoe.cfg", folder)
-        shutil.copy(EXAMPLES / name / "open-until.map", folder)
         text = (folder / FILES[name]).read_text().replace("config spoe.cfg", f"config {folder}/spoe.cfg")
         (folder / FILES[name]).write_text(text.replace("(open-until.map", f"({folder}/open-until.map"))
     (folder / "secret").write_text(SECRET)

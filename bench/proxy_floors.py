@@ -31,6 +31,7 @@ def nginx_asks(example: Path, folder: Path, proxy: int, asked: int, origin: int)
         text = re.sub(rf"\b{written}\b", str(real), text)
     text = re.sub(r"auth_request_set .*|add_header Set-Cookie .*|proxy_set_header (Cookie|Greenroom-Verdict) .*", "", text)
     text = re.sub(r"proxy_set_header X-(Original|Forwarded)-\S+ .*", "", text)
+    (folder / "open-until.map").write_text("")
     path = folder / "floor.conf"
     path.write_text(text)
     return path

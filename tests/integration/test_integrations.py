@@ -155,7 +155,8 @@ def test_every_spelling_of_a_path_is_held_or_refused_or_really_another_page(fron
         assert FROM_ORIGIN in got or got[9:12] in ("400", "404"), (path, got)
     lines = lines_of(front.origin.seen[before:])
     assert [line for line in lines if read_as_shop(line)] == []
-    assert set(lines) <= {f"GET {one}" for pair in ANOTHER_PAGE for one in pair}
+    asked_as = {"traefik": lambda line: line.replace(";", "&")}.get(front.name, str)
+    assert set(lines) <= {asked_as(f"GET {one}") for pair in ANOTHER_PAGE for one in pair}
     assert "GET /shopping" in lines or front.inside_application
 
 
@@ -284,7 +285,7 @@ def test_http2_and_grpc_in_front_are_decided_about_in_the_same_way(front: Front,
     (tmp_path / "body").write_bytes(b"x" * 100_000)
     inside, full = ("-H", f"Cookie: {NAME}={front.inside}"), ("-H", "Host: full.example", "-H", "Accept: text/html")
     post = ("--data-binary", f"@{tmp_path / 'body'}")
-    held_status = "429" if front.name == "envoy" else "200"
+    held_status = {"envoy": "429", "traefik": "503"}.get(front.name, "200")
     assert curl(front, "/", *full, *inside) == "http/2 200 application"
     assert curl(front, "/", *full, *inside, *post) == "http/2 200 application"
     before = len(front.origin.seen)

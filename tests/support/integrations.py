@@ -93,7 +93,7 @@ def middleware(name: str, folder: Path, greenroom: Any, _origin: str, rooms: str
         process.wait(20)
 
 
-PROXIES = ("nginx", "caddy", "envoy", "haproxy", "haproxy-spoe", "apache")
+PROXIES = ("nginx", "caddy", "envoy", "haproxy", "haproxy-spoe", "apache", "traefik")
 INTEGRATIONS: dict[str, Any] = {**dict.fromkeys(PROXIES, proxy), **dict.fromkeys(SERVERS, middleware)}
 
 
@@ -105,7 +105,8 @@ def with_http2(name: str, port: int, text: str) -> str:
         "haproxy": lambda: re.sub(r"(bind 127\.0\.0\.1:\d+)", rf"\1\n    bind 127.0.0.1:{port} proto h2", text, count=1),
         "caddy": lambda: text.replace("auto_https off", "auto_https off\n\tservers {\n\t\tprotocols h1 h2c\n\t}", 1),
         "envoy": lambda: text,  # finds it out by itself
+        "traefik": lambda: text,  # so does Traefik
         "apache": lambda: text.replace("\nListen", f"\n{apache}", 1),
     }[name.partition("-")[0]]()
-    assert changed != text or name == "envoy"
+    assert changed != text or name in ("envoy", "traefik")
     return changed

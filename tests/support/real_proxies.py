@@ -18,8 +18,9 @@ START_S = 90.0
 """Two servers start beside the other tests."""
 
 FILES = {"nginx": "nginx.conf", "caddy": "Caddyfile", "envoy": "envoy.yaml", "haproxy": "haproxy.cfg"}
-FILES |= {"haproxy-spoe": "haproxy.cfg", "apache": "httpd.conf"}
-MORE_FILES = {"haproxy-spoe": ("spoe.cfg", "open-until.map")}
+FILES |= {"haproxy-spoe": "haproxy.cfg", "apache": "httpd.conf", "traefik": "traefik.yaml"}
+MORE_FILES = {"haproxy-spoe": ("spoe.cfg", "open-until.map"), "traefik": ("dynamic.yaml",)}
+MORE_FILES |= dict.fromkeys(("nginx", "nginx-native-pass", "caddy"), ("open-until.map",))
 FILES |= {"nginx-native-pass": "nginx.conf", "haproxy-native-pass": "haproxy.cfg"}
 SECRET = "0123456789abcdef0123456789abcdef"
 COMMANDS: dict[str, list[str]] = {
@@ -31,6 +32,7 @@ COMMANDS: dict[str, list[str]] = {
 COMMANDS |= {f"{name}-native-pass": COMMANDS[name] for name in ("nginx", "haproxy")}
 COMMANDS |= {"haproxy-spoe": COMMANDS["haproxy"]}
 COMMANDS |= {"apache": [shutil.which("apache2") or "apache2", "-d", "{folder}", "-f", "{file}", "-D", "FOREGROUND"]}
+COMMANDS |= {"traefik": [str(BIN / "traefik"), "--configfile={file}"]}
 FORWARDING = ("haproxy", "haproxy-native-pass", "apache")
 """These forward to greenroom; the others ask."""
 

@@ -16,6 +16,7 @@ from greenroom.cli.accounts import accounts
 from greenroom.cli.analytics import analytics
 from greenroom.cli.explain import explain
 from greenroom.cli.keys import keys
+from greenroom.cli.open_until import open_until
 from greenroom.cli.pass_secret import pass_secret
 from greenroom.cli.probe import probe
 from greenroom.cli.serving_options import (
@@ -76,6 +77,7 @@ app.command()(simulate)
 app.command()(verify_draw)
 app.command()(explain)
 app.command()(probe)
+app.command()(open_until)
 app.command()(pass_secret)
 
 _room, _server = specs(Room), specs(Server)

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import time
+from collections.abc import Container
 from pathlib import Path
 
 from greenroom.errors import GreenroomError
@@ -13,6 +14,13 @@ CONFIG_STORE = "config.db"
 
 LOOK_S = 0.02
 """Between two attempts to take the lock over from a process that is ending."""
+
+
+JOURNAL_KEPT_S = 7 * 86_400
+"""How long the journal of a removed room is kept after its last change: much longer than any session (a day) or place (minutes), so
+that nothing in it is alive, and a room that comes back before that remembers its visitors."""
+
+JOURNAL_FILES = (".journal", ".journal.lock", ".journal.new")
 
 
 class CannotStart(GreenroomError):
@@ -61,6 +69,18 @@ class DataDir:
     def journal(self, room_id: str) -> Path:
         """Where one room's journal is."""
         return self.path / "rooms" / f"{room_id}.journal"
+
+    def drop_old_journals(self, rooms: Container[str]) -> None:
+        """Removes the journals of rooms other than these that have not changed for JOURNAL_KEPT_S. Damaged copies stay, for people.
+
+        For the process that has the directory for itself. What the disk does not let go of stays.
+        """
+        before_s = time.time() - JOURNAL_KEPT_S
+        for path in (self.path / "rooms").glob("*.journal"):
+            with contextlib.suppress(OSError):
+                if path.stem not in rooms and path.stat().st_mtime < before_s:
+                    for suffix in reversed(JOURNAL_FILES):  # the journal last: what was cut short is finished at the next start
+                        path.with_suffix(suffix).unlink(missing_ok=True)
 
     @property
     def config_store(self) -> Path:

@@ -152,6 +152,7 @@ class LocalLedgerStore:
             raise
         self._clock.catch_up(max((memory.latest_ms for memory in memories.values()), default=0))
         self._use({room.id: self._restored(room, journals[room.id], memories[room.id]) for room in rooms(self._clock.now_ms())})
+        self._data.drop_old_journals(self.open)
 
     async def run(self) -> None:
         """Until cancelled: sessions end, ghosts are swept, permits are leased."""

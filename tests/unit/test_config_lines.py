@@ -169,3 +169,10 @@ def test_every_key_of_any_text_is_found_where_it_was_written(data: st.DataObject
     tomllib.loads(writer.text)
     lines = KeyLines(writer.text)
     assert {pointer: lines.line(pointer) for pointer in writer.lines} == writer.lines
+
+
+@pytest.mark.parametrize("name", ["", ".", "[", "]", '"', 'a"b', "a\n", "[0]"])
+def test_a_pointer_that_no_text_can_have_is_placed_at_what_is_around_it(name: str) -> None:
+    lines = KeyLines("[[rooms]]\nname = 'x'\nlimits = { a = 1 }\n")
+    assert lines.line(f"rooms[0].limits.{name}") in (1, 3)
+    assert lines.line(name) == 0

@@ -196,7 +196,7 @@ def _first_line(written: str, pointer: str, folder: Path, files: list[Path], pro
         if len(text) > SECRET_FILE_MAX:
             problems.append(Problem(pointer, f"{path} is larger than {SECRET_FILE_MAX} bytes"))
         line = text.decode().partition("\n")[0].strip("\r")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
         problems.append(Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
         return ""
     if not line:

@@ -362,8 +362,8 @@ def _unreadable(path: str) -> str:
     try:
         with open(path, "rb"):
             return ""
-    except OSError as error:
-        return error.strerror or str(error)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        return getattr(error, "strerror", None) or str(error)
 
 
 def default_data() -> Path:

@@ -28,8 +28,8 @@ def with_logo(raw: Mapping[str, Any], pointer: str, folder: Path, files: list[Pa
         try:
             with (folder / name).open("rb") as file:
                 picture = file.read(LOGO_BYTES_MAX + 1)
-        except OSError as error:
-            problems.append(Problem(at, f"cannot read {folder / name}: {error.strerror or error}"))
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            problems.append(Problem(at, f"cannot read {folder / name}: {getattr(error, 'strerror', None) or error}"))
         else:
             values[DATA_KEY] = f"data:image/{TYPES[Path(name).suffix.lower()]};base64,{base64.b64encode(picture).decode()}"
     return values

@@ -36,8 +36,9 @@ def read_pass_keys(
             try:
                 with open(files[-1], "rb") as file:
                     texts[name] = file.read(FILE_MAX)
-            except OSError as error:
-                problems.append(Problem(f"native_pass.{name}", f"cannot read {files[-1]}: {error.strerror or error}"))
+            except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+                reason = getattr(error, "strerror", None) or error
+                problems.append(Problem(f"native_pass.{name}", f"cannot read {files[-1]}: {reason}"))
     keys: PassKeys | None = None
     try:
         keys = PassKeys(texts["secret_file"].decode("latin-1").strip(), texts["key_file"])

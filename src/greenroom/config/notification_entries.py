@@ -27,7 +27,7 @@ def _mail_server(section: NotificationSettings, files: Sequence[Path], problems:
     for path in files:
         try:
             password = path.read_text().partition("\n")[0].strip("\r")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
             problems.append(Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
         if len(password) > PASSWORD_MAX:
             problems.append(Problem(pointer, f"must be at most {PASSWORD_MAX} characters, not {len(password)}"))

@@ -91,7 +91,7 @@ def _secret(entry: OidcEntry, folder: Path, environment: Mapping[str, str], prob
     try:
         with path.open("rb") as file:
             secret = file.read(SECRET_MAX).decode().partition("\n")[0].strip()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
         problems.append(Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}"))
         return "", (path,)
     if not secret:

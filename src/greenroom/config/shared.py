@@ -58,7 +58,8 @@ def read_shared(server: SharedKeys, problems: list[Problem]) -> Shared | None:
     ]
     if name not in names:
         found.append(Problem("datacenters", f"must include this data center, {name!r}"))
-    if len(set(names)) < len(names):
+    texts = [text for text in names if isinstance(text, str)]
+    if len(set(texts)) < len(texts):
         found.append(Problem("datacenters", "must not contain duplicates"))
     if server.redis and len(names) > 1 and not server.global_redis:
         found.append(Problem("global_redis", "is required when there are several data centers"))

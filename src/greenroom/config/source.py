@@ -84,6 +84,6 @@ class OptionSource:
 def _stamp(path: Path) -> tuple[str, int, int, int, int]:
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL in the name
         return str(path), 0, 0, 0, 0
     return str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -45,8 +45,8 @@ def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
     try:
         with path.open("rb") as file:
             content = file.read(size_max + 1)
-    except OSError as error:
-        return Problem(pointer, f"cannot read {path}: {error.strerror or error}")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        return Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
     if len(content) > size_max:
         return Problem(pointer, f"{path} is larger than {size_max} bytes")
     try:

@@ -42,7 +42,8 @@ class KeyLines:
         while pointer:
             if pointer in self._keys:
                 return self._keys[pointer]
-            pointer = _LAST_STEP.sub("", pointer, count=1)
+            around = _LAST_STEP.sub("", pointer, count=1)
+            pointer = around if len(around) < len(pointer) else pointer[:-1]  # a name that cannot be a step, such as an empty one
         return 0
 
     def text_line(self, pointer: str) -> int:

@@ -1,0 +1,34 @@
+"""Values that no operator means are problems of their keys: reading a file ends, and never with another error."""
+
+from pathlib import Path
+
+import pytest
+from config_texts import GOOD, problems
+
+NUL = '"a\\u0000b.svg"'
+FILES = {
+    "tls.cert": f"[tls]\ncert = {NUL}\nkey = 'k.pem'\n",
+    "rooms[0].custom_page_file": f"{GOOD}custom_page_file = {NUL}\n",
+    "rooms[0].branding.logo_file": f"{GOOD}branding = {{ logo_file = {NUL} }}\n",
+    "native_pass.secret_file": f"[native_pass]\nsecret_file = {NUL}\n",
+    "webhooks[0].url_file": f"[[webhooks]]\nname = 'w'\nurl_file = {NUL}\n",
+    "pagerduty_services[0].routing_key_file": f"[[pagerduty_services]]\nname = 'p'\nrouting_key_file = {NUL}\n",
+    "notifications.smtp_password_file": f"[notifications]\nsmtp_host = 'm'\nsmtp_from = 'a@b.example'\nsmtp_password_file = {NUL}\n",
+}
+
+
+@pytest.mark.parametrize(("key", "text"), FILES.items(), ids=FILES)
+def test_a_nul_in_the_name_of_a_file_is_a_problem_of_its_key(key: str, text: str, tmp_path: Path) -> None:
+    found = problems(text, tmp_path / "greenroom.toml")
+    assert [one for one in found if key in one and "null" in one], found
+
+
+def test_an_empty_name_of_a_header_is_a_problem_with_a_line(tmp_path: Path) -> None:
+    check = "[[health_checks]]\nname = 'h'\naddress = 'a.example'\ntype = 'HTTP'\n"
+    (found,) = problems(check + "http_config = { header = { '' = ['x'] } }\n", tmp_path / "greenroom.toml")
+    assert found.startswith("line 5: health_checks[0].http_config.header")
+
+
+def test_a_data_center_that_is_a_list_is_one_problem_beside_the_others() -> None:
+    found = problems("redis = 'redis://127.0.0.1'\nglobal_redis = 'redis://127.0.0.1'\ndatacenters = [['a'], 'here', 'here']\n")
+    assert [one.partition(": ")[2].partition(":")[0] for one in found if "datacenters" in one] == ["datacenters[0]", "datacenters"]

@@ -226,6 +226,13 @@ class Folder:
             print(f"{self.asked.waiters:,} put on the books in {time.monotonic() - began:.0f} s", flush=True)
             self.launch("greenroom", *commands["greenroom"])
             self.save(phase="poll")
+            self.say_memory(self.asked.waiters)
+
+    def say_memory(self, waiting: float) -> None:
+        """What each process has, and what so many in line have added."""
+        for name, kept in memory({name: pid for name, pid in self.state["pids"].items() if name != "nginx"}).items():
+            each = (kept - self.state["before"][name]) / max(1.0, waiting)
+            print(f"  {name}: {kept / 1024 / 1024:,.0f} MiB, {each:,.0f} bytes for each of {waiting:,.0f} in line", flush=True)
 
     def launch(self, name: str, cpu: int, port: int, command: list[str]) -> None:
         """Starts one server, and returns when its port is open."""
@@ -321,13 +328,10 @@ def conclude(folder: Folder, watch: Watch, took_s: float) -> None:
     every_s = folder.asked.waiters / rate
     wrong = sum(one["lost"] + one["strange"] for chunk in chunks for one in chunk)
     slowest = max(one["p99"] for chunk in chunks for one in chunk)
-    pids = {name: pid for name, pid in folder.state["pids"].items() if name != "nginx"}
     print(f"\nresult: {folder.asked.waiters:,} waiters, ledger in {folder.asked.ledger}, {took_s:.0f} s")
     print(f"  {rate:,.0f} polls a second for {seconds:.0f} s, each waiter every {every_s:.0f} s; 99th percentile {slowest:.1f} ms at most")
     print(f"  in line at the end: {now['waiting_users']:,.0f}; answers that were lost or not understood: {wrong}")
-    for name, kept in memory(pids).items():
-        each = (kept - folder.state["before"][name]) / max(1.0, now["waiting_users"])
-        print(f"  {name}: {kept / 1024 / 1024:,.0f} MiB, {each:,.0f} bytes for each waiter")
+    folder.say_memory(now["waiting_users"])
     for what, highest, limit in (("active users", watch.active, ACTIVE), ("let in during 60 s", watch.minute, MINUTE)):
         beyond = "" if highest <= limit else "   BEYOND THE LIMIT"
         print(f"  {what}: at most {highest:.0f} of {limit} in {watch.looks} looks ({watch.late} unanswered){beyond}")

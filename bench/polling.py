@@ -19,6 +19,8 @@ from typing import Any
 
 from awake import BETWEEN_HEADS, END, LOOKS, READ_BYTES, Asking
 
+AT_ONCE = 100
+"""New connections. What is sent over more than a busy server can accept in time is dropped, and sent again up to a minute later."""
 SOON_S = 5
 REFRESH = b"\r\nRefresh: "
 LENGTH, TICKET, ENTERED = b"Content-Length: ", b"Set-Cookie: __cfwaitingroom=", b'"inWaitingRoom":false'
@@ -38,7 +40,8 @@ class Polling(Asking):
         self.entered: list[float] = []
         """When each of those who were let in was told, in Unix time."""
         self.strange = 0
-        super().__init__(port, [b""], poll, None, connections)
+        self.unopened = max(0, connections - AT_ONCE)
+        super().__init__(port, [b""], poll, None, min(AT_ONCE, connections))
 
     def ask(self, number: int) -> None:
         """The next waiter's poll, over this connection; it rests when nobody waits."""
@@ -73,6 +76,10 @@ class Polling(Asking):
         self.answered += 1
         self.keep(data)
         self.ask(number)
+        if self.unopened and number in self.fresh:
+            self.fresh.discard(number)
+            self.unopened -= 1
+            self.ask(self.connect())
 
     def keep(self, answer: bytes) -> None:
         """The new ticket, or that the waiter was let in."""

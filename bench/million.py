@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from browser_heads import LINE, browsers
+from gateway import cpu_seconds
 from restored_line import fill
 
 PORT, CONTROL, REDIS, ORIGIN = 9160, 9260, 9161, 9162
@@ -306,11 +307,14 @@ def run(folder: Folder) -> None:
         folder.save(phase="poll")
     done = sum(chunk[0]["seconds"] for chunk in folder.state["chunks"])
     while asked.seconds - done >= 1:
+        before_s = cpu_seconds(folder.state["pids"]["greenroom"])
         found = poll(folder, round(min(CHUNK_S, asked.seconds - done)))
+        spent_us = (cpu_seconds(folder.state["pids"]["greenroom"]) - before_s) / sum(one["requests"] for one in found) * 1e6
         done += found[0]["seconds"]
         folder.save(chunks=[*folder.state["chunks"], found])
         told = f"{rate_of(found):,.0f} polls a second for {found[0]['seconds']:.0f} s"
         slow = ", ".join(f"{one['p50']:.1f}, {one['p99']:.1f} and {one['max']:.0f} ms" for one in found)
+        told += f"; {spent_us:.0f} µs of greenroom's CPU for each"
         print(f"{told}; median, 99th percentile and longest of each client: {slow}; in line: {watch.waiting:,.0f}", flush=True)
     watch.stop()
     conclude(folder, watch, time.monotonic() - began)

@@ -202,7 +202,7 @@ def test_no_visitor_is_forecast_to_enter_beyond_either_limit(
         lived = [0, *(step - one + 1 for one in range(step - 1, -1, -1))]  # in steps, the newest first
         newly = sum(count * survival[min(age, len(living))] for count, age in zip(reversed(begun[: step + 1]), lived, strict=True))
         assert newly + sum(living) - sum(ends[:step]) <= sum(living) + permits + free + 1e-6
-    window = [float(count) for count in recent] + [float(permits)] + entered
+    window = [float(count) for count in recent[:-1]] + [float(recent[-1] + permits)] + entered
     spent = sum(recent) + permits
     for start in range(1, len(window) - WINDOW_STEPS + 1):
         assert sum(window[start : start + WINDOW_STEPS]) <= max(per_minute, spent) + 1e-6

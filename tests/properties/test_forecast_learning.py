@@ -11,13 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission.forecast.endings import Endings
+from greenroom.admission.forecast.fluid import STEPS_MAX, WINDOW_STEPS, admissions
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
-from greenroom.admission.forecast.intervals import Intervals
+from greenroom.admission.forecast.intervals import STEP, Intervals
 from greenroom.admission.forecast.newcomers import with_newcomers
 from greenroom.admission.forecast.track import Track
 from greenroom.admission.messages.wait_table import (
     OFFSET_S,
     SHARES,
+    WIDEST,
+    width_at,
 )
 
 
@@ -44,6 +47,38 @@ def test_a_room_that_has_just_filled_is_not_taken_for_one_that_no_one_stays_in()
         endings.step(cell)
         endings.end("here", cell, 2)
     assert endings.survival()[6] == pytest.approx(0.99, abs=0.005)
+
+
+@pytest.mark.parametrize("came_s", [5, 20, 60])
+def test_how_long_sessions_last_is_right_while_the_first_of_a_crowd_leave(came_s: int) -> None:
+    """They last as is assumed before any has ended. The step that goes on now is not over for those who are in it."""
+    draw, endings = Random(1), Endings(60_000, 0)
+    expected = sum(endings.survival())
+    ends: dict[int, list[int]] = {}
+    for second in range(200):
+        endings.step(second // 5)
+        for begun in ends.pop(second, []):
+            endings.end("here", second // 5 - begun // 5, 1)
+        if second < came_s:
+            endings.begin("here", second // 5, 6_000 // came_s)
+            for _ in range(6_000 // came_s):
+                ends.setdefault(second + 60 + int(draw.expovariate(1 / 60)), []).append(second)
+        assert sum(endings.survival()) == pytest.approx(expected, rel=0.035)
+
+
+def test_sessions_that_no_one_knew_of_teach_nothing_when_they_end() -> None:
+    """They began while the coordinator was away: how many began with them and live on is not known."""
+    endings = Endings(60_000, 0)
+    for cell in range(100):
+        endings.step(cell)
+        endings.begin("here", cell, 10)
+        if cell >= 20:
+            endings.end("here", 20, 10)
+    before = endings.survival()
+    endings.end("here", 30, 500)
+    endings.end("there", 10, 500)
+    endings.step(101)
+    assert sum(endings.survival()) == pytest.approx(sum(before), rel=0.02)
 
 
 def test_a_data_center_that_is_not_heard_teaches_nothing() -> None:
@@ -111,8 +146,7 @@ def test_intervals_become_as_wide_as_the_errors_are(sigma: float, bias: float, s
     for number in range(trials):
         now_ms = START_MS + number * 1_000_000
         took_s = (wait_s + OFFSET_S) * exp(draw.gauss(bias, sigma)) - OFFSET_S
-        low, middle, high, top = intervals.widths[1]
-        for which, width in enumerate((low, middle, high, top)):
+        for which, width in enumerate(width_at(intervals.widths, wait_s)):
             inside[which] += log((took_s + OFFSET_S) / (wait_s + OFFSET_S)) <= width
         intervals.expect(number, now_ms, wait_s, 1)
         for share_ms in range(0, 400_000, 2_000):
@@ -122,14 +156,53 @@ def test_intervals_become_as_wide_as_the_errors_are(sigma: float, bias: float, s
         assert bounded or inside[which] / trials == pytest.approx(share, abs=0.06)
 
 
+judgements = st.lists(
+    st.tuples(st.floats(0, 10**6), st.floats(0, 10**9), st.integers(-(10**9), 10**9), st.floats(-1, 1)), min_size=1, max_size=30
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(judgements)
+def test_no_evidence_makes_quantiles_cross_or_moves_them_far_at_once(told: list[tuple[float, float, int, float]]) -> None:
+    """Also where reports say that more are in line than came, or fewer than none."""
+    intervals, now_ms = Intervals(), START_MS
+    for number, (wait_s, standing, left, giving_up_per_s) in enumerate(told):
+        before = intervals.widths
+        intervals.forget()
+        intervals.expect(number, now_ms, wait_s, standing)
+        now_ms += int(4_000 * (wait_s + OFFSET_S))  # all four quantiles have come
+        intervals.judge(lambda _, left=left: max(0, left), max(0.0, giving_up_per_s), now_ms)
+        for was, (low, middle, high, top) in zip(before[:2], intervals.widths[:2], strict=True):
+            assert -WIDEST <= low < middle == 0 < high < top <= WIDEST
+            assert abs(log(low / was[0])) <= STEP
+            assert abs(log(high / was[2])) <= STEP
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_wait_is_told_what_waits_of_its_length_have_taught(seed: int) -> None:
+    """Errors of a second and a half, whatever the wait: what is between two of LEADS_S is learnt where it is read."""
+    draw, intervals, inside, trials = Random(seed), Intervals(), [0, 0], 3_000
+    for number in range(trials):
+        now_ms, wait_s = START_MS + number * 1_000_000, draw.uniform(25, 110)
+        took_s = wait_s + draw.gauss(0, 2.2)
+        low, _, high, _ = width_at(intervals.widths, wait_s)
+        for which, width in enumerate((low, high)):
+            inside[which] += took_s <= (wait_s + OFFSET_S) * exp(width) - OFFSET_S
+        intervals.expect(number, now_ms, wait_s, 1)
+        for at_ms in range(0, 400_000, 1_000):
+            intervals.judge(lambda _, in_ms=took_s * 1_000, at_ms=at_ms: int(at_ms < in_ms), 0.0, now_ms + at_ms)
+    assert inside[0] / trials == pytest.approx(0.25, abs=0.07)
+    assert inside[1] / trials == pytest.approx(0.75, abs=0.07)
+
+
 def test_a_line_that_stops_widens_its_intervals_before_anyone_got_in() -> None:
     intervals = Intervals()
     for number in range(20):
-        intervals.expect(number, START_MS, 60, 5)
+        intervals.expect(number, START_MS, 120, 5)
     before = intervals.widths[1]
-    intervals.judge(lambda _: 5, 0.0, START_MS + 50_000)
+    intervals.judge(lambda _: 5, 0.0, START_MS + 100_000)
     assert intervals.widths[1] == before
-    intervals.judge(lambda _: 5, 0.0, START_MS + 120_000)
+    intervals.judge(lambda _: 5, 0.0, START_MS + 240_000)
     assert intervals.widths[1][2] > before[2] + 0.1
     assert intervals.widths[0] == before
     assert intervals.widths[2] == intervals.widths[3] == intervals.widths[1]  # nothing was learnt of longer waits yet
@@ -142,6 +215,23 @@ def test_one_minute_says_at_most_half_more_or_half() -> None:
         track.expect(START_MS + minute * 60_000, minute * 100, 100.0)
         track.check(START_MS + (minute + 1) * 60_000, minute * 100 + came)
     assert 1 < track.scale < 1.1
+
+
+def test_what_leaves_the_minute_is_let_in_again_with_the_next_sync() -> None:
+    """Three tenths of a step later; and permits that are not used yet count with the admissions just now."""
+    recent = [20.0, 10.0, *[0.0] * (WINDOW_STEPS - 3), 210.0]
+    entered = admissions([0.0] * STEPS_MAX, (1.0,) * STEPS_MAX, 1_000, 60, 300, recent, 0)
+    assert entered[:4] == pytest.approx([14, 6 + 7, 3, 0])
+
+
+def test_what_was_forecast_before_any_session_had_ended_is_not_compared() -> None:
+    """Nothing was known of how soon units come back, so that more came says nothing of the pace."""
+    forecaster, second = Forecaster(small_room(total_active_users=200, new_users_per_minute=300), START_MS), START_MS // 1000
+    for passed in range(0, 130, 2):
+        now_ms = START_MS + passed * 1_000
+        forecaster.admitted("here", [0] * 10, now_ms)
+        forecaster.think(ForecastInput({"here": 150}, 0, 50, 500, 0, {second - 1: 500}), now_ms)
+    assert forecaster._track.scale == 1
 
 
 def test_strays_and_those_who_give_up_are_not_taken_for_let_in() -> None:

@@ -6,6 +6,9 @@ Every session that is still alive counts as exposed in each step it has passed, 
 
     hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)        survival(k) = product of (1 - hazard) before k
 
+A step counts when it is over for all who began together, ends and exposure alike. Otherwise a crowd whose first leave just now would
+seem to live on: all are in danger, and only some of the ends of the step have come.
+
 The prior: no session ends before the session duration, and then half of the rest every 42 s (S + Exp(60 s)). Observations count half
 after twenty minutes, so a crowd that behaves differently is believed soon.
 """
@@ -34,7 +37,7 @@ GAP_STEPS = 720
 class Endings:
     """What is known of the ages at which sessions of one room end. `cell` is a moment in steps of 5 s, `where` a data center."""
 
-    __slots__ = ("_alive", "_cell", "_ended", "_exposed", "_heard", "_prior", "_session_ms")
+    __slots__ = ("_alive", "_cell", "_early", "_ended", "_exposed", "_heard", "_prior", "_session_ms")
 
     def __init__(self, session_ms: int, cell: int) -> None:
         self._alive: dict[str, dict[int, float]] = {}  # in each data center by step of the beginning
@@ -52,11 +55,12 @@ class Endings:
         self._prior = [0.0] * min(first, AGE_CELLS) + [1 - exp(-AGE_CELL_MS / 1000 / PRIOR_MEAN_S)] * max(0, AGE_CELLS - first)
         self._ended = [0.0] * AGE_CELLS
         self._exposed = [0.0] * AGE_CELLS
+        self._early: dict[int, dict[int, float]] = {}  # ended in a step that goes on: by when it is over for all who began then, and age
 
     @property
     def seen(self) -> float:
         """How many ended sessions were seen, old ones counting less."""
-        return sum(self._ended)
+        return sum(self._ended) + sum([sum(counts.values()) for counts in self._early.values()])
 
     def hear(self, where: str, cell: int) -> bool:
         """A report of a data center came; whether it says of each step what ended in it, because none was missed."""
@@ -76,20 +80,25 @@ class Endings:
         alive = self._alive.setdefault(where, {})
         alive[cell] = alive.get(cell, 0) + count
         if self._cell - self._heard.get(where, self._cell) <= SILENT_STEPS:
-            for age in range(min(max(0, self._cell - cell) + 1, AGE_CELLS)):
+            for age in range(min(max(0, self._cell - cell), AGE_CELLS)):
                 self._exposed[age] += count
 
     def end(self, where: str, age: int, count: int) -> None:
-        """So many sessions ended just now at this age, in steps. Steps of two machines differ by one, so a neighbour will do."""
-        age = min(max(0, age), AGE_CELLS - 1)
-        self._ended[age] += count
+        """So many sessions ended just now at this age, in steps. Steps of two machines differ by one, so a neighbour will do.
+
+        Sessions that are not known teach nothing: how many began with them, and live on, is not known either.
+        """
+        last = AGE_CELLS - 1
+        age = min(max(0, age), last)
         alive, begun = self._alive.get(where, {}), self._cell - age
         left = float(count)
-        for cell in (begun, begun - 1, begun + 1):
+        older = sorted([cell for cell in alive if cell < begun]) if age == last else []
+        for cell in (begun, begun - 1, begun + 1, begun - 2, begun + 2, *older):
             found = min(left, alive.get(cell, 0))
             if found:
                 alive[cell] -= found
                 left -= found
+                self._count(cell, age, found)
             if not left:
                 return
 
@@ -97,6 +106,7 @@ class Endings:
         """Time has passed: sessions that live in data centers that are heard have reached the next step."""
         if cell - self._cell > GAP_STEPS:
             self._alive.clear()
+            self._early.clear()
             self._cell = cell
         while self._cell < cell:
             self._cell += 1
@@ -107,8 +117,11 @@ class Endings:
                 if now - self._heard.get(where, now) > SILENT_STEPS:
                     continue
                 for begun, count in alive.items():
-                    if 0 < now - begun < AGE_CELLS:
-                        exposed[now - begun] += count
+                    if 0 < now - begun <= AGE_CELLS:
+                        exposed[now - begun - 1] += count
+            for age, count in self._early.pop(now, {}).items():
+                exposed[age] += count
+                self._ended[age] += count
 
     def reconcile(self, sessions: Mapping[str, int]) -> None:
         """Limits the living in each data center: an end counted in a neighbouring step would leave one that never ends."""
@@ -147,6 +160,17 @@ class Endings:
             ages, known = survival[:-1], sum(survival[:-1])
         share = sum(sessions.values()) / known
         return [count * share for count in ages]
+
+    def _count(self, begun: int, age: int, count: float) -> None:
+        """So many that began then have ended at this age: seen with the others of their step, when it is over for all of them."""
+        over = begun + age + 1
+        if over <= self._cell:
+            self._ended[age] += count
+            return
+        for step in range(self._cell - begun, age):
+            self._exposed[step] += count
+        early = self._early.setdefault(over, {})
+        early[age] = early.get(age, 0) + count
 
     def _survive(self, where: str, since: int, cell: int) -> None:
         """Nothing was heard from there since that step: as many live as in such a time on the whole."""

@@ -53,15 +53,16 @@ def admissions(
     backward = shares[::-1]
     late = REUSE_S / STEP_S
     entered = [permits]
-    window = [*recent, permits]
+    window = [*recent[:-1], recent[-1] + permits]
     total, kept = 0.0, 0.0
     for step, ended in enumerate(ends, 1):
         freed = ended + sum(map(mul, entered[max(0, step - last + 1) :], backward[max(0, last - 1 - step) :]))
         free += kept + freed * (1 - late)
         kept = freed * late
+        leaving = window[-WINDOW_STEPS]
         left = per_minute - sum(window[-WINDOW_STEPS + 1 :])
-        pace = (per_minute + max(0.0, left - window[-WINDOW_STEPS])) * STEP_S / 60
-        now = max(0.0, min(free, left, pace))
+        pace = (per_minute + max(0.0, left - leaving)) * STEP_S / 60
+        now = max(0.0, min(free, left - leaving * late, pace))
         free -= now
         kept += now * shares[0]
         entered.append(now)

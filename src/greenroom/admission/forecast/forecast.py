@@ -168,7 +168,8 @@ class Forecaster:
         probing = now_ms >= self._probe_ms
         if probing:
             self._probe_ms = now_ms + PROBE_MS
-            self._track.expect(now_ms, self._admitted, facts.permits + sum(entered[: AFTER_MS // 1000 // STEP_S]))
+            if learnt:
+                self._track.expect(now_ms, self._admitted, facts.permits + sum(entered[: AFTER_MS // 1000 // STEP_S]))
         make = self._draw if self._random else self._line_up
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
 

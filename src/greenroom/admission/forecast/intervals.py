@@ -3,8 +3,9 @@
 Theory. A quantile of 75 per cent is right if three in four are in by then. So each time that it comes the share that really is in moves the
 width: in a little when it was more than three quarters, out when it was less. For any distribution of forecast errors, the widths
 drift to where the share that holds is the nominal one, and follow when the errors change. The widths are logarithms of factors on the
-median, so one set serves many waits; waits of different length have sets of their own, because near ones are surer. Until one of them
-has learnt anything it is as the next shorter one, which learns sooner.
+median, so one set serves many waits; waits of different length have sets of their own, because near ones are surer. A wait between two
+of them is told a mean of both, and teaches both, each by its part of that mean: otherwise they would be learnt from shorter waits than
+they are told to. Until one of them has learnt anything it is as the next shorter one, which learns sooner.
 
 A *pending forecast* is remembered for those who came in one second, this long from now. It is judged four times, when each of the
 quantiles has come, by how many of them are still in line. So what is learnt has everything in it that makes waits differ: the forecast,
@@ -14,22 +15,21 @@ the data center, and when a visitor happens to try. A line that stops makes inte
 from collections.abc import Callable, Iterator
 from math import exp
 
-from greenroom.admission.messages.wait_table import LEADS_S, OFFSET_S, SHARES, WIDEST, Widths
+from greenroom.admission.messages.wait_table import LEADS_S, OFFSET_S, SHARES, WIDEST, Widths, place_of
 
-FIRST: Widths = (-0.06, 0.0, 0.06, 0.4)
-"""Before anything was learnt: half of the time within 6 per cent. With 5, between the quartiles were 43 per cent of three flash sales,
-
-where everybody joins before anything has come true; with 6, 46.
-"""
-LEAST = 0.004
+FIRST: Widths = (-0.04, 0.0, 0.04, 0.4)
+"""Before anything was learnt: half of the time within 4 per cent."""
+LEAST = 0.002
 """A quartile is at least this far from the median, which is not moved: what is wrong on the whole is scaled where it arises (`track`), at
 once, and a second correction that comes a whole wait later makes it swing. Replayed on recorded forecasts, a median that is
 learnt like the quartiles, in steps of 0.01 to 0.06, made errors at joining larger: in a wave 6.1 to 7.4 % instead of 5.6, in a small room
 8.2 to 12 instead of 7.5, in a flash sale 10.6 to 20 instead of 7.7, because everybody joins before anything has come true."""
-STEP = 0.8
+STEP = 0.5
 """Widths move by factors, so they are learnt as quickly where forecasts are good to a hundredth as where they are good to a half."""
 TOP, CAUTION = 3, 4.0
 """The promise that nearly every visitor is in by then widens so much faster than it narrows: late costs more trust than early."""
+TAUGHT = 0.2
+"""Widths of which a wait is told a smaller part than this learn little from it: they are still as the next shorter ones."""
 EARLY_S = 0.3
 """Judged so much before the time has come: there is a judgement every two seconds, on reports 0.7 seconds old, so on the mean in time."""
 PROBES_MAX = 2_000
@@ -39,12 +39,13 @@ PROBES_MAX = 2_000
 class PendingForecast:
     """One forecast, waiting for what comes of it."""
 
-    __slots__ = ("judged", "made_ms", "second", "standing", "wait_s")
+    __slots__ = ("judged", "made_ms", "place", "second", "standing", "wait_s")
 
     def __init__(self, second: int, made_ms: int, wait_s: float, standing: float) -> None:
         self.second = second
         self.made_ms = made_ms
         self.wait_s = wait_s
+        self.place = place_of(wait_s)
         self.standing = standing
         """How many of that second were in line, strays left out."""
         self.judged = 0
@@ -80,14 +81,14 @@ class Intervals:
         """Judges the quantiles whose time has come; `standing`: how many who came in a second are in line."""
         for probe in self._probes:
             passed_s = (now_ms - probe.made_ms) / 1000
-            lead = lead_of(probe.wait_s)
             while probe.judged < len(SHARES):
-                which, widths = probe.judged, self._widths[lead]
-                if (probe.wait_s + OFFSET_S) * exp(widths[which]) - OFFSET_S > passed_s + EARLY_S:
+                which, (index, part) = probe.judged, probe.place
+                less, more = self._widths[index][which], self._widths[index + 1][which]
+                if (probe.wait_s + OFFSET_S) * exp(less + part * (more - less)) - OFFSET_S > passed_s + EARLY_S:
                     break
                 probe.judged += 1
                 there = probe.standing * exp(-giving_up_per_s * passed_s)
-                self._learn(lead, which, 1 - min(1.0, standing(probe.second) / there) if there > 0 else 1.0)
+                self._learn(index, part, which, 1 - min(1.0, standing(probe.second) / there) if there > 0 else 1.0)
         self._probes = [probe for probe in self._probes if probe.judged < len(SHARES)]
 
     def forget(self) -> None:
@@ -99,26 +100,24 @@ class Intervals:
         """Forecasts that have not come true yet."""
         return (probe for probe in self._probes if probe.second > self._front_s)
 
-    def _learn(self, lead: int, which: int, share: float) -> None:
-        learn(self._widths[lead], which, share)
-        self._taught[lead] = True
-        for further in range(lead + 1, len(LEADS_S)):
-            if self._taught[further]:
-                break
-            self._widths[further][:] = self._widths[lead]
+    def _learn(self, index: int, part: float, which: int, share: float) -> None:
+        for lead, weight in ((index, 1 - part), (index + 1, part)):
+            learn(self._widths[lead], which, share, weight)
+            self._taught[lead] |= weight >= TAUGHT
+        newest = max([lead for lead in range(len(LEADS_S)) if self._taught[lead]], default=index)
+        for further in range(newest + 1, len(LEADS_S)):
+            self._widths[further][:] = self._widths[newest]
 
 
-def lead_of(wait_s: float) -> int:
-    """Which of LEADS_S teaches and is taught by a wait of so many seconds."""
-    return sum(wait_s > edge * 2 for edge in LEADS_S[:-1])
+def learn(widths: list[float], which: int, share: float, weight: float = 1.0) -> None:
+    """One judgement: the width drifts to where the nominal share is in, within bounds that keep quantiles in order.
 
-
-def learn(widths: list[float], which: int, share: float) -> None:
-    """One judgement: the width drifts to where the nominal share is in, within bounds that keep quantiles in order."""
+    `weight`: the part of this judgement, from 0 to 1, that is about these widths.
+    """
     outward = SHARES[which] - share
     if which == TOP and outward > 0:
         outward *= CAUTION
-    widths[which] *= exp(STEP * (outward if widths[which] > 0 else -outward))
+    widths[which] *= exp(STEP * weight * (outward if widths[which] > 0 else -outward))
     low, _, high, top = widths
     high = min(WIDEST - LEAST, max(LEAST, high))
     widths[:] = max(-WIDEST, min(-LEAST, low)), 0.0, high, min(WIDEST, max(high + LEAST, top))

@@ -4,9 +4,9 @@ from collections import deque
 
 AFTER_MS = 60_000
 """Forecasts are checked after a minute: the sliding minute repeats its lumps, and they cancel out over a whole one."""
-WEIGHT = 6.0
-"""Forecasts are believed at first as if six had come true exactly: one says little, because a wave that comes two seconds late at the end
-of its minute looks like a line that hardly moves."""
+WEIGHT = 12.0
+"""Forecasts are believed at first as if twelve had come true exactly: one says little, because a wave that comes two seconds late at
+the end of its minute looks like a line that hardly moves."""
 FADE = 0.97
 """Of a forecast against the next one, ten seconds later: half is forgotten after four minutes."""
 LOWEST, HIGHEST = 0.5, 1.5

@@ -13,11 +13,10 @@ import msgspec
 
 OFFSET_S = 20.0
 """Waits are compared as (wait + 20 s): all are uncertain by two or three seconds, the long ones by a part of the wait as well."""
-LEADS_S = (15.0, 60.0, 240.0, 960.0)
-"""Widths are learnt for waits of up to twice this long, and the last ones for all that are longer.
+LEADS_S = (15.0, 120.0, 540.0, 2_220.0)
+"""Widths hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), and are read and learnt in between (`place_of`):
 
-They hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), and are read in between: so a long wait is told what
-shorter ones have taught, which come true sooner.
+so a long wait is told what shorter ones have taught, which come true sooner.
 """
 WIDEST = 1.2
 """The largest logarithm of a width, up or down. Those of one quantile do not change sign, so from one of LEADS_S to the next they fall by
@@ -70,12 +69,17 @@ def next_knot(step: int) -> float:
     return step * COARSENING if step >= FINE_STEPS else step + 1
 
 
+def place_of(seconds: float) -> tuple[int, float]:
+    """After which of LEADS_S a wait is, and how far towards the next one, by its logarithm."""
+    at = min(max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(LEADS_S) - 1.0)
+    index = min(int(at), len(LEADS_S) - 2)
+    return index, at - index
+
+
 def width_at(widths: Sequence[Widths], seconds: float) -> Widths:
-    """The widths for a wait, between LEADS_S by its logarithm."""
+    """The widths for a wait, between those of LEADS_S."""
     if len(widths) == 1:
         return widths[0]
-    at = min(max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(widths) - 1.0)
-    index = min(int(at), len(widths) - 2)
-    part = at - index
+    index, part = place_of(seconds)
     p25, p50, p75, p95 = [less + part * (more - less) for less, more in zip(widths[index], widths[index + 1], strict=True)]
     return p25, p50, p75, p95

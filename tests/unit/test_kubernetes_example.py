@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -108,6 +109,18 @@ def test_every_field_exists_and_has_its_type(manifest: dict[str, Any]) -> None:
 def test_the_check_finds_what_is_wrong() -> None:
     assert problems({"a": 1, "b": True}, {"a": str, "c": int}, "x") == ["x.c is missing", "x.b is unknown", "x.a is 1"]
     assert problems({"replicas": True}, {"replicas": int}, "x") == ["x.replicas is True"]
+
+
+@pytest.mark.parametrize("version", ["1.27", "1.37"])
+def test_the_schemas_of_kubernetes_itself_take_the_manifests(version: str) -> None:
+    own = [one for one in MANIFESTS if "gateway.networking" not in one["apiVersion"]]  # which is an extension, without a schema there
+    assert len(own) > 5
+    for one in own:
+        assert kubernetes_validate.validate(one, version, strict=True) == version
+    deployment = next(one for one in own if one["kind"] == "Deployment")
+    for wrong in ({"replica": 2}, {"replicas": "two"}):
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate({**deployment, "spec": {**deployment["spec"], **wrong}}, version, strict=True)
 
 
 def test_every_name_refers_to_something() -> None:

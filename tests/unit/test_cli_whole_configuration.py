@@ -109,6 +109,11 @@ def test_a_file_that_cannot_be_read_is_said(text: str, said: str, data: str, tmp
     assert run("apply", str(tmp_path / "none.toml"), "--data", data).exit_code == 1
 
 
+POLICY = (
+    rb'{"name": "p", "alert_type": "greenroom_event", "mechanisms": {"email": [{"id": "a@b.example"}]}, "filters": {"zones": ["\ud800"]}}'
+)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -120,6 +125,7 @@ def test_a_file_that_cannot_be_read_is_said(text: str, said: str, data: str, tmp
         ("x.toml", b'{"zones": ' + b"9" * 10_000 + b"}", "x.toml: is not JSON: "),
         ("x.toml", b"a = \xff", "x.toml: is not UTF-8 at byte 4"),
         ("x.json", b'{"zones": 3}', "greenroom: zones: must be a list"),
+        ("x.json", b'{"alert_policies": [' + POLICY + b"]}", "the document contains an unpaired surrogate"),
     ],
 )
 def test_a_file_is_called_what_its_name_and_its_beginning_say(name: str, text: bytes, said: str, data: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ Making it true goes through the very use-cases of the API, so nothing gets in th
 configuration beside the known one, and what differs is one write: nothing at all the second time.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -253,6 +254,10 @@ def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
 def _wanted(known: Configuration, document: Any, at: ChangeContext, origin_problems: OriginProblems) -> Configuration:
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the document must be a table with zones and lists"))
+    try:
+        json.dumps(document, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        raise Refused(ApiFault(Code.BAD_BODY, "the document contains an unpaired surrogate, which cannot be stored or sent")) from None
     refuse_if(
         ApiFault(Code.UNKNOWN_FIELD, f"{name}: unknown section; known sections: {', '.join(SECTIONS)}")
         for name in document

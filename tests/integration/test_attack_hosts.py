@@ -4,6 +4,7 @@ import http.client
 import json
 from typing import Any
 
+import pytest
 from api_rig import Api, create_token
 from typer.testing import CliRunner
 
@@ -93,3 +94,15 @@ def test_check_and_explain_say_so(tmp_path: Any) -> None:
     file.write_text('other_hosts = "pass"\n' + text)
     assert "hosts      every host is served" in CliRunner().invoke(app, ["check", str(file)]).output
     assert json.loads(CliRunner().invoke(app, ["explain", "http://x/", "--config", str(file), "--json"]).output)["word"] == "no_room"
+
+
+@pytest.mark.parametrize(
+    "lines", ["", '[origins]\n"shop.example.com" = "http://127.0.0.1:9"\n'], ids=["no origin", "origins of hosts only"]
+)
+def test_check_claims_no_service_for_hosts_that_have_no_origin(lines: str, tmp_path: Any) -> None:
+    file = tmp_path / "greenroom.toml"
+    file.write_text(f'data = "{tmp_path}"\n' + lines)
+    checked = CliRunner().invoke(app, ["check", str(file)]).output
+    assert "hosts      others than those of zones and origins get 421" in checked
+    file.write_text(f'origin = "http://127.0.0.1:9"\ndata = "{tmp_path}"\n' + lines)
+    assert "hosts      every host is served" in CliRunner().invoke(app, ["check", str(file)]).output

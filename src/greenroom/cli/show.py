@@ -69,8 +69,12 @@ def show_config(config: Config) -> None:
         say(f"origin     {config.origin.url}")
     for host, origin in config.origins.items():
         say(f"origin     {origin.url} for {host}")
-    hosts = served_hosts(config)
-    say(f"hosts      {'every host is served' if hosts is None else 'others than those of rooms, zones and origins get 421'}")
+    if served_hosts(config) is not None:
+        say("hosts      others than those of rooms, zones and origins get 421")
+    elif forwards and not config.origin:
+        say("hosts      others than those of zones and origins get 421, because there is no origin for every host")
+    else:
+        say("hosts      every host is served")
     if not forwards:
         say("origin     none: for greenroom decide or a Python application; greenroom serve and edge require one")
     for key, value in _changed(config, Server()):

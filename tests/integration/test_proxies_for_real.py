@@ -1,5 +1,6 @@
 """The configurations in examples/, with the real proxies: a visitor's whole visit, attacks, and greenroom gone."""
 
+import json
 import socket
 import time
 from pathlib import Path
@@ -121,6 +122,19 @@ def test_haproxy_fails_open_only_when_told_for_a_while_and_says_so(chain: Chain,
     assert second.get("/shop").status == 503, "an hour is the most"
     reopened(600)
     assert not second.get("/shop").waiting
+
+
+@pytest.mark.parametrize("chain", ["nginx", "nginx-native-pass"], indirect=True)
+def test_how_large_a_body_may_be_is_said_where_it_goes(chain: Chain, tmp_path: Path) -> None:
+    config, body = tmp_path / "nginx.conf", b"x" * 2_000_000
+    config.write_text(config.read_text().replace("location / {", "location / {\n            client_max_body_size 3m;", 1))
+    chain.restart()
+    first, second = chain.visitor(), chain.visitor()
+    chain.eventually(lambda: first.get("/shop").status == 200, "greenroom is asked again")
+    first.cookies.pop("__greenroom_pass", None)
+    assert len(json.loads(first.get("/shop", "POST", body=body).body)["body"]) == len(body)
+    held = second.get("/shop", "POST", body=body)
+    assert (held.waiting, held.status, b"line" in held.body) == (True, 200, True)
 
 
 def undecided(name: str, folder: Path) -> str:

@@ -24,6 +24,9 @@ HELD_STATUS = {
 }
 """Envoy takes every 2xx for a yes and every 5xx for a broken service, so a waiting page is a 429 there."""
 
+UNREADABLE = (b"X-Odd: a\x01b\r\n", b"".join(b"X-%d: 1\r\n" % line for line in range(200)))
+"""Header lines that some proxies pass on and greenroom reads in no request."""
+
 RESOLVED = {"traefik": (b"/open/../shop", b"//shop", b"/%2e%2e/shop")}
 """What a proxy resolves itself, asks about as resolved, and would forward so."""
 
@@ -161,6 +164,10 @@ def test_a_proxy_fails_open_only_when_told_for_a_while_and_says_so(chain: Chain,
     opened(600)
     chain.eventually(lambda: chain.raw(REFUSED) == 400, "greenroom is asked")
     assert second.get("/shop").waiting, "greenroom decides as long as it lives"
+    served = len(chain.origin.requests)
+    for odd in UNREADABLE:
+        assert chain.raw(b"GET /shop HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n%b\r\n" % odd) >= 400
+    assert len(chain.origin.requests) == served, "a request that greenroom refuses to read is not one that it cannot be asked about"
     opened(0)
     chain.greenroom.kill()
     chain.eventually(lambda: second.get("/shop").status == 503, "closed unless told otherwise")

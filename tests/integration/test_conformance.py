@@ -69,11 +69,11 @@ def difference(row: Row, wanted: Seen, found: Seen) -> str:
     held = not found.origin and found.status in (200, *HELD_WITH) and found.form == "text/html"
     if row.name.startswith("head: ") and held:
         return REPAIRED
-    if row.name.startswith("paths: ") and (held or found == Seen(True, 200, "application/json", False, "asleep.example")):
-        return RESOLVED
     form = found.form or wanted.form if row.method == "HEAD" else found.form
     if found.status in HELD_WITH and Seen(found.origin, wanted.status, form, found.ticket) == wanted:
         return HELD_WITH[found.status]
+    if row.name.startswith("paths: ") and (held or found == Seen(True, 200, "application/json", False, "asleep.example")):
+        return RESOLVED
     return f"UNEXPLAINED: {wanted} became {found}"
 
 

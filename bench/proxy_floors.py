@@ -25,11 +25,11 @@ http {{ access_log off; keepalive_requests 1000000000;
 
 
 def nginx_asks(example: Path, folder: Path, proxy: int, asked: int, origin: int) -> Path:
-    """The example's configuration, reduced to the question: no header is set for it, and nothing is read from the answer."""
+    """The example's configuration, reduced to the question: no header is set for it, and nothing but the status is read of the answer."""
     text = example.read_text()
     for written, real in ((8000, proxy), (8082, asked), (3000, origin)):
         text = re.sub(rf"\b{written}\b", str(real), text)
-    text = re.sub(r"auth_request_set .*|add_header Set-Cookie .*|proxy_set_header (Cookie|Greenroom-Verdict) .*", "", text)
+    text = re.sub(r"auth_request_set \$greenroom_(?!status).*|add_header Set-Cookie .*|proxy_set_header (Cookie|Greenroom-Verdict) .*", "", text)
     text = re.sub(r"proxy_set_header X-(Original|Forwarded)-\S+ .*", "", text)
     (folder / "open-until.map").write_text("")
     path = folder / "floor.conf"

@@ -29,7 +29,8 @@ def nginx_asks(example: Path, folder: Path, proxy: int, asked: int, origin: int)
     text = example.read_text()
     for written, real in ((8000, proxy), (8082, asked), (3000, origin)):
         text = re.sub(rf"\b{written}\b", str(real), text)
-    text = re.sub(r"auth_request_set \$greenroom_(?!status).*|add_header Set-Cookie .*|proxy_set_header (Cookie|Greenroom-Verdict) .*", "", text)
+    text = re.sub(r"auth_request_set \$greenroom_(?!status).*|add_header Set-Cookie .*", "", text)
+    text = re.sub(r"proxy_set_header (Cookie|Greenroom-Verdict) .*", "", text)
     text = re.sub(r"proxy_set_header X-(Original|Forwarded)-\S+ .*", "", text)
     (folder / "open-until.map").write_text("")
     path = folder / "floor.conf"

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
+from greenroom.decision.render import OUTAGE
 from greenroom.gateway.visitor.late_tries import LateTries
+from greenroom.model.answer import Answer
 
 
 class SlowLoop:
@@ -42,8 +44,8 @@ class Held:
     def again(self, _: object) -> None:
         self.tries += 1
 
-    def give_up(self) -> str:
-        return "wait"
+    def give_up(self) -> Answer:
+        return OUTAGE
 
     def decided(self, _: object) -> None:
         self.answered_s = self.loop.now_s

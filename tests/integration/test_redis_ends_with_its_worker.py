@@ -15,7 +15,7 @@ sys.path.insert(0, sys.argv[1])
 from redis_world import RedisServer
 server = RedisServer(Path(sys.argv[2]))
 print(server._process.pid, flush=True)
-time.sleep(600)
+time.sleep(600)  # until the test kills this worker
 """
 
 

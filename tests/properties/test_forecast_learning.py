@@ -180,7 +180,7 @@ def test_no_evidence_makes_quantiles_cross_or_moves_them_far_at_once(told: list[
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_wait_is_told_what_waits_of_its_length_have_taught(seed: int) -> None:
-    """Errors of a second and a half, whatever the wait: what is between two of LEADS_S is learnt where it is read."""
+    """Errors of a second and a half for every wait: what is between two of LEADS_S is learnt where it is read."""
     draw, intervals, inside, trials = Random(seed), Intervals(), [0, 0], 3_000
     for number in range(trials):
         now_ms, wait_s = START_MS + number * 1_000_000, draw.uniform(25, 110)

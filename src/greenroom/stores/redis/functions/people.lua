@@ -50,7 +50,7 @@ local function count_age(id, renewed_ms, age)
   call('SADD', k.fresh, -1 - cell)
 end
 
--- Of a living (or not yet swept) session what `read_session` says; nil when there is none, and whether the id is spent.
+-- Of a living (or not yet swept) session what `read_session` says; nil without one, and whether the id is spent.
 local function session_of(id)
   local score = call('ZSCORE', k.inside, id)
   if score then

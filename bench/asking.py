@@ -108,10 +108,11 @@ class Asking:
         self._room.embedded.last_requests = self._apps
 
     def http(self, head: bytes) -> bytes:
-        """Over the next of several connections."""
+        """Over the next of several connections, alone in its turn of the loop."""
         self._at = (self._at + 1) % CONNECTIONS
         receive, kept = self._connections[self._at]
         receive(head)
+        self.gateway.batch.decide()
         return kept.written
 
     def over_spoe(self, data: bytes) -> bytes:
@@ -185,10 +186,9 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
         folder, clock = Path(name), Stepping()
         (folder / "full").mkdir()
         _, inside = rooms(folder, 100_000, clock)
-        ask = asker(inside)
-        admitted = visitors([ticket(ask(head)) for head in heads(navigating(), [b""] * INSIDE)])
+        admitted = visitors([ticket(answer) for answer in asker(inside, clock)(heads(navigating(), [b""] * INSIDE))])
         _, full = rooms(folder / "full", 1, clock)
-        asker(full)(heads(navigating(), [b""])[0])
+        asker(full, clock)(heads(navigating(), [b""]))
         asking, closed = Asking(cast(DecisionService, inside.receiver)), Asking(cast(DecisionService, full.receiver))
         newcomers = visitors([b""] * INSIDE)
 
@@ -232,7 +232,7 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
         if steps:
             print(f"{'a request':28} {'steps':>7} {'calls':>7}")
             for row, (ask_one, sent, together) in rows.items():
-                counted = steps_of(ask_one, (sent * STEPPED)[:STEPPED], clock)
+                counted = steps_of(lambda all_of_them, ask_one=ask_one: [ask_one(one) for one in all_of_them], (sent * STEPPED)[:STEPPED])
                 print(f"{row:28} {counted[0] / together:7.0f} {counted[1] / together:7.1f}")
             return
         print(f"{'us of CPU a request':28} {'least':>7} {'median':>7}")

@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvloop
 from browser_heads import HOST, LINE, browsers, cookie_line, navigating
@@ -112,8 +111,8 @@ def rooms(folder: Path, limit: int, clock: Stepping) -> tuple[MemoryLedger, Gate
     return ledger, Gateway(service, lambda _: origin, limits=limits, on_error=print)
 
 
-def asker(gateway: Gateway, connections: int = CONNECTIONS) -> Callable[[bytes], bytes]:
-    """Sends a request over the next of several connections and gives what was written; an origin answers at once where it is asked."""
+def asker(gateway: Gateway, clock: Stepping, connections: int = CONNECTIONS) -> Callable[[list[bytes]], list[bytes]]:
+    """Sends requests, one over each connection in each turn of the loop, and gives what was written; an origin answers at once."""
     pool = gateway.pool_for("x")
     assert pool is not None
     visitors: list[tuple[Callable[[bytes], None], Kept]] = []
@@ -126,14 +125,17 @@ def asker(gateway: Gateway, connections: int = CONNECTIONS) -> Callable[[bytes],
         wire.write = lambda data, origin=origin: origin.data_received(ANSWER)  # type: ignore[assignment]  # noqa: ARG005
         origin.connection_made(wire)  # type: ignore[arg-type]
         pool.give_back(origin, 0)
-    at = 0
 
-    def ask(head: bytes) -> bytes:
-        nonlocal at
-        at = (at + 1) % connections
-        receive, kept = visitors[at]
-        receive(head)
-        return kept.written
+    def ask(sent: list[bytes]) -> list[bytes]:
+        answers: list[bytes] = []
+        for at in range(0, len(sent), connections):
+            turn = sent[at : at + connections]
+            for (receive, _), head in zip(visitors, turn, strict=False):
+                clock.us += REQUEST_US
+                receive(head)
+            gateway.batch.decide()
+            answers += [kept.written for _, kept in visitors[: len(turn)]]
+        return answers
 
     return ask
 
@@ -159,7 +161,7 @@ def main() -> None:
     uvloop.run(measure(options.rounds, options.requests, options.profile, options.steps))
 
 
-def steps_of(ask: Callable[[Any], object], sent: list[Any], clock: Stepping) -> tuple[float, float]:
+def steps_of(ask: Callable[[list[bytes]], object], sent: list[bytes]) -> tuple[float, float]:
     """Steps of the interpreter and calls of functions in Python for one of these requests, on the mean."""
     counted = Counter[str]()
 
@@ -168,11 +170,9 @@ def steps_of(ask: Callable[[Any], object], sent: list[Any], clock: Stepping) -> 
         counted[event] += 1
         return trace
 
-    for head in sent:
-        clock.us += REQUEST_US
-        sys.settrace(trace)
-        ask(head)
-        sys.settrace(None)
+    sys.settrace(trace)
+    ask(sent)
+    sys.settrace(None)
     return counted["opcode"] / len(sent), counted["call"] / len(sent)
 
 
@@ -183,23 +183,22 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
         (folder / "full").mkdir()
         _, inside = rooms(folder, 100_000, clock)
         ledger, full = rooms(folder / "full", 1, clock)
-        ask_inside, ask_full = asker(inside), asker(full)
+        ask_inside, ask_full = asker(inside, clock), asker(full, clock)
         page = navigating()
-        ask_full(LINE + page[0] + b"\r\n")  # the only one who is let in
-        admitted = heads(page, [ticket(ask_inside(head)) for head in heads(page, [b""] * INSIDE)])
+        ask_full([LINE + page[0] + b"\r\n"])  # the only one who is let in
+        admitted = heads(page, [ticket(answer) for answer in ask_inside(heads(page, [b""] * INSIDE))])
 
         def in_line(kinds: list[bytes]) -> list[bytes]:
             """Requests of visitors who are in line, with tickets that are due."""
-            tickets = [ticket(ask_full(head)) for head in heads(page, [b""] * requests)]
+            tickets = [ticket(answer) for answer in ask_full(heads(page, [b""] * requests))]
             for _ in range(0, DUE_MS, TICK_MS):
                 clock.us += TICK_MS * 1_000
                 ledger.tick()
             sent = heads(kinds, tickets)
-            for head in sent:
-                ask_full(head)  # takes the place
+            ask_full(sent)  # takes the place
             return sent
 
-        rows: dict[str, tuple[Callable[[bytes], bytes], Callable[[], list[bytes]]]] = {
+        rows: dict[str, tuple[Callable[[list[bytes]], object], Callable[[], list[bytes]]]] = {
             "let in": (ask_inside, lambda: admitted),
             "let in, one visitor": (ask_inside, lambda: admitted[:1]),
             "newcomer's page": (ask_full, lambda: heads(page, [b""] * requests)),
@@ -220,9 +219,7 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
                 if row == profiled:
                     profile.enable()
                 began = time.process_time_ns()
-                for head in batch:
-                    clock.us += REQUEST_US
-                    ask(head)
+                ask(batch)
                 spent = time.process_time_ns() - began
                 profile.disable()
                 if number:
@@ -231,7 +228,7 @@ async def measure(rounds: int, requests: int, profiled: str | None, steps: bool)
             print(f"{'a request':30} {'steps':>7} {'calls':>7}")
             for row, (ask, asked) in rows.items():
                 sent = asked()
-                per_request = steps_of(ask, (sent * STEPPED)[:STEPPED], clock)
+                per_request = steps_of(ask, (sent * STEPPED)[:STEPPED])
                 print(f"{row:30} {per_request[0]:7.0f} {per_request[1]:7.1f}")
             return
         print(f"{'us of CPU a request':30} {'least':>7} {'median':>7}")

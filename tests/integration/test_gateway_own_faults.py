@@ -3,6 +3,7 @@
 import pytest
 
 from greenroom.decision.verdict import Forward
+from greenroom.gateway.visitor.decision_batch import DecisionBatch
 
 
 def keep_ticket(rig) -> None:
@@ -91,7 +92,7 @@ def test_a_second_verdict_changes_nothing(rig, run, at_once: bool) -> None:
             return Forward() if at_once else None
 
         async with rig.running():
-            rig.gateway.verdict = twice
+            rig.gateway.batch = DecisionBatch(twice, rig.gateway.later)
             assert (await rig.get()).body == rig.PAGE.body
         assert rig.requests == []
 
@@ -102,7 +103,7 @@ def test_a_decision_that_never_comes_holds_the_visitor(rig, run) -> None:
     async def story() -> None:
         late = []
         async with rig.running(decision_s=1):
-            rig.gateway.verdict = lambda arrival, later, late_try: late.append(later)
+            rig.gateway.batch = DecisionBatch(lambda arrival, later, late_try: late.append(later), rig.gateway.later)
             assert (await rig.get()).status == 503
             late[0](Forward())
         assert rig.requests == []

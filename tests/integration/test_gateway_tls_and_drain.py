@@ -1,10 +1,13 @@
 """TLS on both sides, and a shutdown that lets everybody finish."""
 
 import asyncio
+import contextlib
 import datetime
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -107,6 +110,34 @@ async def secure_origin(certificate):
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=server_context(*certificate))
     return server, Origin.of(f"https://localhost:{server.sockets[0].getsockname()[1]}")
+
+
+def test_a_request_that_comes_with_the_end_of_a_tls_connection_is_answered(rig, run, certificate) -> None:
+    """A client that needs one answer may send its `close_notify` in the same packet."""
+
+    async def story() -> None:
+        async with rig.running(tls=server_context(*certificate)), rig.visitor() as talk:
+            received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = ssl.create_default_context(cafile=certificate[0]).wrap_bio(received, sent, server_hostname="localhost")
+
+            async def until_done(step: Callable[[], Any]) -> Any:
+                while True:
+                    try:
+                        return step()
+                    except ssl.SSLWantReadError:
+                        talk.send(sent.read())
+                        received.write(await talk.reader.read(1 << 16))
+
+            await until_done(tls.do_handshake)
+            tls.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            with contextlib.suppress(ssl.SSLWantReadError):
+                tls.unwrap()
+            talk.send(sent.read())
+            received.write(await talk.rest())
+            assert tls.read(1 << 16).endswith(rig.PAGE.body)
+
+    rig.decisions.decide = rig.hold_all
+    run(story())
 
 
 def test_an_origin_by_tls_is_only_believed_with_its_certificate(rig, run, certificate) -> None:

@@ -1,6 +1,8 @@
 """Visitors that go away in the middle, or only stop sending: their requests end with them, and nothing is sent twice."""
 
 import asyncio
+import socket
+import struct
 
 import pytest
 
@@ -94,5 +96,31 @@ def test_half_a_request_before_the_end_is_no_request(rig, run) -> None:
                     assert b"200 OK" not in await talk.rest()
             await rig.until(lambda: not rig.counts.origin_connections_open, "nothing stays with the origin")
         assert rig.served == []
+
+    run(story())
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_request_whose_visitor_is_gone_at_once_is_still_decided(rig, run, reset: bool) -> None:
+    """As a page does that gives up its place: it sends the beacon and is closed."""
+
+    async def story() -> None:
+        asked = []
+
+        def decide(arrival):
+            asked.append(arrival.path)
+            return rig.PAGE
+
+        rig.decisions.decide = decide
+        async with rig.running():
+            for number in range(50):
+                async with rig.visitor() as talk:
+                    talk.send(b"POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n" % number)
+                    if reset:
+                        talk.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+                    talk.writer.close()
+            await rig.until(lambda: len(asked) == 50, "all are decided")
+            assert asked == [f"/{number}" for number in range(50)]
+            assert rig.errors == []
 
     run(story())

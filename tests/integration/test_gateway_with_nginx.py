@@ -9,10 +9,10 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from tests.conftest import eventually
 
 from greenroom.gateway.origin.address import Origin
 
@@ -44,10 +44,8 @@ def nginx(tmp_path: Path, free_port):
         """
     )
     process = subprocess.Popen(["nginx", "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "error.log")])
-    for _ in range(200):
-        if subprocess.run(["curl", "-s", f"http://127.0.0.1:{port}/"], stdout=subprocess.DEVNULL, check=False).returncode == 0:
-            break
-        time.sleep(0.02)  # nginx starts
+    asks = ["curl", "-s", f"http://127.0.0.1:{port}/"]
+    eventually(lambda: subprocess.run(asks, stdout=subprocess.DEVNULL, check=False).returncode == 0, "nginx answers")
     yield port
     process.terminate()
     process.wait()

@@ -101,6 +101,8 @@ def test_what_can_show_a_page_may_wait(what):
         ("application/json, text/html", True),
         ("text/html, application/json", False),
         ("application/json;q=0.5, text/plain", False),
+        ("application/json;q=0.5, */*;q=0.8", False),
+        ("application/json;q=0.8, */*;q=0.5", True),
         ("application/json;q=0", False),
         ("*/*, application/json", False),
         ("*/*", False),

@@ -175,7 +175,7 @@ def _prefers_json(accept: bytes) -> bool:
         weight = float(found[1]) if found else 1.0
         if _JSON_TYPE.fullmatch(kind.strip()):
             json = max(json, weight)
-        elif not (kind.strip() in (b"*/*", b"application/*") and json >= 0):
+        elif not (kind.strip() in (b"*/*", b"application/*") and json >= weight):
             best = max(best, weight)
     named_first = _JSON_TYPE.fullmatch(accept.lower().split(b",")[0].partition(b";")[0].strip()) is not None
     return json > 0 and (json > best or (json == best and named_first))

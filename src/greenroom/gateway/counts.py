@@ -6,6 +6,7 @@ MEANINGS: dict[str, str] = {
     "connections_opened": "connections accepted from visitors",
     "connections_open": "open connections from visitors",
     "connections_refused": "connections closed at once because a connection limit was reached",
+    "connections_shed": "connections without a request under way that were closed because file descriptors ran short",
     "requests": "requests read, including refused ones",
     "refused": "requests refused as malformed, oversized or too slow (4xx and 505)",
     "answered": "requests answered by the waiting room",
@@ -45,6 +46,7 @@ class Counts:
         self.connections_opened = 0
         self.connections_open = 0
         self.connections_refused = 0
+        self.connections_shed = 0
         self.requests = 0
         self.refused = 0
         self.answered = 0

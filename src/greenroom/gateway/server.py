@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable
 
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.counts import Counts
+from greenroom.gateway.descriptors import Descriptors
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.request_record import RequestObserver, RequestRecord
 from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.gateway.visitor.contracts import OpenConnection, Receiver, RecordedExchange
+from greenroom.gateway.visitor.decision_batch import DecisionBatch
 from greenroom.gateway.visitor.late_tries import LateTries
 from greenroom.gateway.visitor.open_streams import OpenStreams
 from greenroom.gateway.wire.header_lines import Varying
@@ -42,7 +44,7 @@ class Gateway:
     `receiver` decides about every request; `origins` names the origin for an Arrival's host, or None when there is none (it is asked
     per request, so it must be quick, and may be replaced through the attribute at any time); `on_error` is told of exceptions, none
     of which reaches a visitor; `varying` are header lines whose values are other ones for each visitor (empty: the usual ones);
-    `read` reads heads in another way.
+    `read` reads heads in another way; `descriptors` is how many file descriptors the process may have (None: what the system allows).
     """
 
     def __init__(
@@ -58,9 +60,9 @@ class Gateway:
         guard: OriginGuard | None = None,
         varying: tuple[Varying, ...] = (),
         read: ReadHead = read_head,
+        descriptors: int | None = None,
     ) -> None:
         self.receiver = receiver
-        self.verdict = receiver.verdict
         self.origins = origins
         self.limits = limits or Limits()
         self.forwarded_policy = forwarded_policy or ForwardedPolicy()
@@ -70,11 +72,13 @@ class Gateway:
         self.on_request = on_request
         """Told what became of each request, for an access log; None: there is none, and nothing is measured for it."""
         self.counts = Counts()
+        self._descriptors = Descriptors(self.counts, descriptors)
         self.keeps = True  # connections go on after an answer; off while draining
         self.date_line = b""
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
         self.later = self._loop.call_soon
+        self.batch = DecisionBatch(receiver.verdict, self.later)
         self._sweep_s = sweep_s
         self.sweep_at = 0.0
         self._servers: list[asyncio.Server] = []
@@ -107,11 +111,14 @@ class Gateway:
         handshake_s = self.limits.head_s if tls else None
         speaks = self.connection if protocol is None else protocol
         listening = list(sockets) or await self._bound(host, port)
+        at_once = self._descriptors.accepted_at_once  # or asyncio would accept all that the kernel keeps
         begun = [
-            await self._loop.create_server(speaks, sock=sock, ssl=tls, backlog=BACKLOG, ssl_handshake_timeout=handshake_s)
+            await self._loop.create_server(speaks, sock=sock, ssl=tls, backlog=at_once, ssl_handshake_timeout=handshake_s)
             for sock in listening
         ]
         self._servers += begun
+        for sock in listening:
+            sock.listen(BACKLOG)
         return [sock.getsockname()[:2] if sock.family != socket.AF_UNIX else (sock.getsockname(), 0) for sock in listening]
 
     def connection(self) -> VisitorConnection:
@@ -196,7 +203,7 @@ class Gateway:
 
     def admit(self, connection: OpenConnection) -> bool:
         """Registers a new connection; False when a limit of connections is reached."""
-        fits = len(self._connections) < self.limits.connections
+        fits = len(self._connections) < self.limits.connections and self._has_descriptors(connection)
         self._connections.add(connection)
         self.counts.connections_opened += 1
         self.counts.connections_open += 1
@@ -207,9 +214,15 @@ class Gateway:
         self.counts.connections_refused += not fits
         return fits
 
+    def _has_descriptors(self, connection: OpenConnection) -> bool:
+        """Whether this new connection leaves enough of them, if need be after others were closed."""
+        descriptors = self._descriptors
+        return not descriptors.short(connection.flow.descriptor) or descriptors.make_room(self._connections, self.now())
+
     def forget(self, connection: OpenConnection) -> None:
         """The connection is closed."""
         self._connections.discard(connection)
+        self._descriptors.closed(connection)
         self.counts.connections_open -= 1
         address = connection.peer.address
         if address in self._per_address:
@@ -242,6 +255,7 @@ class Gateway:
     def _sweep(self) -> None:
         """Everybody whose time is over is told; one exception must not stop the clock for the others."""
         self.date_line = b"Date: %b\r\n" % email.utils.formatdate(time.time(), usegmt=True).encode()
+        self.batch.decide()  # a request that has come is not late
         now = self.now()
         self.sweep_at = now + self._sweep_s
         connections = list(self._connections)
@@ -252,6 +266,7 @@ class Gateway:
                 except Exception as error:
                     self._failed(error)
                     connection.transport.abort()
+        self._descriptors.sweep(now)
         self._streams.sweep([exchange for connection in connections if (exchange := connection.exchange) is not None])
         for pool in self._pools.values():
             pool.sweep(self.sweep_at)

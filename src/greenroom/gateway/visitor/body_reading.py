@@ -45,8 +45,8 @@ class BodyReading:
         """To the visitor."""
 
     @abstractmethod
-    def _read_requests(self) -> None:
-        """Takes complete requests from the buffer."""
+    def _read_next(self) -> None:
+        """Takes the next request from the buffer."""
 
     def start_body(self, exchange: FramedRequest, body: RequestBody) -> bytes:
         """The exchange has its origin: what is there of the body, framed for the origin. Raises BadBody."""
@@ -72,7 +72,7 @@ class BodyReading:
             exchange.request_continues(payload, done)
         elif done:
             self.expect(self.limits.keep_alive_s)
-            self._read_requests()
+            self._read_next()
 
     def _piece(self, body: RequestBody, data: bytes) -> bytes:
         """What is read of the body now; the rest when other connections had their turn."""

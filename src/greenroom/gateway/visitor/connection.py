@@ -36,15 +36,12 @@ from greenroom.model.answer import Answer
 HEAD = b"HEAD "
 CR = 13
 
-TURN_REQUESTS = 32
-"""Pipelined requests answered before other connections get their turn."""
-
 
 class VisitorConnection(BodyReading, asyncio.Protocol):
     """One connection of a visitor."""
 
     __slots__ = (
-        "_ending", "_head_parts", "_head_since", "_lingering", "_reading", "_turn_over",
+        "_ending", "_head_parts", "_head_since", "_lingering",
         "counts", "deadline", "exchange", "flow", "gateway", "half_closed", "limits", "peer", "requests", "transport",
         "write_paused",
     )  # fmt: skip
@@ -66,8 +63,6 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         self._lingering: Lingering | None = None  # once ending, while the visitor may still be sending
         self._head_since = 0.0  # when the first byte of an unfinished head came
         self._head_parts = 0  # pieces in which it came
-        self._reading = False  # in _read_requests: not to be entered again
-        self._turn_over = False  # the next requests are read when the others had their turn
 
     # What asyncio calls
 
@@ -108,7 +103,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         elif not self._ending:
             self._buffer = self._buffer + data if self._buffer else data
             if exchange is None:
-                self._read_requests()
+                self._read_next()
             if self._buffer and len(self._buffer) > self.limits.pipelined_bytes and self._waits():
                 self.flow.pause(AHEAD)
         elif self._lingering is not None and not self.write_paused:
@@ -116,6 +111,8 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The visitor sends no more. Nearly always it has gone; one that only closed its sending side gets a little time."""
+        if self.exchange is not None:
+            self.gateway.batch.decide()  # or one that came with the end would not be answered over TLS
         exchange, body = self.exchange, self.body
         if self._ending or (body is not None and body.flowing) or (exchange is not None and exchange.tunnelling):
             return False
@@ -160,45 +157,28 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     # Heads
 
     def _waits(self) -> bool:
-        """Whether what is kept waits for us: for an answer, for the visitor to take one, or for its turn."""
-        return self.exchange is not None or self.write_paused or self._turn_over
-
-    def _next_turn(self) -> None:
-        self._turn_over = False
-        self._read_on()
+        """Whether what is kept waits for us: for an answer, or for the visitor to take one."""
+        return self.exchange is not None or self.write_paused
 
     def _read_on(self) -> None:
-        """Reads requests from the buffer, called from outside `data_received`."""
+        """Reads the next request from the buffer, called from outside `data_received`."""
         try:
-            self._read_requests()
+            self._read_next()
         except Exception as error:
             self.broken(error)
 
-    def _read_requests(self) -> None:
-        """Takes complete requests from the buffer, one at a time, until one takes longer or the turn is over."""
-        if self._reading or self._turn_over:
+    def _read_next(self) -> None:
+        """Takes the next request from the buffer when it is its turn and complete. The one behind it waits for its answer."""
+        if not self._buffer or self.body is not None or self._ending or self._waits():
             return
-        self._reading, unfinished = True, False
-        try:
-            turn = TURN_REQUESTS
-            while self._buffer and self.exchange is None and self.body is None and not self.write_paused and not self._ending:
-                if not turn:
-                    self._turn_over = True
-                    self.gateway.later(self._next_turn)
-                    break
-                turn -= 1
-                if not self._read_request():
-                    unfinished = True
-                    if self.half_closed and self.exchange is None:
-                        self.close()
-                    break
-        finally:
-            self._reading = False
-            if self.flow.reasons & AHEAD and (unfinished or len(self._buffer) <= self.limits.pipelined_bytes):
-                self.flow.resume(AHEAD)
+        complete = self._read_request()
+        if self.flow.reasons & AHEAD and not (complete and len(self._buffer) > self.limits.pipelined_bytes):
+            self.flow.resume(AHEAD)
+        if not complete and self.half_closed and self.exchange is None:
+            self.close()
 
     def _read_request(self) -> bool:
-        """Takes one request from the buffer and has it decided; False when it is not complete or was refused."""
+        """Takes one request from the buffer to be decided; False when it is not complete or was refused."""
         data = self._buffer
         if data[0] == CR and data[:2] == b"\r\n":  # one empty line before a request is tolerated: old clients end bodies with it
             data = self._buffer = data[2:]
@@ -212,9 +192,9 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         return self._take_request(data[:end])
 
     def _take_request(self, block: bytes) -> bool:
-        """Has one request with this head decided; False when it was refused."""
+        """Takes a request with this head, to be decided with the others of this turn; False when it was refused."""
         gateway = self.gateway
-        read_head, ask = gateway.read_head, gateway.verdict
+        read_head = gateway.read_head
         head = read_head(block, self.peer)
         if not isinstance(head, RequestHead):
             return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))
@@ -228,11 +208,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             if 0 < self.limits.body_bytes < (head.content_length or 0):
                 return self.refuse(413, "the body of the request is too large")
             self.body = RequestBody(head, self.limits)
-        verdict = ask(head.arrival, exchange.decided, exchange.late)
-        if verdict is not None:
-            exchange.decided(verdict)
-        elif exchange.undecided():
-            self.expect_decision()
+        gateway.batch.add(exchange)
         return True
 
     def expect_decision(self) -> None:
@@ -257,6 +233,11 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     def idle(self) -> bool:
         """Whether it is between requests."""
         return self.exchange is None and self.body is None and not self._buffer
+
+    @property
+    def spare(self) -> bool:
+        """Whether no request is under way, and none has come whole."""
+        return self.exchange is None and self.body is None and not (self._ending or self.write_paused)
 
     def expect(self, seconds: float) -> None:
         """Something must happen within these seconds, or `overdue` is called."""

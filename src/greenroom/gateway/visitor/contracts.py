@@ -10,6 +10,7 @@ from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.request_record import RequestObserver
+from greenroom.gateway.visitor.decision_batch import DecisionBatch
 from greenroom.gateway.visitor.flow import Flow
 from greenroom.gateway.visitor.late_tries import HeldExchange, LateTries, Trying
 from greenroom.gateway.visitor.open_streams import WatchedExchange, WatchedSession
@@ -68,6 +69,7 @@ class OpenConnection(Protocol):
 
     transport: asyncio.Transport
     peer: Peer
+    flow: Flow
     deadline: float
     requests: int
     """Read so far."""
@@ -79,6 +81,10 @@ class OpenConnection(Protocol):
     @property
     def idle(self) -> bool:
         """Whether it is between requests."""
+
+    @property
+    def spare(self) -> bool:
+        """Whether no request is under way, and none has come whole."""
 
     def overdue(self) -> None:
         """The deadline has passed."""
@@ -143,8 +149,9 @@ class ConnectionServices(ExchangeServices, Protocol):
     def read_head(self, block: bytes, peer: Peer, /) -> RequestHead | Refusal:
         """The facts of one request head (`request_head.read_head`)."""
 
-    def verdict(self, arrival: Arrival, later: Callable[[Verdict], None], late: Callable[[Trying], bool], /) -> Verdict | None:
-        """See `Receiver.verdict`."""
+    @property
+    def batch(self) -> DecisionBatch:
+        """Requests that are decided together."""
 
     @property
     def late_tries(self) -> LateTries:
@@ -215,6 +222,9 @@ class VisitorSide(Protocol):
 
     def expect(self, seconds: float) -> None:
         """Something must happen within these seconds."""
+
+    def expect_decision(self) -> None:
+        """There is an answer for the present request a little later."""
 
     def hold_answer(self, exchange: HeldExchange, trying: Trying) -> bool:
         """Holds the answer to a visitor who tries rarely; False when it should be answered at once."""

@@ -46,9 +46,10 @@ class Exchange(Tunnelling):
 
     # The decision
 
-    def undecided(self) -> bool:
-        """Whether a visitor still waits for a verdict. Asked, because compiled code believes that what it set is still there."""
-        return self.visitor is not None and self.verdict is None
+    def wait_for_verdict(self) -> None:
+        """There is no verdict yet, unless it came while it was asked for."""
+        if self.visitor is not None and self.verdict is None:
+            self.visitor.expect_decision()
 
     def late(self, trying: Trying) -> bool:
         """A visitor who tries rarely: whether the answer is held, to try again."""

@@ -51,6 +51,12 @@ class Flow:
         if were and not self.reasons and not self.ended and not self._transport.is_closing():
             self._transport.resume_reading()
 
+    @property
+    def descriptor(self) -> int:
+        """The number of the socket's file descriptor; -1 when it is closed by now."""
+        sock = self._transport.get_extra_info("socket")
+        return -1 if sock is None else int(sock.fileno())
+
     def mark(self) -> None:
         """From now on what the other side takes is counted."""
         self._unsent = self._left()

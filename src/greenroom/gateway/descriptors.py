@@ -1,0 +1,113 @@
+"""File descriptors that run short: the connections that have waited longest for nothing make room for those that ask something.
+
+Theory. The kernel gives a new socket the lowest free number. So the number of a connection that has just been accepted says how many
+descriptors are in use at least, without a look at all of them; the gateway knows how many of those are its own.
+From a line on (the limit of the process, less a reserve for origins, journals and operators) it closes connections on which no request
+is under way. A request that is under way is never closed for another: when nothing else is open, the new connection is refused.
+"""
+
+import asyncio
+import os
+import resource
+from collections.abc import Collection
+from heapq import nsmallest
+from typing import Protocol
+
+import structlog
+
+from greenroom.gateway.counts import Counts
+
+RESERVE_MOST = 1_024
+"""Descriptors kept for everything but visitors where the limit is high: four origins with the usual most connections."""
+
+ACCEPTED_MOST = 256
+"""New connections in one iteration of the event loop, where there are descriptors enough."""
+
+QUIET_S = 60.0
+"""A shortage is over when no connection had to be closed for so long: one that comes and goes is told once, not every second."""
+
+log = structlog.get_logger(__name__)
+
+
+class ClosableConnection(Protocol):
+    """A visitor's connection, as far as it matters here."""
+
+    transport: asyncio.Transport
+    requests: int
+    deadline: float
+
+    @property
+    def spare(self) -> bool:
+        """Whether no request is under way, and none has come whole."""
+
+
+class Descriptors:
+    """What is left of the descriptors of this process. Times are those of the event loop."""
+
+    def __init__(self, counts: Counts, limit: int | None = None) -> None:
+        """`limit`: how many the process may have; None: what the system says."""
+        self._counts = counts
+        self._limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if limit is None else limit
+        if self._limit == resource.RLIM_INFINITY:
+            self._limit = 1 << 31
+        self._reserve = min(self._limit // 4, RESERVE_MOST)
+        self.line = self._limit - self._reserve
+        """Descriptors run short when so many are in use."""
+        self.accepted_at_once = max(1, min(self._reserve // 8, ACCEPTED_MOST))
+        """New connections in one iteration of the event loop: a few iterations pass until one closed for them gives its number back."""
+        self._going: set[ClosableConnection] = set()  # told to close, and not closed yet
+        self._others = 0  # descriptors in use that are no connections of the gateway: the most that numbers have shown lately
+        self._closed = 0  # in the present shortage
+        self._last = 0.0
+
+    def short(self, number: int) -> bool:
+        """Whether descriptors run short, now that a connection has come with this number."""
+        held = self._counts.connections_open + self._counts.origin_connections_open
+        if number > self._others + held:  # more are in use than was known, or were when it was accepted
+            self._others = max(self._others, _lowest_free(number, self._limit) - held)
+        return self._others + held >= self.line
+
+    def closed(self, connection: ClosableConnection) -> None:
+        """A connection is closed, of itself or for others."""
+        self._going.discard(connection)
+
+    def make_room(self, connections: Collection[ClosableConnection], now: float) -> bool:
+        """Closes unused connections, as many as the reserve has; False when there are none.
+
+        Kept-alive ones come first, then those whose request has not come whole; the longest silent first in both. One pass through all
+        connections makes room for many, so that a flood of new ones does not cost a pass each.
+        """
+        if self._going:
+            return True
+        self._going = set(nsmallest(max(1, self._reserve), (one for one in connections if one.spare), key=_rank))
+        for one in self._going:
+            one.transport.abort()
+        closed = len(self._going)
+        self._counts.connections_shed += closed
+        if not self._last:
+            log.warning("descriptors_short", limit=self._limit, connections=len(connections), closed=closed)
+        self._closed += closed
+        self._last = now
+        return closed > 0
+
+    def sweep(self, now: float) -> None:
+        """Tells the end of a shortage."""
+        if self._last and now >= self._last + QUIET_S:
+            log.info("descriptors_suffice", limit=self._limit, closed=self._closed)
+            self._closed, self._last = 0, 0.0
+        if not self._last:
+            self._others = 0  # learnt again from the next connection
+
+
+def _lowest_free(number: int, limit: int) -> int:
+    """The lowest number that is free now; `number` is in use."""
+    try:
+        lowest = os.dup(number)
+    except OSError:
+        return limit
+    os.close(lowest)
+    return lowest
+
+
+def _rank(connection: ClosableConnection) -> tuple[bool, float]:
+    return connection.requests == 0, connection.deadline

@@ -1,0 +1,80 @@
+"""Requests that come in one turn of the event loop are decided together: all heads are read, then all verdicts asked, then all answered.
+
+Why. A short way that is repeated for each of many requests takes less time than the whole way of one after the other's: an update took a
+quarter less CPU (docs/explanation/speed.md). The whole way is longer than what a processor's branch prediction and nearest caches keep. The
+loop reads all sockets that are ready before it calls what was put off, so no request waits longer for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from greenroom.decision.verdict import Verdict
+from greenroom.gateway.visitor.late_tries import Trying
+from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.model.visit import Arrival
+
+SIZE = 64
+"""Requests decided together, at most. Of more of them less would stay in the processor's cache."""
+
+AskVerdict = Callable[[Arrival, Callable[[Verdict], None], Callable[[Trying], bool]], Verdict | None]
+"""See `Receiver.verdict`."""
+
+
+class ReadExchange(Protocol):
+    """A request whose head is read."""
+
+    head: RequestHead
+
+    def decided(self, verdict: Verdict) -> None:
+        """The verdict. Never raises."""
+
+    def late(self, trying: Trying) -> bool:
+        """Whether the answer is held, to try again."""
+
+    def broken(self, error: BaseException) -> None:
+        """An exception: it is told, and the visitor is held."""
+
+    def wait_for_verdict(self) -> None:
+        """There is no verdict yet, unless it came while it was asked for."""
+
+
+class DecisionBatch:
+    """The requests of one gateway whose heads are read, and which are not decided."""
+
+    __slots__ = ("_ask", "_later", "_read")
+
+    def __init__(self, ask: AskVerdict, later: Callable[[Callable[[], None]], object]) -> None:
+        """`later` calls something when the sockets that are ready have been read."""
+        self._ask, self._later = ask, later
+        self._read: list[ReadExchange] = []
+
+    def add(self, exchange: ReadExchange) -> None:
+        """It will be decided in this turn of the loop."""
+        read = self._read
+        if not read:
+            self._later(self.decide)
+        read.append(exchange)
+
+    def decide(self) -> None:
+        """Has all of them decided now, in the order in which they came; what comes meanwhile waits for the next turn."""
+        read, self._read = self._read, []
+        for at in range(0, len(read), SIZE):
+            self._decide(read[at : at + SIZE])
+
+    def _decide(self, exchanges: list[ReadExchange]) -> None:
+        ask = self._ask
+        verdicts: list[Verdict | None] = []
+        for exchange in exchanges:
+            verdict = None
+            try:
+                verdict = ask(exchange.head.arrival, exchange.decided, exchange.late)
+            except Exception as error:
+                exchange.broken(error)
+            verdicts.append(verdict)
+        for exchange, verdict in zip(exchanges, verdicts, strict=True):
+            if verdict is not None:
+                exchange.decided(verdict)
+            else:
+                exchange.wait_for_verdict()

@@ -7,7 +7,7 @@ Everything is simulated in virtual time with the code of the gateway, so a busy 
 figures. `overtaking`: the bound on what look-ahead lets a called visitor overtake, on the first part of some traces. `order`: the same
 crowd with other bounds, with one data center and with 20. `sleepers`: answers that are held and permits that are kept for visitors who try
 rarely (seeds 2 to 6). `threshold` and `patience`: when `confirm_newcomers = "auto"` switches the step on. `confirm`: its three values in a
-flood.
+flood. `pausing`: a flood that stops when it is noticed.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from typing import Any
 from greenroom.admission.ledger import newcomers
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.queueing import methods
+from greenroom.model.room import Room
 from greenroom.simulator import lease_model
 from greenroom.simulator.arrivals import arrivals
 from greenroom.simulator.chance import Streams
@@ -190,7 +191,26 @@ def confirm() -> None:
         print(f"| `{str(value).lower()}` | {share} |", flush=True)
 
 
-TABLES: dict[str, Callable[[], None]] = {one.__name__: one for one in (overtaking, order, sleepers, threshold, patience, confirm)}
+def pausing() -> None:
+    """Floods of eight seconds, and the rule that the step outlasts what they got."""
+    print("| comes back after | for a minute: the flood holds | 19 of 20 | as it is | 19 of 20 |\n|---|---|---|---|---|")
+    scenario, configure = TRACES["flood-of-documents"](streams_of(1)), newcomers.Newcomers.configure
+
+    def forgetful(self: newcomers.Newcomers, room: Room, life_ms: int) -> None:
+        configure(self, room, life_ms)
+        self._least_ms = newcomers.WINDOW_MS + newcomers.PATIENCE_MS
+
+    for after_s in (75, 150, 320):
+        faults = tuple(Fault("flood", at_s, at_s + 8, (0, 1, 2, 3), 100) for at_s in range(300, 900, after_s))
+        cells = []
+        for rule in (forgetful, configure):
+            with changed((newcomers.Newcomers, "configure", rule)):
+                found = report(ran(replace(scenario, faults=faults)))
+            cells.append(f"{found.flood or 0:.0%} | {found.waits_p95_s:.1f} s")
+        print(f"| {after_s} s | " + " | ".join(cells) + " |", flush=True)
+
+
+TABLES: dict[str, Callable[[], None]] = {one.__name__: one for one in (overtaking, order, sleepers, threshold, patience, confirm, pausing)}
 
 
 def main() -> None:

@@ -76,7 +76,22 @@ FIGURES: list[tuple[str, str, Bar, str, str]] = [
     ("over_active", "Too many active at once", lambda _: 0, "{:,.0f}", "visitors beyond `total_active_users`"),
     ("over_minute", "Too many within a minute", lambda _: 0, "{:,.0f}", "admissions in the worst 60 seconds beyond `new_users_per_minute`"),
     ("unused", "Capacity unused while visitors waited", unused_bar, "{:.2%}", "of the narrower limit"),
-    ("queued_early", "Queued although there was room", early_bar, "{:.3%}", "of all arrivals: both limits had room and no visitor waited"),
+    (
+        "queued_early",
+        "Queued although there was room",
+        early_bar,
+        "{:.3%}",
+        "of all arrivals: both limits had room, for all requests without a ticket of the last minute, and no visitor waited",
+    ),
+    (
+        "queued_in_flood",
+        "Queued in a flood",
+        lambda _: None,
+        "{:.3%}",
+        "the same, but requests without cookies would have used up the room, and a first request looks like one of them: greenroom lets "
+        "its visitor in when the ticket comes back, after about a second; otherwise the flood fills the room, and waits are longer "
+        "([the choice](admission.md#requests-without-cookies))",
+    ),
     ("overtaking_p50_s", "Overtaken, median", median_bar, "{:.1f} s", "a visitor who arrived so much later entered first"),
     ("overtaking_p99_s", "Overtaken, 99 of 100", overtaking_bar, "{:.1f} s", "the same"),
     ("error_first", "Wait estimate on the first page", joining_bar, "{:.1%}", "before the ticket came back for the first time"),

@@ -8,6 +8,7 @@ from tests.simulation.test_simulated_worlds import streams_of
 
 from greenroom.admission.ledger import newcomers
 from greenroom.admission.ledger.newcomers import Newcomers
+from greenroom.model.room import Room
 from greenroom.simulator.arrivals import arrivals
 from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.scenario import START_MS, Behaviour, Fault, Scenario
@@ -70,11 +71,19 @@ def sudden_crowd() -> list[str]:
 
 
 def after_the_flood() -> list[str]:
-    """A minute after the last of it new visitors are let in at once again."""
-    world = World(replace(shop(0.3), faults=(Fault("flood", 30, 150, (0,), 50),)), streams_of(1))
+    """Half a minute after the last of it, when the sessions are over that it had got, new visitors are let in at once again."""
+    world = World(replace(shop(0.3, lasts_s=420), faults=(Fault("flood", 30, 330, (0,), 50),)), streams_of(1))
     world.run()
-    late = [visitor for visitor in world.crowd.visitors if visitor.tries and visitor.came_ms > START_MS + 230_000]
+    late = [visitor for visitor in world.crowd.visitors if visitor.tries and visitor.came_ms > START_MS + 365_000]
     return [f"{len(late)} saw the waiting page long after the flood"] * bool(late)
+
+
+def pausing() -> list[str]:
+    """A flood that is over as soon as it is noticed, and comes back as soon as a minute without it is over."""
+    faults = tuple(Fault("flood", at_s, at_s + 8, (0,), 100) for at_s in range(30, 330, 75))
+    found, _ = figures(replace(shop(0.3), faults=faults))
+    wrong = [f"the flood held {found.flood:.0%} of the room"] * ((found.flood or 0) > 0.45)
+    return wrong + [f"19 of 20 visitors waited {found.waits_p95_s:.1f} s at most"] * (found.waits_p95_s > 3)
 
 
 def test_a_flood_without_cookies_does_not_fill_an_empty_room() -> None:
@@ -87,7 +96,19 @@ def test_every_data_center_sees_its_part_of_a_flood() -> None:
     assert flooded(centers=4) == []
 
 
-@pytest.mark.parametrize("case", [quiet, mixed, without_parts, sudden_crowd, after_the_flood])
+def test_a_visitor_of_a_flood_was_queued_early_only_if_there_was_room_for_all_who_look_alike() -> None:
+    """What was one figure is two: together they are what both limits had room for."""
+    scenario = shop(0.3, 100)
+    confirmed, _ = figures(scenario, True)
+    assert confirmed.queued_early > 0.1, "before and after the flood the step is in the way of visitors for whom there was room"
+    assert confirmed.queued_in_flood > 0.2
+    calm, _ = figures(shop(0.3), True)
+    assert (calm.queued_early > 0.8, calm.queued_in_flood) == (True, 0), "without a flood each of them counts"
+    slow, _ = figures(shop(0.3, 5), True)
+    assert slow.queued_in_flood == 0, "a limit of 600 a minute has room for five a second"
+
+
+@pytest.mark.parametrize("case", [quiet, mixed, pausing, without_parts, sudden_crowd, after_the_flood])
 def test_newcomers_are_confirmed_only_while_it_helps(case: Callable[[], list[str]]) -> None:
     assert case() == []
 
@@ -118,16 +139,32 @@ def stays_on(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Newcomers, "_switch", lambda self, *more: None if self.confirms else switch(self, *more))
 
 
+def stays_on_for_long(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(newcomers, "_QUIET", newcomers._SLOTS)
+
+
+def forgets_a_pause(patch: pytest.MonkeyPatch) -> None:
+    configure = Newcomers.configure
+
+    def configured(self: Newcomers, room: Room, life_ms: int) -> None:
+        configure(self, room, life_ms)
+        self._least_ms = newcomers.WINDOW_MS + newcomers.PATIENCE_MS
+
+    patch.setattr(Newcomers, "configure", configured)
+
+
 @pytest.mark.needs("patching")
 @pytest.mark.parametrize(
     ("build", "case"),
     [
         (never_on, flooded),
+        (forgets_a_pause, pausing),
         (on_for_a_handful, quiet),
         (never_sees_a_ticket_come_back, without_parts),
         (trusts_no_one, without_parts),
         (impatient, sudden_crowd),
         (stays_on, after_the_flood),
+        (stays_on_for_long, after_the_flood),
     ],
 )
 def test_the_cases_find_out_a_build_that_is(

@@ -5,10 +5,11 @@ does no harm. A snapshot is a list of records like any other, between RESET and 
 off before DONE never happened, and what stood before it still holds.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 
+from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES
 
 NOTE = 0  # says nothing: a trial of the disk
@@ -39,8 +40,12 @@ class LedgerMemory:
     began: dict[bytes, int] = field(default_factory=dict)
     """When sessions began; those of older journals are not in it."""
 
-    def replay(self, records: bytes) -> None:
-        """Takes in records, whole snapshots only. Raises ValueError unless their length fits; unknown kinds are skipped."""
+    def replay(self, records: bytes, holes: bool = False) -> None:
+        """Takes in records, whole snapshots only. Raises ValueError unless their length fits; unknown kinds are skipped.
+
+        With `holes` some are missing: then a snapshot without an end, which may have had one, counts beside what stood before it, because
+        a session too many ends by itself, and one too few lets a visitor in.
+        """
         if len(records) % RECORD.size:
             raise ValueError(f"{len(records)} bytes are not a whole number of {RECORD.size}-byte records")
         sessions, places, spent, window, began = self.sessions, self.places, self.spent, self.window, self.began
@@ -72,6 +77,10 @@ class LedgerMemory:
             elif kind == DONE:
                 before = None
         self.latest_ms = latest_ms
+        if before and holes:
+            sessions = {ticket_id: at_ms for ticket_id, at_ms in before[0].items() if ticket_id not in spent} | sessions
+            places = {ticket_id: key for ticket_id, key in (before[1] | places).items() if ticket_id not in sessions.keys() | spent.keys()}
+            before = sessions, places, before[2] | spent, before[3] + window, before[4] | began
         self.sessions, self.places, self.spent, self.window, self.began = before or (sessions, places, spent, window, began)
 
 
@@ -85,11 +94,21 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
     )
 
 
-def remember(payloads: Iterable[bytes]) -> LedgerMemory:
-    """The ledger of one room from all its payloads, oldest first. Raises ValueError as `LedgerMemory.replay` does."""
+def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
+    """The ledger of one room from all its payloads, oldest first; `holes` and errors as of `LedgerMemory.replay`."""
     memory = LedgerMemory()
-    memory.replay(b"".join(payloads))
+    memory.replay(b"".join(payloads), holes)
     return memory
+
+
+def stand_ins(memory: LedgerMemory, lost: int, room: Room, now_ms: int, new_id: Callable[[], bytes]) -> list[bytes]:
+    """Records for up to so many `lost` ones, each of which may have been an admission of a moment ago. No more than the limits allow.
+
+    So no visitor is let in instead of a forgotten one before that one's session would have ended and its minute is over.
+    """
+    sessions = min(lost, max(0, room.total_active_users - len(memory.sessions)))
+    admissions = min(lost, room.new_users_per_minute)
+    return [pack(SESSION, new_id(), now_ms) for _ in range(sessions)] + [pack(COUNTED, NOBODY, now_ms)] * admissions
 
 
 def snapshot(memory: LedgerMemory) -> Iterator[bytes]:

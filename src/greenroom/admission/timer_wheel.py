@@ -44,3 +44,7 @@ class Wheel(Generic[Item]):
             if not cell:
                 del self._cells[heappop(self._order)]
         return found
+
+    def overdue(self, now_ms: int) -> bool:
+        """Whether `due` would take something out."""
+        return bool(self._order) and self._order[0] < now_ms >> CELL_BITS

@@ -215,7 +215,7 @@ def _show(seed: int, scenario: Scenario, runs: list[_Run]) -> None:
     say()
     say("What only a simulation knows:")
     for name, text in LINES:
-        if name not in ("unconfirmed", "flood") or any(getattr(run.truth, name) for run in runs):
+        if name not in ("unconfirmed", "queued_in_flood", "flood") or any(getattr(run.truth, name) for run in runs):
             say(_line(text, wide, [figure(name, getattr(run.truth, name)) for run in runs]))
     for run in runs:
         if run.truth.broken_laws:

@@ -119,9 +119,10 @@ class Crowd:
 
     def _ignored(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         self._hear(visitor, outcome)
-        if outcome.standing is not Standing.ADMITTED:
-            return
         now_ms, ends = self._agenda.now_ms, self._flood_ends
+        if outcome.standing is not Standing.ADMITTED:
+            self._ground_truth.refused(now_ms)
+            return
         promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
         self._ground_truth.entering(visitor, promised_ms, now_ms)
         while ends and ends[0] <= now_ms:

@@ -4,6 +4,10 @@ Active is a visitor from entering until `session_duration` after the last page t
 there is one) until the moment that this page promised, because it renews no session. In use is a unit of capacity until the
 moment that the visitor was promised, which is up to q later. Unused, at a moment when visitors wait, is the part of the limits
 that could have been used: `min(1 - in use / L, 1 - entered within 60 s / N, waiting / min(L, N))`.
+
+A visitor without a ticket looks like every other request without one. So there was room for this visitor only if there was room for all
+of them: those of the last 60 s that entered, and those of a flood that were refused, are together fewer than N. No rule could let in more
+of them, and a rule that let in those that come first would let in the flood.
 """
 
 from collections import deque
@@ -40,7 +44,10 @@ class GroundTruth:
         self._burst: deque[int] = deque()
         self.entered = 0
         self.early = 0
-        """Held on arrival although both limits had room and no visitor waited."""
+        """Held on arrival although both limits had room, for all who looked alike, and no visitor waited."""
+        self.early_in_flood = 0
+        """Held on arrival although both limits had room and no visitor waited, but they had no room for all who looked alike."""
+        self._refused: deque[int] = deque()
         self.waited_ms = self.unused_ms = 0.0
         self.series: list[tuple[int, int, int, int]] = []
         """(seconds, active, waiting, entered within 60 s)."""
@@ -54,10 +61,18 @@ class GroundTruth:
             return
         if visitor.tries == 0 and not self.waiting:
             self._trim(now_ms)
-            self.early += self.in_use < self.total and len(self.minute) < self.per_minute
+            if self.in_use < self.total and len(self.minute) < self.per_minute:
+                alike = len(self.minute) + len(self._refused) < self.per_minute
+                self.early += alike
+                self.early_in_flood += not alike
         visitor.waits = True
         self.waiting += 1
         self.most_waiting = max(self.most_waiting, self.waiting)
+
+    def refused(self, now_ms: int) -> None:
+        """A request of a flood was not let in."""
+        self._refused.append(now_ms)
+        self._trim(now_ms)
 
     def gone(self, visitor: SimulatedVisitor) -> None:
         """A waiting visitor is gone, temporarily or for good."""
@@ -148,9 +163,9 @@ class GroundTruth:
         visitor.active = visitor.on_trust = False
 
     def _trim(self, now_ms: int) -> None:
-        minute = self.minute
-        while minute and now_ms - minute[0] > WINDOW_MS:
-            minute.popleft()
+        for minute in (self.minute, self._refused):
+            while minute and now_ms - minute[0] > WINDOW_MS:
+                minute.popleft()
         endings = self._endings
         while endings and endings[0][0] <= now_ms:
             _, number, visitor = heappop(endings)

@@ -34,6 +34,8 @@ class SimulationReport:
     burst: float
     """Most admissions within five seconds, in parts of what an even pace would let in."""
     queued_early: float
+    queued_in_flood: float
+    """Of all arrivals: as `queued_early`, but a flood that looked alike would have used up the room."""
     overtaking_p50_s: float
     overtaking_p99_s: float
     error_first: float | None
@@ -83,6 +85,7 @@ def report(world: World) -> SimulationReport:
         ground_truth.unused_ms / ground_truth.waited_ms if ground_truth.waited_ms else None,
         ground_truth.most_burst / max(1.0, ground_truth.per_minute * BURST_MS / WINDOW_MS),
         ground_truth.early / max(1, len(crowd.visitors)),
+        ground_truth.early_in_flood / max(1, len(crowd.visitors)),
         quantile(overtaken, 0.5),
         quantile(overtaken, 0.99),
         relative_error(first),

@@ -68,6 +68,7 @@ LINES: Sequence[tuple[str, str]] = (
     ("burst", "most let in within 5 s, times an even pace"),
     ("unused", "unused while visitors waited"),
     ("queued_early", "queued although there was room"),
+    ("queued_in_flood", "queued in a flood that would have used up the room"),
     ("overtaking_p50_s", "overtaken by a later visitor: half at most by"),
     ("overtaking_p99_s", "99 of 100 at most by"),
     ("error_joining", "error of the estimate when joining"),
@@ -99,7 +100,7 @@ def figure(name: str, value: float | None) -> str:
         return f"{value:.1f} ms"
     if name.endswith("_s") and not name.startswith("messages"):
         return duration(value)
-    if name in ("unused", "queued_early", "error_joining", "error_polls", "inside_quartiles", "unknown", "flood"):
+    if name in ("unused", "queued_early", "queued_in_flood", "error_joining", "error_polls", "inside_quartiles", "unknown", "flood"):
         return f"{100 * value:.2f} %"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if value < 1 else f"{value:.2f}"
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
-from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
 from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack, remember, snapshot
 from greenroom.errors import StorageFailed
@@ -60,6 +60,7 @@ class MemoryLedger:
         self.coordinator = Coordinator([HERE], room, now_ms)
         self._retry_ms = 0
         self._dry_ms = self._tick_ms = now_ms
+        self._behind = False  # the last tick left something over
         self._exchange(now_ms)
 
     @classmethod
@@ -134,6 +135,7 @@ class MemoryLedger:
         self._room = room
         self.ledger.configure(room, now_ms)
         self.coordinator.configure(room)
+        self._behind = False  # the coordinator must hear of it now
         self.tick()
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
@@ -196,16 +198,18 @@ class MemoryLedger:
     def tick(self) -> int:
         """Everything that time alone brings about: ends of sessions, ghosts, new permits, another trial of the disk.
 
-        Returns when to tick next, in milliseconds of the clock.
+        Returns when to tick next, in milliseconds of the clock: now, when so much is due that visitors are served in between.
         """
         now_ms = self._now_ms()
         ledger = self.ledger
-        ledger.sweep(now_ms)
+        more = ledger.sweep(now_ms, SWEEP_SLICE)
         self._write_log()
         if ledger.halted and now_ms >= self._retry_ms:
             self._try_again(now_ms)
-        self._exchange(now_ms)
-        return self._tick_ms
+        if now_ms >= self._tick_ms or not self._behind:
+            self._exchange(now_ms)
+        self._behind = more
+        return now_ms if more else self._tick_ms
 
     def gauges(self) -> Gauges:
         """Counts of this moment; active may include sessions that ended within the last quarter of a second."""

@@ -83,6 +83,7 @@ class Forecaster:
         self._track = Track()
         self._intervals = Intervals()
         self._draws = LotteryForecast()
+        self._contacts: frozenset[str] = frozenset()
         self._change = ""
         self._heard: dict[str, SyncUp] = {}
         self._ended: dict[str, dict[int, int]] = {}
@@ -162,16 +163,27 @@ class Forecaster:
             self._forget()
         if not facts.waiting:
             return
-        self._track.check(now_ms, self._admitted)
+        self._compare(facts, now_ms)
         learnt = self._endings.seen >= BELIEVED_ENDS
         entered = self._play(facts, learnt, now_ms)
         probing = now_ms >= self._probe_ms
         if probing:
             self._probe_ms = now_ms + PROBE_MS
-            if learnt:
+            if learnt and not any(after_s * 1000 < AFTER_MS for after_s, _ in facts.returning):
                 self._track.expect(now_ms, self._admitted, facts.permits + sum(entered[: AFTER_MS // 1000 // STEP_S]))
         make = self._draw if self._random else self._line_up
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
+
+    def _compare(self, facts: ForecastInput, now_ms: int) -> None:
+        """What came of forecasts, unless a data center fell silent or came back since: then what it let in comes in one report, or in none.
+
+        For the same reason none is compared while units of a silent one are guessed to be back within the minute.
+        """
+        contacts = frozenset(facts.sessions)
+        if contacts != self._contacts:
+            self._contacts = contacts
+            self._track.forget()
+        self._track.check(now_ms, self._admitted)
 
     def _line_up(self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int) -> WaitTable:
         """Fifo: converts visitors ahead into a wait."""

@@ -40,5 +40,5 @@ class Track:
                 self._realised = self._realised * FADE + min(HIGHEST, max(LOWEST, (admitted - before) / expected))
 
     def forget(self) -> None:
-        """The line is over: open forecasts do not come true."""
+        """The line is over, or other data centers are heard: what comes of open forecasts says nothing of the pace."""
         self._open.clear()

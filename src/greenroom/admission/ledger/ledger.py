@@ -41,7 +41,10 @@ from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, arrival_ms_of
 
 SWEEP_LIMIT = 20_000
-"""Entries looked at in one sweep, about 10 ms; the rest comes a quarter of a second later."""
+"""Entries of each sort looked at in one sweep before something that must not miss any: new settings, a draw. Up to 90 ms."""
+
+SWEEP_SLICE = 500
+"""Entries of each sort looked at in one sweep while visitors wait, 2 ms or so. The rest comes with the next tick, which is soon."""
 
 GONE = Outcome(Standing.GONE)
 ADMITTED, ACTIVE = Standing.ADMITTED, Standing.ACTIVE
@@ -74,7 +77,7 @@ class Ledger(HeldVisitors):
     def arrive(self, ticket_id: bytes, now_ms: int, random_bits: int, told: bool = True) -> Outcome:
         """A newcomer without a ticket: let in, or held outside the line with nothing written down. Not `told`: without an estimate."""
         if now_ms >> CELL_BITS != self._swept:
-            self.sweep(now_ms)
+            self.sweep(now_ms, SWEEP_SLICE)
         source = self._newcomer_source(now_ms) if self._open and not self.halted else None
         if source and not self.newcomers.confirms:
             self.newcomers.admit(ticket_id, now_ms)
@@ -87,7 +90,7 @@ class Ledger(HeldVisitors):
     def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else WAITING, with nothing written down."""
         if now_ms >> CELL_BITS != self._swept:
-            self.sweep(now_ms)
+            self.sweep(now_ms, SWEEP_SLICE)
         renewed_ms = self._provisional_renewal(now_ms)
         overdraws = self._queueing.overdraws
         if not self._lets_pass(now_ms) or (source := self.lease.source(now_ms, overdraws, paced=False)) is None:
@@ -111,7 +114,7 @@ class Ledger(HeldVisitors):
             before = (key, line.attempted[slot])
             line.attempted[slot] = now_ms
         if now_ms >> CELL_BITS != self._swept:
-            self.sweep(now_ms)
+            self.sweep(now_ms, SWEEP_SLICE)
         if slot < 0:
             if self._rejecting:
                 return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
@@ -167,7 +170,7 @@ class Ledger(HeldVisitors):
     def line_table(self, now_ms: int) -> LineTable:
         """The line as everybody may see it; for rooms in order of arrival."""
         if now_ms >> CELL_BITS != self._swept:
-            self.sweep(now_ms)
+            self.sweep(now_ms, SWEEP_SLICE)
         return self._table(now_ms)
 
     def leave(self, ticket_id: bytes, now_ms: int) -> None:
@@ -238,13 +241,13 @@ class Ledger(HeldVisitors):
         """Gives new keys to those of these ids that are in line (a draw); all others keep their keys."""
         self.log.extend(pack(PLACE, ticket_id, keys[ticket_id]) for ticket_id in self.line.rekey(keys))
 
-    def sweep(self, now_ms: int) -> None:
-        """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace. At most SWEEP_LIMIT at a time."""
+    def sweep(self, now_ms: int, limit: int = SWEEP_LIMIT) -> bool:
+        """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace. Whether more than `limit` were due."""
         self._swept = now_ms >> CELL_BITS
-        self.sessions.expire(now_ms, SWEEP_LIMIT, self._expired)
+        self.sessions.expire(now_ms, limit, self._expired)
         self.lease.free_closed(now_ms)
         patience_ms = PLACE_KEPT_MS if self._rejecting else 0
-        for ticket_id, slot in self.line.sweep(now_ms, patience_ms, SWEEP_LIMIT):
+        for ticket_id, slot in self.line.sweep(now_ms, patience_ms, limit):
             self._queueing.forget(slot)
             self.sessions.tally.abandoned()
             self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
@@ -254,6 +257,7 @@ class Ledger(HeldVisitors):
         self.lookahead.look(now_ms)
         self._unseen = self.line.unseen(self.line_ms(now_ms) // 1000)
         self.newcomers.look(self.lease.data_centers, now_ms)
+        return self.sessions.overdue(now_ms) or self.line.overdue(now_ms)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
         """Undoes the last admission, which could not be written. Returns the answer to give instead."""

@@ -11,7 +11,10 @@ changes nothing.
 - While it is on the waiting page asks for the ticket: browsers bring it back after two seconds, and a flood does not.
 - Off: fewer than FEW_PERCENT did not come back. If as many newcomers came as before, it was a false alarm: an application whose pages
   have no parts in the room, so that visitors show their ticket with the next page only. It is then trusted for TRUST_MS. If fewer
-  came, the flood may only pause: it stays on for a WINDOW_MS. Off, too, when so few newcomers came in that time that they do not matter.
+  came, the flood may only pause: it stays on until the sessions that the flood had got before are over. Else a flood that stops as soon as
+  the step is on, and comes back when it is off, would fill the room: each time it gets what fits into PATIENCE_MS, for a whole session.
+- Off, too, after that time, when so few newcomers came within QUIET_MS that they do not matter. If the flood only paused, it gets its
+  part once more, but not twice at the same time.
 
 The numbers were chosen by simulation (tests/simulation/test_flood_of_documents.py). No limit rests on any of this.
 """
@@ -30,6 +33,9 @@ PATIENCE_MS = 5_000
 WINDOW_MS = 60_000
 """Tickets that were given so long ago, and PATIENCE_MS, are not counted any more."""
 
+QUIET_MS = 20_000
+"""The step is no longer needed when so few came in this time."""
+
 MOST_PERCENT, FEW_PERCENT = 60, 40
 """On at so many tickets that were not shown, off at so few."""
 
@@ -43,6 +49,7 @@ TRUST_MS = 600_000
 
 _PATIENT = PATIENCE_MS // SLOT_MS
 _SLOTS = WINDOW_MS // SLOT_MS
+_QUIET = QUIET_MS // SLOT_MS
 _RING = _SLOTS + _PATIENT + 1
 
 
@@ -50,7 +57,7 @@ class Newcomers:
     """Of one ledger. Times are its milliseconds."""
 
     __slots__ = (
-        "_before", "_issued", "_most", "_shown", "_since_ms", "_slot", "_trusted_ms", "_turns_ms", "_watches",
+        "_before", "_issued", "_least_ms", "_most", "_shown", "_since_ms", "_slot", "_trusted_ms", "_turns_ms", "_watches",
         "confirms", "unshown",
     )  # fmt: skip
 
@@ -61,6 +68,7 @@ class Newcomers:
         """Ids that were let in at once and have not been seen since -> when; the oldest first, as far as they still count."""
         self._watches = False
         self._most = 0  # admissions of one window that would use up a limit
+        self._least_ms = 0  # so long it stays on, unless it was a false alarm
         self._slot = self._turns_ms = 0
         self._issued, self._shown = [0] * _RING, [0] * _RING
         self._since_ms = self._trusted_ms = 0
@@ -70,6 +78,7 @@ class Newcomers:
         """As the room says; `life_ms`: of a session. Where admissions have no limit there is nothing that could be used up."""
         watches = room.confirm_newcomers == "auto" and room.queueing_method != "passthrough"
         self._most = min(room.total_active_users * WINDOW_MS // life_ms, room.new_users_per_minute)
+        self._least_ms = max(life_ms, WINDOW_MS + PATIENCE_MS)
         if not watches:
             self.confirms = room.confirm_newcomers is True
         elif not self._watches:
@@ -121,26 +130,29 @@ class Newcomers:
         floor = max(FEWEST, self._most // (PART * data_centers))
         self._turn(now_ms)
         issued = shown = busiest = 0
-        for at in self._judged():
+        for at in self._judged(_SLOTS):
             issued, shown, busiest = issued + self._issued[at], shown + self._shown[at], max(busiest, self._issued[at])
         absent = issued - shown
         if not self.confirms:
             if absent >= floor and 100 * absent >= MOST_PERCENT * issued and now_ms >= self._trusted_ms:
                 self._switch(now_ms, busiest)
             return
-        lasted = now_ms - self._since_ms >= WINDOW_MS + PATIENCE_MS
+        lasted = now_ms - self._since_ms >= self._least_ms
         if issued >= FEWEST and 100 * absent <= FEW_PERCENT * issued:
             if 2 * busiest >= self._before:
                 self._trusted_ms = now_ms + TRUST_MS
                 self._switch(now_ms, 0)
             elif lasted:
                 self._switch(now_ms, 0)
-        elif lasted and 2 * absent < floor:
+        elif lasted and 2 * _SLOTS * self._absent_lately() < _QUIET * floor:
             self._switch(now_ms, 0)
 
-    def _judged(self) -> Iterator[int]:
-        """Where the slots are that are over and were patiently waited for."""
-        return (slot % _RING for slot in range(self._slot - _RING + 1, self._slot - _PATIENT))
+    def _absent_lately(self) -> int:
+        return sum(self._issued[at] - self._shown[at] for at in self._judged(_QUIET))
+
+    def _judged(self, count: int) -> Iterator[int]:
+        """Where the newest `count` slots are that are over and were patiently waited for."""
+        return (slot % _RING for slot in range(self._slot - _PATIENT - count, self._slot - _PATIENT))
 
     def _turn(self, now_ms: int) -> None:
         """Slots begin."""

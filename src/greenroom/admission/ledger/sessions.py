@@ -135,6 +135,10 @@ class Sessions:
             else:
                 self._spent_wheel.file(until_ms, ticket_id)
 
+    def overdue(self, now_ms: int) -> bool:
+        """Whether `expire` has something to look at."""
+        return self._wheel.overdue(now_ms) or self._spent_wheel.overdue(now_ms)
+
     def change_life(self, life_ms: int, now_ms: int, ended: Callable[[bytes, int], None]) -> None:
         """From now on every session ends at its last renewal plus this; those that were over before do not come back."""
         if life_ms == self.life_ms:

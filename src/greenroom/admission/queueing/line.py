@@ -202,6 +202,10 @@ class Line:
                 gone.append((ticket_id, self.remove(ticket_id)))
         return gone
 
+    def overdue(self, now_ms: int) -> bool:
+        """Whether `sweep` has something to look at."""
+        return self._pardoned_ms >> CELL_BITS < now_ms >> CELL_BITS and self._wheel.overdue(now_ms)
+
     def pardon(self, until_ms: int) -> None:
         """No visitor is a ghost before this; then those who have not refreshed by their own deadline are."""
         self._pardoned_ms = until_ms

@@ -5,9 +5,10 @@
 local newcomers = {}
 
 do
-  local SLOT_MS, PATIENCE_MS, SOON_MS, TRUST_MS = 2500, 5000, 10000, 600000
+  local SLOT_MS, PATIENCE_MS, QUIET_MS, SOON_MS, TRUST_MS = 2500, 5000, 20000, 10000, 600000
   local MOST_PERCENT, FEW_PERCENT, PART, FEWEST = 60, 40, 4, 20
-  local PATIENT, RING = PATIENCE_MS / SLOT_MS, WINDOW_MS / SLOT_MS + PATIENCE_MS / SLOT_MS + 1
+  local PATIENT, QUIET, SLOTS = PATIENCE_MS / SLOT_MS, QUIET_MS / SLOT_MS, WINDOW_MS / SLOT_MS
+  local RING = SLOTS + PATIENT + 1
 
   local function clear()
     local issued, shown = {}, {}
@@ -74,10 +75,11 @@ do
     if not s.watches then return end
     turn()
     call('ZREMRANGEBYSCORE', k.unshown, '-inf', now - WINDOW_MS - PATIENCE_MS) -- of an older greenroom; to be removed after one release
-    local issued, shown, busiest = 0, 0, 0
+    local issued, shown, busiest, lately = 0, 0, 0, 0
     for slot = state.slot - RING + 1, state.slot - PATIENT - 1 do
       local at = slot % RING + 1
       issued, shown, busiest = issued + state.issued[at], shown + state.shown[at], max(busiest, state.issued[at])
+      if slot >= state.slot - PATIENT - QUIET then lately = lately + state.issued[at] - state.shown[at] end
     end
     local absent = issued - shown
     local most = min(floor(s.total_limit * WINDOW_MS / s.life_ms), s.minute_limit)
@@ -86,7 +88,7 @@ do
       if absent >= least and 100 * absent >= MOST_PERCENT * issued and now >= state.trusted_ms then switch(busiest) end
       return
     end
-    local lasted = now - state.switched_ms >= WINDOW_MS + PATIENCE_MS
+    local lasted = now - state.switched_ms >= max(s.life_ms, WINDOW_MS + PATIENCE_MS)
     if issued >= FEWEST and 100 * absent <= FEW_PERCENT * issued then
       if 2 * busiest >= state.before then
         state.trusted_ms = now + TRUST_MS
@@ -94,7 +96,7 @@ do
       elseif lasted then
         switch(0)
       end
-    elseif lasted and 2 * absent < least then
+    elseif lasted and 2 * SLOTS * lately < QUIET * least then
       switch(0)
     end
   end

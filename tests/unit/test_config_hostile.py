@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 from config_texts import GOOD, problems
 
+from greenroom.config.load import read_config
+from greenroom.config.settings import Server
+from greenroom.model.fields import specs
+
 NUL = '"a\\u0000b.svg"'
 FILES = {
     "tls.cert": f"[tls]\ncert = {NUL}\nkey = 'k.pem'\n",
@@ -32,3 +36,16 @@ def test_an_empty_name_of_a_header_is_a_problem_with_a_line(tmp_path: Path) -> N
 def test_a_data_center_that_is_a_list_is_one_problem_beside_the_others() -> None:
     found = problems("redis = 'redis://127.0.0.1'\nglobal_redis = 'redis://127.0.0.1'\ndatacenters = [['a'], 'here', 'here']\n")
     assert [one.partition(": ")[2].partition(":")[0] for one in found if "datacenters" in one] == ["datacenters[0]", "datacenters"]
+
+
+def test_the_name_of_a_data_center_has_one_longest_length_wherever_it_is_written() -> None:
+    def text(length: int) -> str:
+        name = "d" * length
+        return f"redis = 'redis://127.0.0.1'\ndatacenter = '{name}'\ndatacenters = ['{name}']\n{GOOD}"
+
+    longest = specs(Server)["datacenter"].high
+    shared = read_config(text(longest)).shared
+    assert shared is not None
+    assert shared.data_centers == ("d" * longest,)
+    refused = [one.partition(": ")[2].partition(":")[0] for one in problems(text(longest + 1))]
+    assert {"datacenter", "datacenters[0]"} <= set(refused)

@@ -14,7 +14,7 @@ from greenroom.control.state import Figures, RoomState
 from greenroom.core.schedule import Effective, Phase
 from greenroom.dashboard.assets import Assets
 from greenroom.dashboard.forms import Faults, document_of, field_of, field_view, flat
-from greenroom.dashboard.pages.rooms import LABELS
+from greenroom.dashboard.pages.rooms import LABELS, worded
 from greenroom.dashboard.rendering import Viewer, duration, grouped, local_time, share
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_words import example_words, has_example, meaning
@@ -98,6 +98,15 @@ def test_faults_name_other_fields_as_the_form_does() -> None:
     fault = ApiFault(Code.INVALID, "new_users_per_minute: must be at most total_active_users, 321", "/new_users_per_minute")
     assert Faults([fault], LABELS).take("new_users_per_minute") == ("must be at most “Active visitors at once”, 321",)
     assert Faults([fault]).take("new_users_per_minute") == ("must be at most total_active_users, 321",)
+
+
+def test_a_room_is_shown_with_the_units_of_its_numbers() -> None:
+    shown = flat(rooms.show(KNOWN, KNOWN.rooms["r1"], 0))
+    assert worded(shown | {"session_duration": 5})["session_duration"] == "5 minutes"
+    assert worded(shown | {"session_duration": 1})["session_duration"] == "1 minute"
+    assert worded(shown)["refresh_max_seconds"] == "20 seconds"
+    assert worded(shown)["queueing_method"] == "First come, first served"
+    assert worded(shown)["total_active_users"] == shown["total_active_users"]
 
 
 def test_a_form_gives_back_what_it_showed() -> None:

@@ -120,7 +120,7 @@ def test_no_other_case_of_a_letter_gets_around_a_case_insensitive_room():
 
 def test_a_case_sensitive_room_keeps_letters_apart_and_coverage_finds_the_same_clashes_as_matching():
     assert table(("a.example", "/caf%C3%A9")).find("a.example", "/caf%C3%89") is None
-    covered = Coverage()
+    covered: Coverage[str] = Coverage()
     assert covered.claim("one", Route("a.example", "/caf%C3%A9"), True) is None
     assert covered.claim("two", Route("a.example", "/CAF%C3%89"), False) == "one"
     assert covered.claim("three", Route("a.example", "/cafe"), True) is None

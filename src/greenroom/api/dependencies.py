@@ -106,11 +106,12 @@ def parsed(body: bytes) -> Any:
     """Strict JSON; refused are also characters that no database can keep."""
     try:
         document = msgspec.json.decode(body)
+        has_nul = b"\\u0000" in body and _has_nul(document)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Refused(ApiFault(Code.BAD_BODY, f"the body is not JSON: {error}")) from None
     except RecursionError:
         raise Refused(ApiFault(Code.BAD_BODY, "the body is nested too deeply")) from None
-    if b"\\u0000" in body and _has_nul(document):
+    if has_nul:
         raise Refused(ApiFault(Code.BAD_BODY, "the body contains the character U+0000"))
     return document
 

@@ -133,7 +133,7 @@ def _in_zone(room: Room, zone: Zone) -> Room:
 
 
 def _taken_twice(file: Iterable[Room], stored: Iterable[Room]) -> Iterator[Problem]:
-    covered = Coverage()
+    covered: Coverage[str] = Coverage()
     ids: dict[str, str] = {}
     for room in (*file, *stored):
         other = ids.setdefault(room.id, room.name)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from greenroom.config.alert_entries import Alerting
 from greenroom.config.native_pass_entries import NativePass
-from greenroom.config.shared import Shared
+from greenroom.config.shared import NAME_MAX, NAME_PATTERN, Shared
 from greenroom.core.path_readings import PathPolicy
 from greenroom.decision.forwarded import TRUSTED_HEADERS
 from greenroom.decision.native_pass import PassKeys
@@ -98,7 +98,7 @@ class Server:
         high=2048,
     )
     datacenter: str = spec(
-        "name of this data center; each data center has one Redis server", "here", pattern=r"[A-Za-z0-9_.-]+", low=1, high=64
+        "name of this data center; each data center has one Redis server", "here", pattern=NAME_PATTERN, low=1, high=NAME_MAX
     )
     datacenters: tuple[str, ...] = spec("names of all data centers that share the rooms; empty: only this one", (), high=300)
     datacenter_fence_seconds: int = spec(

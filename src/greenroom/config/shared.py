@@ -1,12 +1,16 @@
 """Settings of shared ledgers: the Redis of this data center, the global Redis, and the list of data centers."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.stores.redis.link import Link
 
-NAME = "letters, digits, `.`, `_` and `-`, at most 63 of them"
+NAME_PATTERN, NAME_MAX = r"[A-Za-z0-9_.-]+", 63
+"""Names of data centers, in every place where one is written."""
+
+NAME = f"letters, digits, `.`, `_` and `-`, at most {NAME_MAX} of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +89,4 @@ def _link(key: str, url: str, problems: list[Problem]) -> Link | None:
 
 
 def _is_name(text: object) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= 63 and all(one.isascii() and (one.isalnum() or one in "._-") for one in text)
+    return isinstance(text, str) and len(text) <= NAME_MAX and re.fullmatch(NAME_PATTERN, text) is not None

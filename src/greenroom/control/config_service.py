@@ -86,7 +86,7 @@ def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None
 
 def not_found(what: str, id: str) -> Refused:
     """There is no such thing, or not there."""
-    return Refused(ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r} ; the identifier may be wrong"))
+    return Refused(ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r}; the identifier may be wrong"))
 
 
 def refuse_read_only(entry: Entry[Any], what: str) -> None:

@@ -8,10 +8,10 @@ from greenroom.control.api_schema import ApiSchema, computed, overlaid, read_as
 from greenroom.control.api_shapes import Choice, Json, Nested, Plain, Several, Shown
 from greenroom.control.config_service import ChangeContext, ConfigChange, PlannedChange, entry_of, refuse_read_only
 from greenroom.control.refusals import ApiFault, Code, Refused, faults_of, refuse_if
+from greenroom.control.room_claims import RoomClaims
 from greenroom.control.time_format import moment as written
 from greenroom.control.time_format import written_time
 from greenroom.control.zones import zone_of
-from greenroom.core.cookie_scope import clashing
 from greenroom.core.routing import Coverage, unreachable
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Put, Remove
@@ -93,15 +93,18 @@ def own_zone_only(_zone_id: str) -> bool:
     return False
 
 
-def create(zone_id: str, document: Any, sees: SeesZone = own_zone_only) -> ConfigChange:
-    """A new room. A refusal names the room of another zone that is in the way only to those who see that zone."""
+def create(zone_id: str, document: Any, sees: SeesZone = own_zone_only, claims: RoomClaims | None = None) -> ConfigChange:
+    """A new room. A refusal names the room of another zone that is in the way only to those who see that zone.
+
+    `claims`: those of all rooms, where the caller keeps them.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         if len(known.rooms) >= ROOMS_MAX:
             raise Refused(ApiFault(Code.TOO_MANY, f"there are {ROOMS_MAX} waiting rooms already"))
         zone = zone_of(known, zone_id)
         refuse_read_only(zone, "zone")
-        return _put(known, zone, at.new_id(), document, at, sees)
+        return _put(known, zone, at.new_id(), document, at, sees, claims or RoomClaims.of(known))
 
     return plan
 
@@ -113,7 +116,7 @@ def change(zone_id: str, room_id: str, document: Any, whole: bool, sees: SeesZon
         entry = room_of(known, zone_id, room_id)
         refuse_read_only(entry, "waiting room")
         wanted = document if whole else overlaid(show(known, entry, at.now_ms), document)
-        return _put(known, known.zones[zone_id], room_id, wanted, at, sees)
+        return _put(known, known.zones[zone_id], room_id, wanted, at, sees, RoomClaims.of(known, without=room_id))
 
     return plan
 
@@ -128,17 +131,19 @@ def delete(zone_id: str, room_id: str) -> ConfigChange:
     return plan
 
 
-def _put(known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: ChangeContext, sees: SeesZone) -> PlannedChange:
+def _put(
+    known: Configuration, zone: Entry[Zone], room_id: str, document: Any, at: ChangeContext, sees: SeesZone, others: RoomClaims
+) -> PlannedChange:
     values, faults = read_as(ROOM, document, lambda values: room_problems(values) + unreachable(values))
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
     faults += _page_faults(values, wrong) + limit_faults(zone.record, values, wrong) + _together_faults(values, wrong)
-    faults += _zone_faults(known, zone, room_id, values, wrong)
+    faults += _zone_faults(zone, values, wrong, others)
     if not wrong & {"host", "path", "additional_routes"}:
-        faults += _route_faults(known, zone, room_id, values, sees)
+        faults += _route_faults(known, zone, values, sees, others)
     refuse_if(faults)
     there = known.rooms.get(room_id)
     room = Room(id=room_id, **{name: getattr(there.record, name) for name in OPERATED if there}, **values)
-    refuse_if(_cookie_faults(known, zone, room, sees) + _draw_faults(known, room))
+    refuse_if(_cookie_faults(known, zone, room, sees, others) + _draw_faults(known, room))
     return PlannedChange([Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms))
 
 
@@ -171,13 +176,12 @@ def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFaul
     return [ApiFault(Code.INVALID, reason, "/new_users_per_minute")]
 
 
-def _zone_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
-    others = [entry.record for entry in known.rooms.of(zone.id) if entry.id != room_id]
+def _zone_faults(zone: Entry[Zone], values: Mapping[str, Any], wrong: set[str], others: RoomClaims) -> list[ApiFault]:
     faults = []
-    if "name" not in wrong and any(room.name == values["name"] for room in others):
+    if "name" not in wrong and others.has_name(zone.id, values["name"]):
         faults.append(ApiFault(Code.TAKEN, f"name: there is a waiting room {values['name']} in this zone already", "/name"))
     suffix = values.get("cookie_suffix")
-    if suffix and "cookie_suffix" not in wrong and any(room.cookie_suffix == suffix for room in others):
+    if suffix and "cookie_suffix" not in wrong and others.has_suffix(zone.id, suffix):
         faults.append(ApiFault(Code.TAKEN, f"cookie_suffix: another waiting room of this zone already has {suffix}", "/cookie_suffix"))
     for pointer, route in _routes(values, wrong):
         where = pointer if pointer == "/host" else f"{pointer}/host"
@@ -201,22 +205,19 @@ def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: Se
     if other.parent == zone.id:
         return f"waiting room {other.record.name}"
     if sees(other.parent):
-        return f"waiting room {other.record.name} of the zone {known.zones[other.parent].record.name}"
+        above = known.zones.get(other.parent)
+        return f"waiting room {other.record.name} of {f'the zone {above.record.name}' if above else 'the configuration file'}"
     return "a waiting room of another zone"
 
 
-def _route_faults(known: Configuration, zone: Entry[Zone], room_id: str, values: Mapping[str, Any], sees: SeesZone) -> list[ApiFault]:
+def _route_faults(known: Configuration, zone: Entry[Zone], values: Mapping[str, Any], sees: SeesZone, others: RoomClaims) -> list[ApiFault]:
     """Every host and path belongs to one room of the whole installation."""
-    coverage = Coverage()
-    for entry in known.rooms.values():
-        if entry.id != room_id:
-            any_case = entry.record.case_insensitive_paths or known.zones[entry.parent].record.case_insensitive_paths
-            for route in entry.record.routes:
-                coverage.claim(_named(known, entry, zone, sees), route, any_case)
+    own: Coverage[str] = Coverage()
     faults = []
     any_case = values.get("case_insensitive_paths") is True or zone.record.case_insensitive_paths
     for pointer, route in _routes(values, set()):
-        owner = coverage.claim("another route of this room", route, any_case)
+        other = others.covering(route, any_case)
+        owner = own.claim("another route of this room", route, any_case) if other is None else _named(known, other, zone, sees)
         if owner:
             faults.append(ApiFault(Code.COVERED, f"{route.host}{route.path} already belongs to {owner}", pointer))
     return faults
@@ -228,15 +229,10 @@ def _draw_faults(known: Configuration, room: Room) -> list[ApiFault]:
     return [ApiFault(Code.INVALID, f"{reason}: {', '.join(drawing)}", "/greenroom/line_table")] if drawing else []
 
 
-def _cookie_faults(known: Configuration, zone: Entry[Zone], room: Room, sees: SeesZone) -> list[ApiFault]:
-    others = [entry for entry in known.rooms.values() if entry.id != room.id]
-    found = clashing([*(entry.record for entry in others), room])
-    return [
-        ApiFault(
-            Code.COOKIES_CLASH,
-            f"cookie_suffix: must differ from that of {_named(known, others[first], zone, sees)}: {clash}",
-            "/cookie_suffix",
-        )
-        for index, first, clash in found
-        if index == len(others)
-    ]
+def _cookie_faults(known: Configuration, zone: Entry[Zone], room: Room, sees: SeesZone, others: RoomClaims) -> list[ApiFault]:
+    found = others.with_cookie(room)
+    if found is None:
+        return []
+    other, clash = found
+    reason = f"cookie_suffix: must differ from that of {_named(known, other, zone, sees)}: {clash}"
+    return [ApiFault(Code.COOKIES_CLASH, reason, "/cookie_suffix")]

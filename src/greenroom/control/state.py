@@ -118,7 +118,8 @@ class SyncState(msgspec.Struct, frozen=True):
     """How this process stands with the coordinator of all data centers.
 
     `syncing`: this process syncs its data center, so `answered_s` (seconds since the newest answer, None: there was none yet) speaks for
-    all of it; `leader`: this process is the coordinator, and `silent_s` says how long each data center has been silent.
+    all of it; `leader`: this process is the coordinator, and `silent_s` says how long each data center has been silent. `figures_known`:
+    this process has read its rooms in the last seconds.
     """
 
     data_center: str
@@ -132,6 +133,7 @@ class SyncState(msgspec.Struct, frozen=True):
     answers: int  # given by this process as the coordinator
     silent_s: Mapping[str, float]
     trips: "TripState | None" = None  # None: not to a Redis
+    figures_known: bool = True
 
 
 class HealthState(msgspec.Struct, frozen=True):

@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 from greenroom.errors import Problem
 from greenroom.model.room import Room, Route
+
+T = TypeVar("T")
 
 SCOPES_KEPT = 8_192
 """Scopes remembered: those of all rooms are compared again with every change."""
@@ -64,14 +67,40 @@ def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
 
     Gives the index of the room, that of the first room with this cookie, and which cookie it is.
     """
-    taken: dict[tuple[str, str, str], int] = {}
+    claims: CookieClaims[int] = CookieClaims()
     for index, room in enumerate(rooms):
-        scope = cookie_scope(room.routes, room.case_insensitive_paths)
-        for host in [scope.domain] if scope.domain else dict.fromkeys(route.host for route in room.routes):
-            first = taken.setdefault((room.cookie_name, host, scope.path), index)
-            if first != index:
-                yield index, first, f"both cookies are {room.cookie_name} for {host}{scope.path}, and each would overwrite the other"
-                break
+        found = claims.holder(room)
+        claims.claim(index, room)
+        if found:
+            yield index, *found
+
+
+class CookieClaims(Generic[T]):
+    """Which cookie belongs to whom: name, domain and path together."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, str, str], T] = {}
+
+    def claim(self, owner: T, room: Room) -> None:
+        """Takes the cookies of a room for `owner`, except those that others have."""
+        for cookie in _cookies(room):
+            self._taken.setdefault(cookie, owner)
+
+    def holder(self, room: Room) -> tuple[T, str] | None:
+        """Who has a cookie of this room already, and which cookie it is; None when all are free."""
+        for cookie in _cookies(room):
+            if cookie in self._taken:
+                name, host, path = cookie
+                return self._taken[cookie], f"both cookies are {name} for {host}{path}, and each would overwrite the other"
+        return None
+
+
+def _cookies(room: Room) -> list[tuple[str, str, str]]:
+    scope = cookie_scope(room.routes, room.case_insensitive_paths)
+    hosts = [scope.domain] if scope.domain else dict.fromkeys(route.host for route in room.routes)
+    return [(room.cookie_name, host, scope.path) for host in hosts]
 
 
 def scope_clashes(rooms: Sequence[Room]) -> list[Problem]:

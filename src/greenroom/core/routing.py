@@ -94,18 +94,27 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
     return found
 
 
-class Coverage:
+class Coverage(Generic[T]):
     """Which host and path belongs to whom: paths that differ only in case clash when either side ignores case."""
 
     __slots__ = ("_taken",)
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
+        self._taken: dict[tuple[str, str], list[tuple[T, str, bool]]] = {}
 
-    def claim(self, owner: str, route: Route, any_case: bool) -> str | None:
+    def claim(self, owner: T, route: Route, any_case: bool) -> T | None:
         """Takes a route for `owner`; None, or the owner who has it already."""
         prefix = route_prefix(route.path)
         holders = self._taken.setdefault((route.host, folded_path(prefix)), [])
-        taken = next((other for other, theirs, folded in holders if theirs == prefix or any_case or folded), None)
+        taken = _holder(holders, prefix, any_case) if holders else None
         holders.append((owner, prefix, any_case))
         return taken
+
+    def holder(self, route: Route, any_case: bool) -> T | None:
+        """The first owner who has this route; None when it is free."""
+        prefix = route_prefix(route.path)
+        return _holder(self._taken.get((route.host, folded_path(prefix)), []), prefix, any_case)
+
+
+def _holder(holders: list[tuple[T, str, bool]], prefix: str, any_case: bool) -> T | None:
+    return next((owner for owner, theirs, folded in holders if theirs == prefix or any_case or folded), None)

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.configuration import KIND_OF, KINDS, Configuration, Entry, Record
+from greenroom.model.configuration import KINDS, Configuration, Entry, Record
+from greenroom.model.draft import Draft
 
 AUTHOR_MAX = 200
 """Characters kept of who made a change."""
@@ -101,13 +102,9 @@ def applied(configuration: Configuration, changes: Sequence[Change], now_ms: int
 
     Raises KeyError when a parent or what is to be removed is not there, and InvalidConfig when one name is taken twice.
     """
-    draft = _Draft(configuration)
-    for change in changes:
-        if isinstance(change, Put):
-            draft.put(change, now_ms)
-        else:
-            draft.remove(change.kind, change.id)
-    steps = draft.steps()
+    draft = Draft(configuration)
+    carry_out(changes, draft, now_ms)
+    steps = [Step(*found) for found in draft.differences()]
     if not steps:
         return configuration, []
     new = draft.finished()
@@ -117,52 +114,13 @@ def applied(configuration: Configuration, changes: Sequence[Change], now_ms: int
     return new, steps
 
 
-class _Draft:
-    """A configuration while it is being changed: a kind is copied when it is first touched."""
-
-    def __init__(self, old: Configuration) -> None:
-        self._old = old
-        self._indexes: dict[str, dict[str, Entry[Any]]] = {}
-        self._touched: dict[tuple[str, str], None] = {}
-
-    def _opened(self, kind: str) -> dict[str, Entry[Any]]:
-        if kind not in self._indexes:
-            self._indexes[kind] = dict(self._old.index_of(kind))
-        return self._indexes[kind]
-
-    def put(self, change: Put, now_ms: int) -> None:
-        kind, record = KIND_OF[type(change.record)], change.record
-        above = KINDS[kind].parent
-        if above and change.parent not in self._opened(above):
-            raise KeyError(f"{above} {change.parent}")
-        index_of = self._opened(kind)
-        old = index_of.get(record.id)
-        if old and old.record == record and old.parent == change.parent:
-            return
-        index_of[record.id] = Entry(record, change.parent, old.created_ms if old else now_ms, now_ms, self._old.revision + 1)
-        self._touched[kind, record.id] = None
-
-    def remove(self, kind: str, id: str) -> None:
-        if self._opened(kind).pop(id, None) is None:
-            raise KeyError(f"{kind} {id}")
-        self._touched[kind, id] = None
-        for name, described in KINDS.items():
-            if described.parent == kind:
-                for child in [entry.id for entry in self._opened(name).values() if entry.parent == id]:
-                    self.remove(name, child)
-
-    def steps(self) -> list[Step]:
-        """What differs from before, in the order it was touched."""
-        found = [Step(kind, self._old.index_of(kind).get(key), self._opened(kind).get(key)) for kind, key in self._touched]
-        return [step for step in found if step.before is not step.after]
-
-    def finished(self) -> Configuration:
-        """With everything that stayed in its old place, also what was taken away and made again."""
-        indexes = {}
-        for kind in {kind for kind, _ in self._touched}:
-            new = self._indexes[kind]
-            indexes[kind] = {key: new[key] for key in self._old.index_of(kind) if key in new} | new
-        return self._old.with_indexes(self._old.revision + 1, indexes)
+def carry_out(changes: Iterable[Change], draft: Draft, now_ms: int) -> None:
+    """Changes a draft. Raises KeyError as `applied` does; names are not looked at."""
+    for change in changes:
+        if isinstance(change, Put):
+            draft.put(change.record, change.parent, now_ms)
+        else:
+            draft.remove(change.kind, change.id)
 
 
 def _names_twice(configuration: Configuration, steps: Iterable[Step]) -> Iterator[Problem]:

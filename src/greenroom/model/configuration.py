@@ -187,8 +187,9 @@ class Configuration:
         return self.with_indexes(revision, indexes)
 
     def with_indexes(self, revision: int, indexes: Mapping[str, Mapping[str, Entry[Any]]]) -> "Configuration":
-        """The configuration at `revision` with these kinds replaced as a whole."""
-        return replace(self, revision=revision, **{_INDEXES[kind]: EntryIndex(entries) for kind, entries in indexes.items()})
+        """The configuration at `revision` with these kinds replaced as a whole; what is an index already is used as it is."""
+        made = {kind: found if isinstance(found, EntryIndex) else EntryIndex(found) for kind, found in indexes.items()}
+        return replace(self, revision=revision, **{_INDEXES[kind]: index for kind, index in made.items()})
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
         """(kind, id) of everything that belongs to a record, directly or not, children behind their parents."""

@@ -162,7 +162,7 @@ def _errors(found: Sequence[GraphQLError]) -> Response:
     """One failing field makes the whole answer fail; clients look at `errors`, so the status is 200."""
     for error in found:
         if error.original_error is not None and not isinstance(error.original_error, (GraphQLError, ValueError)):
-            log.error("a GraphQL query failed", reason=str(error.original_error), exc_info=error.original_error)
+            log.error("graphql_query_failed", reason=str(error.original_error), exc_info=error.original_error)
     shown = [_shown(_message(error), error.path, (error.extensions or {}).get("code", "")) for error in found]
     return Response(msgspec.json.encode({"data": None, "errors": shown}), media_type=JSON)
 

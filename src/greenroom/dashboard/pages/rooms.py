@@ -8,7 +8,7 @@ from starlette.responses import Response
 from greenroom.control import rooms
 from greenroom.control.api_shapes import Json
 from greenroom.control.refusals import Refused
-from greenroom.dashboard.forms import Faults, FieldView, differences, document_of, field_view, flat, unchanged_since
+from greenroom.dashboard.forms import Faults, FieldView, differences, document_of, field_view, flat, schema_field, unchanged_since
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.room_live import STATES, RoomLive, room_live
@@ -52,6 +52,9 @@ LABELS: Mapping[str, str] = {
     "line_table": "Shared table of the line, for very large rooms",
 }
 """Fields that people edit here, in the order in which they are reviewed."""
+
+UNITS: Mapping[str, str] = {name: schema_field(rooms.ROOM, name).rule.unit for name in LABELS}
+"""Of numbers: minutes, seconds; else empty."""
 
 STEPS = (
     ("where", "Where", ("name", "host", "path", "additional_routes")),
@@ -151,8 +154,15 @@ def show(page: PageRequest) -> Response:
 
 
 def worded(shown: Mapping[str, Any]) -> Json:
-    """A room with the words that people read for its choices."""
-    return {name: WORDS[name].get(written(value), value) if name in WORDS else value for name, value in shown.items()}
+    """A room with the words that people read for its choices, and with the units of its numbers."""
+    return {name: _worded(name, value) for name, value in shown.items()}
+
+
+def _worded(name: str, value: Any) -> Any:
+    unit = UNITS.get(name)
+    if unit:
+        return f"{value} {unit.removesuffix('s') if value == 1 else unit}"
+    return WORDS[name].get(written(value), value) if name in WORDS else value
 
 
 def _live(page: PageRequest, entry: Entry[Room]) -> RoomLive:

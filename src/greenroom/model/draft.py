@@ -1,0 +1,106 @@
+"""A configuration while it is being changed: each change costs the same, however much is in it.
+
+A kind is copied when it is first changed. Afterwards its entries, and those of each parent, are changed in place, so that thousands of
+changes need one copy and not one each.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from greenroom.model.configuration import KIND_OF, KINDS, Configuration, Entry, EntryIndex, R, Record
+
+
+class GrowingIndex(EntryIndex[R]):
+    """An index that its Draft changes in place."""
+
+    __slots__ = ("_entries", "_groups")
+
+    def __init__(self, entries: dict[str, Entry[R]]) -> None:
+        super().__init__(entries)
+        self._entries = entries
+        self._groups: dict[str, dict[str, Entry[R]]] | None = None
+
+    def of(self, parent: str) -> list[Entry[R]]:
+        """The entries that belong to this parent now, oldest first; one that came from another parent is last."""
+        return list(self._grouped().get(parent, {}).values())
+
+    def put(self, entry: Entry[R]) -> None:
+        """Adds an entry, or replaces the one with its id in its place."""
+        old = self._entries.get(entry.id)
+        self._entries[entry.id] = entry
+        if self._groups is not None:
+            if old is not None and old.parent != entry.parent:
+                self._groups[old.parent].pop(entry.id)
+            self._groups.setdefault(entry.parent, {})[entry.id] = entry
+
+    def pop(self, id: str) -> Entry[R] | None:
+        """Takes an entry away; None when it is not there."""
+        old = self._entries.pop(id, None)
+        if old is not None and self._groups is not None:
+            self._groups[old.parent].pop(id)
+        return old
+
+    def settled(self, before: EntryIndex[R]) -> dict[str, Entry[R]]:
+        """A copy with everything that was there `before` in its old place, also what was taken away and made again."""
+        return {key: self._entries[key] for key in before if key in self._entries} | self._entries
+
+    def _grouped(self) -> dict[str, dict[str, Entry[R]]]:
+        if self._groups is None:
+            self._groups = {}
+            for entry in self._entries.values():
+                self._groups.setdefault(entry.parent, {})[entry.id] = entry
+        return self._groups
+
+
+class Draft:
+    """Changes of one configuration, which stays what it was until `finished` gives the next."""
+
+    def __init__(self, old: Configuration) -> None:
+        self._old = old
+        self._indexes: dict[str, GrowingIndex[Any]] = {}
+        self._touched: dict[tuple[str, str], None] = {}
+
+    def live(self) -> Configuration:
+        """The configuration as it is now. It changes with the draft: only for questions between two changes."""
+        return self._old.with_indexes(self._old.revision + 1, {kind: self._opened(kind) for kind in KINDS})
+
+    def put(self, record: Record, parent: str, now_ms: int) -> None:
+        """Adds or replaces a record. Raises KeyError when its parent is not there."""
+        kind = KIND_OF[type(record)]
+        above = KINDS[kind].parent
+        if above and parent not in self._opened(above):
+            raise KeyError(f"{above} {parent}")
+        index_of = self._opened(kind)
+        old = index_of.get(record.id)
+        if old and old.record == record and old.parent == parent:
+            return
+        index_of.put(Entry(record, parent, old.created_ms if old else now_ms, now_ms, self._old.revision + 1))
+        self._touched[kind, record.id] = None
+
+    def remove(self, kind: str, id: str) -> None:
+        """Takes a record away, and everything that belongs to it. Raises KeyError when it is not there."""
+        if self._opened(kind).pop(id) is None:
+            raise KeyError(f"{kind} {id}")
+        self._touched[kind, id] = None
+        for name, described in KINDS.items():
+            if described.parent == kind:
+                for child in self._opened(name).of(id):
+                    self.remove(name, child.id)
+
+    def differences(self) -> Iterator[tuple[str, Entry[Any] | None, Entry[Any] | None]]:
+        """(kind, before, after) of every entry that is not what it was, in the order in which they were touched."""
+        for kind, key in self._touched:
+            before, after = self._old.index_of(kind).get(key), self._indexes[kind].get(key)
+            if before is not after:
+                yield kind, before, after
+
+    def finished(self) -> Configuration:
+        """The next configuration; the draft must not be used any more."""
+        kinds = {kind for kind, _ in self._touched}
+        settled = {kind: self._indexes[kind].settled(self._old.index_of(kind)) for kind in kinds}
+        return self._old.with_indexes(self._old.revision + 1, settled)
+
+    def _opened(self, kind: str) -> GrowingIndex[Any]:
+        if kind not in self._indexes:
+            self._indexes[kind] = GrowingIndex(dict(self._old.index_of(kind)))
+        return self._indexes[kind]

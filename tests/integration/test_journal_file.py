@@ -1,6 +1,7 @@
 """The journal as a file: who may use it, how it is made, compacted, kept aside when damaged, and how fast it is read."""
 
 import os
+import resource
 import shutil
 import stat
 import threading
@@ -232,6 +233,26 @@ def test_a_journal_removed_with_its_folder_takes_nothing_until_the_folder_is_bac
     journal.append(b"two")
     journal.close()
     assert contents(path) == [b"one", b"two"]
+
+
+def test_a_process_without_free_file_descriptors_is_told_so_and_goes_on_when_it_has_some(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    journal.append(b"one")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)  # the lowest number that is free
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        journal.append(b"two")  # the file is open
+        with pytest.raises(StorageFailed, match="journal: cannot be flushed: Too many open files"):
+            journal.sync()
+        with pytest.raises(StorageFailed, match="journal: cannot be read: Too many open files"):
+            list(journal.replay())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    journal.sync()
+    journal.close()
+    assert contents(tmp_path / "journal") == [b"one", b"two"]
 
 
 def test_syncing_while_another_thread_compacts_is_never_taken_for_a_removal(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ _ROWS = (
         "Waiting room {subject} lets visitors in again.",
         fields={**_ROOM_FIELDS, "reason": "what is in the way"},
         filters=_BY_ROOM,
-        example={**_ROOM_EXAMPLE, "reason": "the journal is not writable"},
+        example={**_ROOM_EXAMPLE, "reason": "the ledger cannot be written"},
     ),
     AlertType(
         "greenroom_data_center_cut_off",

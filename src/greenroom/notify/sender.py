@@ -20,6 +20,7 @@ from greenroom.alerting.retries import next_try_ms
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
 from greenroom.notify.delivery import DeliveryOutcome
+from greenroom.notify.store_outage import StoreOutage
 
 LOOK_S = 0.5
 """How often a process looks for messages that another one put there, or whose time has come."""
@@ -74,6 +75,7 @@ class NotificationSender:
         self._random = random
         self._monotonic = monotonic
         self._wake = asyncio.Event()
+        self._outage = StoreOutage("notifications_waiting", "notifications_resumed")
         self._mine = False
         self._seen: tuple[str, int] = ("", -1)
         self._seen_s = 0.0
@@ -93,8 +95,9 @@ class NotificationSender:
             while True:
                 try:
                     await self._turn()
+                    self._outage.answered()
                 except StorageFailed as error:
-                    log.warning("notifications wait: the store does not answer", reason=str(error))
+                    self._outage.failed(error)
                     self._lose()
                 await self._rest()
         finally:
@@ -136,7 +139,7 @@ class NotificationSender:
         took = await asyncio.to_thread(self._outbox.take, self.holder, seen)
         self._beat_s = now_s
         if took:
-            log.info("this process sends notifications", instead_of=seen[0] or None)
+            log.info("sender_lease_taken", instead_of=seen[0] or None)
         return took
 
     async def _keep(self, now_s: float, *, active: bool) -> None:
@@ -154,7 +157,7 @@ class NotificationSender:
             outcome = await self._attempted(due, known)
             await self._write_down(due, outcome)
         except StorageFailed as error:
-            log.warning("a notification was sent and not written down; it will be sent again", reason=str(error))
+            log.warning("notification_not_written_down", reason=str(error))  # it is sent again
         finally:
             self._busy.pop(due.destination, None)
             self._wake.set()
@@ -164,7 +167,7 @@ class NotificationSender:
         try:
             return await self._attempt(due, known)
         except Exception as error:
-            log.exception("a notification cannot be made", alert_type=due.alert.type, destination=due.destination)
+            log.exception("notification_failed", alert_type=due.alert.type, destination=due.destination)
             return DeliveryOutcome(f"internal error: {type(error).__name__}")
 
     async def _write_down(self, due: Due, outcome: DeliveryOutcome) -> None:
@@ -174,13 +177,13 @@ class NotificationSender:
         if outcome.problem and not outcome.permanent:
             again_ms = next_try_ms(due.attempts + 1, due.created_ms, now_ms, self._random(), outcome.retry_after_ms)
         if again_ms is not None:
-            log.warning("notification not delivered", reason=outcome.problem, attempt=due.attempts + 1, again_ms=again_ms - now_ms, **facts)
+            log.warning("notification_not_delivered", reason=outcome.problem, attempt=due.attempts + 1, again_ms=again_ms - now_ms, **facts)
             mine = await asyncio.to_thread(self._outbox.postpone, self.holder, due, now_ms, again_ms)
         else:
             if outcome.problem:
-                log.error("notification given up", reason=outcome.problem, attempt=due.attempts + 1, **facts)
+                log.error("notification_given_up", reason=outcome.problem, attempt=due.attempts + 1, **facts)
             else:
-                log.info("notification delivered", attempt=due.attempts + 1, **facts)
+                log.info("notification_delivered", attempt=due.attempts + 1, **facts)
             mine = await asyncio.to_thread(self._outbox.finish, self.holder, due, now_ms, outcome.problem)
         if not mine:
             self._lose()
@@ -203,4 +206,4 @@ class NotificationSender:
             try:
                 await asyncio.to_thread(lambda: self._outbox.beat(self.holder, last=True))
             except StorageFailed as error:
-                log.warning("the lease of the sender could not be given back", reason=str(error))
+                log.warning("sender_lease_not_given_back", reason=str(error))

@@ -10,6 +10,7 @@ from greenroom.alerting.conditions import Picture, conditions, speaks_for
 from greenroom.alerting.tracker import Tracker
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
+from greenroom.notify.store_outage import StoreOutage
 
 LOOK_S = 1.0
 UNSENT_MAX = 10_000
@@ -43,6 +44,7 @@ class Watcher:
         self._unsent: list[Alert] = []
         self._spoke_for_rooms = False
         self._ready = False
+        self._outage = StoreOutage("alerts_waiting", "alerts_resumed")
 
     async def run(self) -> None:
         """For ever. While the store does not answer, alerts wait in memory."""
@@ -66,8 +68,9 @@ class Watcher:
         try:
             self._tracker.adopt(await asyncio.to_thread(self._store.open_incidents))
         except StorageFailed as error:
-            log.warning("alerts wait: the store does not answer", reason=str(error))
+            self._outage.failed(error)
             return False
+        self._outage.answered()
         return True
 
     async def _put(self) -> None:
@@ -77,8 +80,9 @@ class Watcher:
                 self._unsent = self._tracker.without_open(self._unsent, await asyncio.to_thread(self._store.open_incidents))
             await asyncio.to_thread(self._store.put, tuple(self._unsent), self._now_ms())
         except StorageFailed as error:
-            log.warning("alerts wait: the store does not answer", reason=str(error), waiting=len(self._unsent))
+            self._outage.failed(error)
         else:
+            self._outage.answered()
             for alert in self._unsent:
                 log.info("alert", alert_type=alert.type, state=alert.state, correlation_id=alert.correlation_id, text=alert.text)
             self._unsent.clear()

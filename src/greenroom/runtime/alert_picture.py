@@ -26,7 +26,7 @@ class PictureTaker:
         counts = dict(state.gateway)
         requests, failed = self._minute.add(state.now_ms, int(counts.get("forwarded", 0)), int(counts.get("failed", 0)))
         sync = state.sync
-        speaks = sync is None or sync.syncing
+        speaks = sync is None or (sync.syncing and sync.figures_known)  # old figures would end incidents that go on
         policies = list(stored.alert_policies.records())
         return Picture(
             now_ms=state.now_ms,

@@ -6,8 +6,10 @@ import logging
 import os
 import threading
 import time
+import weakref
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
+from concurrent.futures import thread as _executors  # noqa: F401 - registers its hook first, see the end of this file
 
 from greenroom.config.source import ConfigSource
 from greenroom.decision.render import OUTAGE
@@ -60,7 +62,7 @@ class EmbeddedThread:
                 self._thread.start()
                 started.result()
                 self._owner = os.getpid()
-                atexit.register(self.close)
+                _running.add(self)
 
     def close(self) -> None:
         """Returns when every journal is closed, after CLOSING_S at most; from then on every visitor is held. Idempotent."""
@@ -71,7 +73,6 @@ class EmbeddedThread:
         if loop is not None and embedded is not None and thread is not None and thread.is_alive():
             loop.call_soon_threadsafe(embedded.end)
             thread.join(CLOSING_S)
-            atexit.unregister(self.close)
 
     def decide(self, request: AppRequest) -> Forward | Answer:
         """The verdict; an answer that holds the visitor while greenroom cannot start, and when it does not answer within ANSWER_S."""
@@ -120,3 +121,16 @@ class EmbeddedThread:
         self._loop, self._embedded = asyncio.get_running_loop(), embedded
         started.set_result(None)
         await embedded.ended()
+
+
+_running: "weakref.WeakSet[EmbeddedThread]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for running in list(_running):
+        running.close()
+
+
+# When Python calls the functions of `atexit`, it has already ended the threads of every executor. greenroom needs them to write its
+# last minute of analytics and to close its journals, so it uses the interpreter's own hook, which comes before.
+getattr(threading, "_register_atexit", atexit.register)(_close_all)

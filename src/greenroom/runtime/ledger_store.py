@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from greenroom.admission.records import LedgerMemory, remember
+from greenroom.admission.records import RECORD, SESSION, LedgerMemory, remember, stand_ins
 from greenroom.collector.sampler import RoomLook, wait_seconds
 from greenroom.control.state import Figures, SyncState
 from greenroom.errors import StorageFailed
@@ -19,7 +19,7 @@ from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.entropy import Entropy
 from greenroom.stores.late_journal import LateJournal
-from greenroom.stores.memory import MemoryLedger
+from greenroom.stores.memory import SNAPSHOT_RECORDS, MemoryLedger
 from greenroom.sync.tick_loop import TickLoop
 
 JOURNAL_LEAST_BYTES = 1 << 20
@@ -76,14 +76,17 @@ class ProcessLedgerStore(Protocol):
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, Any]) -> None:
         """From now on these rooms are open, with these settings."""
 
+    def asked(self) -> None:
+        """Notes that figures are wanted by someone outside, so that they are fresh for a while."""
+
     def sync_state(self) -> SyncState | None:
         """How this process stands with the coordinator of all data centers; None where it is its own."""
 
     def looks(self, now_ms: int) -> Iterable[RoomLook]:
         """See `collector.sampler.Rooms`."""
 
-    def halted(self) -> set[str]:
-        """Names of the rooms whose admissions are stopped because the ledger cannot be written."""
+    def halted(self) -> Mapping[str, str]:
+        """Names of the rooms whose admissions are stopped because the ledger cannot be written, with the reason."""
 
     async def flush(self) -> None:
         """Onto the disk itself. Raises StorageFailed."""
@@ -192,13 +195,16 @@ class LocalLedgerStore:
             wait_s = wait_seconds(found.figures(now_ms).estimate) if gauges.waiting else 0
             yield RoomLook(found.ledger.room, gauges.active, gauges.waiting, wait_s, found.ledger.tally())
 
+    def asked(self) -> None:
+        """Figures are always fresh."""
+
     def sync_state(self) -> SyncState | None:
         """Nothing to synchronize."""
         return None
 
-    def halted(self) -> set[str]:
-        """Names of the rooms whose admissions are stopped because the ledger cannot be written."""
-        return {ledgers.ledger.room.name for ledgers in self.open.values() if ledgers.ledger.storage_failed}
+    def halted(self) -> Mapping[str, str]:
+        """Names of the rooms whose admissions are stopped because the ledger cannot be written, with the reason."""
+        return {found.ledger.room.name: "the journal is not writable" for found in self.open.values() if found.ledger.storage_failed}
 
     async def flush(self) -> None:
         """Onto the disk itself, and compacted where history has piled up. Raises StorageFailed after every room had its turn."""
@@ -243,8 +249,8 @@ class LocalLedgerStore:
             raise
 
     def _restored(self, room: Room, journal: LateJournal, memory: LedgerMemory) -> LocalRoom:
-        for damage in journal.damage:
-            log.warning("journal_damaged", room=room.name, damage=str(damage))
+        if journal.damage or journal.emptied:
+            _make_up_for_lost(room, journal, memory, self._clock.now_ms())
         if memory.sessions or memory.places:
             self._say(f"restored   room {room.name}: {len(memory.sessions)} sessions, {len(memory.places)} in line")
         ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)
@@ -253,6 +259,28 @@ class LocalLedgerStore:
 
 def _read(journal: LateJournal) -> LedgerMemory:
     try:
-        return remember(journal.replay())
+        payloads = list(journal.replay())
+        return remember(payloads, holes=bool(journal.damage))
     except ValueError as error:
         raise StorageFailed(f"{journal.path}: {error}") from None
+
+
+def _make_up_for_lost(room: Room, journal: LateJournal, memory: LedgerMemory, now_ms: int) -> None:
+    """Tells what the journal has lost, and keeps as many units taken as that may have been, so that the limits hold.
+
+    They are written down too: the next start finds a journal without damage.
+    """
+    entropy = Entropy()
+    lost = sum(damage.length // RECORD.size for damage in journal.damage) if journal.damage else room.total_active_users
+    records = stand_ins(memory, lost, room, now_ms, lambda: entropy.take(TICKET_ID_BYTES))
+    held = sum(record[0] == SESSION for record in records)
+    for damage in journal.damage:
+        log.error("journal_damaged", room=room.name, file=str(journal.path), offset=damage.offset, length=damage.length, damage=str(damage))
+    if journal.emptied:
+        log.error("journal_emptied", room=room.name, file=str(journal.path))
+    log.warning("units_held", room=room.name, lost_at_most=lost, units=held, seconds=room.session_ms // 1000, kept=len(memory.sessions))
+    for start in range(0, len(records), SNAPSHOT_RECORDS):
+        payload = b"".join(records[start : start + SNAPSHOT_RECORDS])
+        memory.replay(payload)
+        with contextlib.suppress(StorageFailed):  # then nothing can be written, so no visitor is let in anyway
+            journal.append(payload)

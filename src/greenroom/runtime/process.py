@@ -165,16 +165,16 @@ class Process:
                     await listener.start()
                 await self._serve(data, listeners, draws)
 
-    def _known(self) -> tuple[ProcessState, Config, Configuration]:
-        """What is going on, under which configuration, and what is stored."""
-        return self.state(), self.config, self._stored
+    def _known(self, asked: bool = True) -> tuple[ProcessState, Config, Configuration]:
+        """What is going on (`asked` as for `state`), under which configuration, and what is stored."""
+        return self.state(asked), self.config, self._stored
 
     async def _begin_with_store(self, data: DataDir, undo: contextlib.ExitStack) -> LayeredStore:
         """Opens the configuration store and takes over what is in it, before anything else is begun."""
         seals = seals_of(data.path)
         store = self._store = SqlStore(self._file.store or default_url(data.path), seals)
         undo.callback(store.close)
-        self._notifications = Notifications(store, self._file, self._clock.now_ms, self._known)
+        self._notifications = Notifications(store, self._file, self._clock.now_ms, lambda: self._known(asked=False))
         follower = self._follower = StoreFollower(store, store.name, ConfigCopy(data.config_copy, seals), self._clock.now_ms)
         await follower.begin(self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists())
         layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
@@ -195,9 +195,11 @@ class Process:
     def _listening(self) -> list[tuple[str, int]]:
         return own(tuple(self._own_listeners().values()))
 
-    def state(self) -> ProcessState:
-        """What is going on at this moment."""
+    def state(self, asked: bool = True) -> ProcessState:
+        """What is going on at this moment; not `asked`: rooms in Redis need not be read for it."""
         now_ms = self._clock.now_ms()
+        if asked and self._ledgers:
+            self._ledgers.asked()
         ledgers = self._ledgers.open if self._ledgers else {}
         schedules = self._decision.table.rooms if self._decision else {}
         origin_of = self._health.origin_of if self._health else lambda _: ""
@@ -244,7 +246,7 @@ class Process:
 
     def _told_to_reload(self) -> None:
         if self._phase == "serving":
-            self._reloader.reload()
+            self._reloader.ask()
 
     async def _serve(self, data: DataDir, listeners: Listeners, draws: DrawFiles) -> None:
         ledgers = self._ledgers = self._make_ledger_store(data)
@@ -327,7 +329,7 @@ class Process:
         self._apply(merged(self._file, stored))
         self._stored = stored
         if self._reloader.state.problems:
-            self._reloader.reload()  # what was wrong with the file may have been what stood in the store
+            self._reloader.ask()  # what was wrong with the file may have been what stood in the store
 
     def _apply(self, config: Config) -> None:
         """Applies a changed configuration; all steps that can fail come before the first change."""

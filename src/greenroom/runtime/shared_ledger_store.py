@@ -21,6 +21,7 @@ from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
 from greenroom.runtime.data_center_membership import DataCenterMembership
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.ledger_store import RoomsAt
+from greenroom.runtime.redis_failures import RedisFailures, cause_of
 from greenroom.stores.memory import Gauges
 from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.redis.key_exchange import KeyExchange
@@ -31,7 +32,10 @@ LOOK_S = 1.0
 """How old figures for operators may be. Looking at a room costs Redis 20 us."""
 
 ASKED_S = 60.0
-"""Rooms are read only while an operator looks: for this long after the last question."""
+"""The process that syncs a data center reads its rooms all the time; the others while an operator looks, for so long after a question."""
+
+KNOWN_S = 5 * LOOK_S
+"""Figures and estimates are known after two looks within this time: an estimate comes after the look that asked for it."""
 
 EXCHANGE_S = 2.0
 """How often keys are exchanged: well within the 15 s after which a new one seals."""
@@ -52,7 +56,6 @@ class SharedRoom:
 
     def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
         """As it was at the last look."""
-        self.owner.asked()
         return Figures(
             active=self.gauges.active,
             waiting=self.gauges.waiting,
@@ -80,18 +83,21 @@ class SharedLedgerStore:
         self.open: Mapping[str, SharedRoom] = {}
         self.failing = False
         """Whether Redis could not do what it was asked the last time."""
+        self._reason = ""
         self._say = say
-        self._on_error = on_error
         self._asked_s = float("-inf")
+        self._looked_s = float("-inf"), float("-inf")  # the look before the last, and the last
         self._counting = False  # whether analytics want what the ledgers counted
         self._tallies: dict[str, Taken] = {}
         self._exchange_s = 0.0
         self._rooms: tuple[Room, ...] = ()
         self._clock = clock
         self._name = str(shared.redis)
+        self._failed = RedisFailures(self._name, on_error)
+        both = self._name if shared.redis == shared.global_redis else f"{self._name} or {shared.global_redis}"
         self._client = shared.redis.client(TIMEOUT_S)
         self._ledgers = RedisLedgerStore(self._client, shared.data_center, clock, Entropy().bits, on_failure=self._report_failure)
-        self.membership = DataCenterMembership(shared, self._ledgers, self._open_rooms, data_centers, on_error)
+        self.membership = DataCenterMembership(shared, self._ledgers, self._open_rooms, data_centers, RedisFailures(both, on_error))
         self._ledgers.borrow = self.membership.borrow
         self._global = shared.global_redis.client(TIMEOUT_S)
         self._keys = KeyExchange(self._global, data)
@@ -138,23 +144,23 @@ class SharedLedgerStore:
         """How this process stands with the coordinator, and with its Redis."""
         batcher = self._ledgers.batcher
         trips = TripState(batcher.questions, batcher.trips, batcher.failed, batcher.seconds)
-        return msgspec.structs.replace(self.membership.state(), trips=trips)
+        known = self.failing or time.monotonic() - self._looked_s[0] < KNOWN_S
+        return msgspec.structs.replace(self.membership.state(), trips=trips, figures_known=known)
 
     def looks(self, now_ms: int) -> Iterator[RoomLook]:  # noqa: ARG002 - as they were at the last look
         """See `collector.sampler.Rooms`. One process of a data center tells the gauges: the one that syncs it."""
-        telling = self.membership.state().syncing and not self.failing
-        if telling:
-            self.asked()  # looking costs Redis 20 us a room, so only one process of a data center does it all the time
-        self._counting = telling
+        self._counting = telling = self.membership.state().syncing and not self.failing
         for found in self.open.values():
             room, gauges = found.ledger.room, found.gauges
             wait_s = wait_seconds(found.estimate) if gauges.waiting else 0
             tally = self._tallies.pop(room.id, None)
             yield RoomLook(room, gauges.active, gauges.waiting, wait_s, tally) if telling else RoomLook(room, tally=tally)
 
-    def halted(self) -> set[str]:
-        """Names of the rooms whose admissions are stopped because Redis does not answer."""
-        return {room.ledger.room.name for room in self.open.values()} if self.failing else set()
+    def halted(self) -> Mapping[str, str]:
+        """Names of the rooms whose admissions are stopped because Redis does not answer or refuses; what it said."""
+        if not self.failing:
+            return {}
+        return {room.ledger.room.name: f"{self._name}: {self._reason or 'no answer'}" for room in self.open.values()}
 
     async def flush(self) -> None:
         """Nothing is kept here but the keys of tickets. Raises StorageFailed."""
@@ -190,18 +196,28 @@ class SharedLedgerStore:
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            if time.monotonic() - self._asked_s < ASKED_S:
-                try:
-                    await self._look()
-                except Exception as error:
-                    self._on_error(error)
+            try:
+                await (self._look() if self._wanted() else self._ping())
+            except Exception as error:
+                self._failed(error)
+
+    def _wanted(self) -> bool:
+        """A failure goes on until a look ends it: keys are not exchanged meanwhile."""
+        return self.failing or self.membership.state().syncing or time.monotonic() - self._asked_s < ASKED_S
+
+    async def _ping(self) -> None:
+        """Where no visitor asks and no room is read, this notices that Redis is gone."""
+        try:
+            await self._client.ping()
+        except (RedisError, OSError):
+            await self._look()
 
     async def _look(self) -> None:
         found = await self._ledgers.gauges()
         if self.open:
             self.failing = not found
-        if self.failing:
-            self.asked()  # or the end of the failure would go unnoticed: keys are not exchanged meanwhile
+            self._reason = self._reason if self.failing else ""
+        self._looked_s = self._looked_s[1], time.monotonic()
         for room_id, gauges in found.items():
             room = self.open.get(room_id)
             if room is not None:
@@ -221,5 +237,6 @@ class SharedLedgerStore:
 
     def _report_failure(self, failure: Exception | None) -> None:
         self.failing = failure is not None
+        self._reason = f"{cause_of(failure)} ({failure})" if failure else ""
         if failure is not None:
-            self._on_error(failure)
+            self._failed(failure)

@@ -28,8 +28,9 @@ async def tend(ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], 
             found = str(error)
         if found and found != failure:
             log.error("data_directory_failed", reason=found)
-        for name in ledgers.halted() - halted:
-            log.error("admissions_stopped", room=name, reason=found or "the journal is not writable", data=data)
-        for name in halted - ledgers.halted():
+        reasons = ledgers.halted()
+        for name in reasons.keys() - halted:
+            log.error("admissions_stopped", room=name, reason=found or reasons[name], data=data)
+        for name in halted - reasons.keys():
             log.info("admissions_resumed", room=name)
-        failure, halted = found, ledgers.halted()
+        failure, halted = found, set(reasons)

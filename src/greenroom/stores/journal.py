@@ -99,7 +99,7 @@ class FileJournal:
         damaged: list[Stretch] = []
         with self._guard:
             self._refuse_closed()
-            file, end = os.dup(self._file), self._end
+            file, end = self._duplicate("cannot be read"), self._end
         try:
             if end and not version_of(os.pread(file, HEADER_SIZE, 0)):
                 damaged.append((0, HEADER_SIZE))
@@ -120,7 +120,7 @@ class FileJournal:
         with self._guard:
             if self._file < 0:
                 return
-            file, end = os.dup(self._file), self._end
+            file, end = self._duplicate("cannot be flushed"), self._end
         try:
             os.fdatasync(file)
             with self._guard:
@@ -325,6 +325,13 @@ class FileJournal:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+    def _duplicate(self, otherwise: str) -> int:
+        """For a thread that works on the file while others append: a compaction may close the first descriptor."""
+        try:
+            return os.dup(self._file)
+        except OSError as error:  # the process has used up its file descriptors
+            raise self._failed(otherwise, error) from error
 
     def _failed(self, what: str, error: OSError) -> StorageFailed:
         return StorageFailed(f"{self.path}: {what}: {error.strerror or error}")

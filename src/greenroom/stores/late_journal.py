@@ -11,6 +11,8 @@ class LateJournal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.emptied = path.exists() and not path.stat().st_size
+        """Whether the file was there without a byte in it: a journal is never left like that, but by a kill while it is being made."""
         self._file = FileJournal(path) if path.exists() else None
 
     @property

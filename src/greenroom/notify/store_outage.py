@@ -1,0 +1,29 @@
+"""What waits while the store does not answer: the log says so once, not at every try."""
+
+import structlog
+
+from greenroom.errors import StorageFailed
+
+log = structlog.get_logger(__name__)
+
+
+class StoreOutage:
+    """`waiting` and `resumed` are the names of the two events; `waiting` is logged again when the reason is another one."""
+
+    def __init__(self, waiting: str, resumed: str) -> None:
+        self._waiting = waiting
+        self._resumed = resumed
+        self._reason = ""
+
+    def failed(self, error: StorageFailed) -> None:
+        """The store did not answer."""
+        reason = str(error)
+        if reason != self._reason:
+            log.warning(self._waiting, reason=reason)
+        self._reason = reason
+
+    def answered(self) -> None:
+        """The store answered."""
+        if self._reason:
+            log.info(self._resumed)
+        self._reason = ""

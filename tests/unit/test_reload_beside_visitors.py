@@ -1,0 +1,45 @@
+"""Reading a changed configuration takes a moment, in which visitors are served."""
+
+import asyncio
+import threading
+
+from greenroom.config.load import read_config
+from greenroom.config.settings import Config
+from greenroom.config.source import Stamp
+from greenroom.runtime.reload import Reloader
+
+LONG_S = 60.0
+"""Never taken, unless the event loop waits for the file."""
+
+
+class LongFile:
+    """A file that is read to its end when a visitor has been served."""
+
+    name = "long.toml"
+
+    def __init__(self) -> None:
+        self.served = threading.Event()
+        self.config = read_config('origin = "http://127.0.0.1:3000"\n')
+
+    def load(self) -> Config:
+        assert self.served.wait(LONG_S), "no visitor was served while the file was read"
+        return self.config
+
+    def stamp(self) -> Stamp:
+        return ()
+
+
+def test_visitors_are_served_while_a_configuration_is_read() -> None:
+    source, applied = LongFile(), []
+
+    async def story() -> None:
+        reloader = Reloader(source, source.config, applied.append, lambda: 1, ())
+        watching = asyncio.create_task(reloader.watch())
+        reloader.ask()
+        while not (reloader.state.reloads or watching.done()):
+            await asyncio.sleep(0.01)  # the event loop is free: a visitor would be served now
+            source.served.set()
+        watching.cancel()
+
+    asyncio.run(story())
+    assert applied == [source.config]

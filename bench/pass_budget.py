@@ -20,7 +20,8 @@ from pathlib import Path
 
 from awake import HEADS, page
 from browser_heads import TICKET_BYTES
-from proxies import EXAMPLES, PLAIN, SECRET, free_port, own_pass
+from plain_proxies import PLAIN
+from proxies import EXAMPLES, SECRET, free_port, own_pass
 
 from greenroom.decision.native_pass import PassKeys
 

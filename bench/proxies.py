@@ -1,10 +1,11 @@
 """What the waiting room costs at each proxy, in one run: the same proxy without greenroom is 1.
 
-    python bench/proxies.py [--heads chrome] [--rounds 3] [--seconds 1] [--only nginx haproxy caddy uvicorn]
+    python bench/proxies.py [--heads chrome] [--rounds 3] [--seconds 1] [--only nginx haproxy caddy traefik envoy uvicorn] [--nginx PATH]
 
 Each proxy runs with its configuration of examples/, and once more as a plain proxy that tells the application the same. Proxy and
-greenroom share CPU 0 (one worker each); the client, with 64 connections, and the origin of a page of 1 KB have CPU 1 and never sleep. A
-visitor who is inside asks for the page, with a ticket; passes are made here with the secret of the example and last through the run.
+greenroom share CPU 0 (one worker each); the client, with 64 connections, and the origin of a page of 1 KB (or `--page` bytes) have CPU 1
+and never sleep. A visitor who is inside asks for the page, with a ticket; passes are made here with the secret of the example and last
+through the run.
 Rounds alternate between the contestants; medians are printed. `with ticket and pass` is the plain proxy that is sent these cookies too.
 `shared connections`: the next request of a connection is another visitor's, as behind a proxy in front.
 
@@ -18,6 +19,7 @@ For ASGI, the difference in CPU time per request, uvicorn with httptools and uvl
 import argparse
 import base64
 import contextlib
+import functools
 import hmac
 import http.client
 import json
@@ -29,11 +31,13 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from hashlib import md5
 from pathlib import Path
 
 from awake import BETWEEN_HEADS, HEADS, Client
 from gateway import cpu_seconds, running, worker_of
+from plain_proxies import PLAIN, PLAIN_DYNAMIC
 from proxy_floors import YES_CONF, nginx_asks
 
 from greenroom.decision.native_pass import PassKeys
@@ -53,67 +57,14 @@ def free_port() -> int:
 ORIGIN = free_port()
 FILES = {
     "nginx": "nginx.conf", "nginx-native-pass": "nginx.conf", "haproxy-native-pass": "haproxy.cfg", "haproxy": "haproxy.cfg",
-    "haproxy-spoe": "haproxy.cfg", "caddy": "Caddyfile", "envoy": "envoy.yaml",
+    "haproxy-spoe": "haproxy.cfg", "caddy": "Caddyfile", "envoy": "envoy.yaml", "traefik": "traefik.yaml",
 }  # fmt: skip
 COMMANDS = {
     "nginx": [shutil.which("nginx") or "nginx", "-p", "{folder}", "-c", "{file}", "-g", "daemon off;"],
     "haproxy": [shutil.which("haproxy") or "haproxy", "-f", "{file}"],
     "caddy": [str(BIN / "caddy"), "run", "--config", "{file}", "--adapter", "caddyfile"],
-    "envoy": [str(BIN / "envoy"), "-c", "{file}", "--concurrency", "1", "--log-level", "error", "--use-dynamic-base-id"],
-}
-PLAIN = {
-    "nginx": """worker_processes 1; pid {folder}/plain.pid; error_log stderr; events {{ worker_connections 1024; }}
-http {{ access_log off; request_pool_size 5k; upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; }}
-  map $http_upgrade $connection_upgrade {{ default upgrade; "" ""; }}
-  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Host $http_host;
-    proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme;
-    proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; }} }} }}""",
-    "haproxy": """defaults
-  mode http
-  timeout connect 5s
-  timeout client 75s
-  timeout server 75s
-frontend visitors
-  bind 127.0.0.1:{port}
-  http-request set-header X-Forwarded-For %[src]
-  http-request set-header X-Forwarded-Proto http
-  http-request set-header X-Forwarded-Proto https if {{ ssl_fc }}
-  http-request del-header Forwarded
-  default_backend origin
-backend origin
-  server origin 127.0.0.1:{origin}
-""",
-    "envoy": """static_resources:
-  listeners:
-    - address: {{ socket_address: {{ address: 127.0.0.1, port_value: {port} }} }}
-      filter_chains:
-        - filters:
-            - name: envoy.filters.network.http_connection_manager
-              typed_config:
-                "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-                stat_prefix: visitors
-                use_remote_address: true
-                route_config:
-                  virtual_hosts:
-                    - {{ name: o, domains: ["*"], routes: [{{ match: {{ prefix: "/" }}, route: {{ cluster: origin }} }}] }}
-                http_filters:
-                  - name: envoy.filters.http.router
-                    typed_config: {{ "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router }}
-  clusters:
-    - name: origin
-      load_assignment:
-        cluster_name: origin
-        endpoints:
-          - {{ lb_endpoints: [{{ endpoint: {{ address: {{ socket_address: {{ address: 127.0.0.1, port_value: {origin} }} }} }} }}] }}
-""",
-    "caddy": """{{
-  admin off
-  auto_https off
-}}
-http://:{port} {{
-  reverse_proxy 127.0.0.1:{origin}
-}}
-""",
+    "envoy": [str(BIN / "envoy"), "-c", "{file}", "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"],
+    "traefik": [str(BIN / "traefik"), "--configfile={file}"],
 }
 APP = """
 from greenroom.asgi import WaitingRoom
@@ -137,16 +88,24 @@ SHARING = 50
 QUIET = '[log]\nlevel = "warning"\n[limits]\nconnections_per_address = 100000\n'
 
 
+def with_ports(text: str, proxy: int, greenroom: int) -> str:
+    """A file of an example, with these ports."""
+    for written, real in ((8000, proxy), (8082, greenroom), (8080, greenroom), (3000, ORIGIN)):
+        text = re.sub(rf"\b{written}\b", str(real), text)
+    return text
+
+
 def configure(name: str, folder: Path, proxy: int, greenroom: int, limit: int) -> None:
     """The example's files with these ports and this limit."""
     for file in ("greenroom.toml", FILES[name]):
-        text = (EXAMPLES / name / file).read_text()
-        for written, real in ((8000, proxy), (8082, greenroom), (8080, greenroom), (3000, ORIGIN)):
-            text = re.sub(rf"\b{written}\b", str(real), text)
+        text = with_ports((EXAMPLES / name / file).read_text(), proxy, greenroom)
         text = re.sub(r"total_active_users = 5\nnew_users_per_minute = 10\n", ROOM.format(limit=limit), text)
         (folder / file).write_text(text.replace("[[rooms]]", QUIET + "[[rooms]]") if file == "greenroom.toml" else text)
     if (EXAMPLES / name / "open-until.map").exists():
         shutil.copy(EXAMPLES / name / "open-until.map", folder)
+    if name == "traefik":
+        (folder / "dynamic.yaml").write_text(with_ports((EXAMPLES / name / "dynamic.yaml").read_text(), proxy, greenroom))
+        (folder / FILES[name]).write_text((folder / FILES[name]).read_text().replace("dynamic.yaml", f"{folder}/dynamic.yaml"))
     if name == "haproxy-spoe":
         shutil.copy(EXAMPLES / name / "spoe.cfg", folder)
         text = (folder / FILES[name]).read_text().replace("config spoe.cfg", f"config {folder}/spoe.cfg")
@@ -207,6 +166,7 @@ class Bench:
     def plain(self, kind: str) -> None:
         port, path = self.next_port(), self.folder / f"plain-{FILES[kind]}"
         path.write_text(PLAIN[kind].format(port=port, origin=ORIGIN, folder=self.folder))
+        (self.folder / "plain-dynamic.yaml").write_text(PLAIN_DYNAMIC.format(origin=ORIGIN))
         pid = self.start([part.format(folder=self.folder, file=path) for part in COMMANDS[kind]], port)
         self.pids[f"{kind}, plain"] = (pid, 0)
         self.contestants[f"{kind}, plain"] = (port, "", f"{kind}, plain")
@@ -249,7 +209,7 @@ class Bench:
         folder = self.folder / told.replace(", ", "-").replace(" ", "-")
         folder.mkdir()
         (folder / "yes.conf").write_text(YES_CONF.format(folder=folder, port=asked))
-        answers = self.start(["nginx", "-c", str(folder / "yes.conf")], asked)
+        answers = self.start([COMMANDS["nginx"][0], "-c", str(folder / "yes.conf")], asked)
         file = nginx_asks(EXAMPLES / "nginx/nginx.conf", folder, proxy, asked, ORIGIN)
         if by_file:
             over_socket_file(file, asked, folder / "yes.sock")
@@ -287,8 +247,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=1)
     parser.add_argument("--heads", choices=HEADS, default="bare", help="lines of the requests: what a GET needs, or what Chrome sends")
+    parser.add_argument("--page", type=int, metavar="BYTES", help="how long the page behind the proxies is (1024)")
     parser.add_argument("--only", nargs="+", choices=STARTS, default=list(STARTS))
+    parser.add_argument("--nginx", default=COMMANDS["nginx"][0], help="another nginx than the installed one")
     options = parser.parse_args()
+    COMMANDS["nginx"][0] = options.nginx
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
@@ -302,7 +265,9 @@ def main() -> None:
         bench = Bench(folder, stack)
         for kind in options.only:
             STARTS[kind](bench)
-        measure(client, bench, options.rounds, options.seconds, options.heads)
+        if options.page:
+            client.long_page(options.page)
+        measure(client, bench, options.rounds, options.seconds, functools.partial(HEADS[options.heads], "/page" if options.page else "/"))
 
 
 def start_nginx(bench: Bench) -> None:
@@ -336,6 +301,13 @@ def start_caddy(bench: Bench) -> None:
     bench.example("caddy", "forward-auth, waiting page", limit=1)
 
 
+def start_traefik(bench: Bench) -> None:
+    """Traefik."""
+    bench.plain("traefik")
+    bench.example("traefik", "forward-auth")
+    bench.example("traefik", "forward-auth, waiting page", limit=1)
+
+
 def start_envoy(bench: Bench) -> None:
     """Envoy, beside a plain Envoy."""
     bench.plain("envoy")
@@ -350,25 +322,32 @@ def start_uvicorn(bench: Bench) -> None:
     bench.asgi("full")
 
 
-STARTS = {"nginx": start_nginx, "haproxy": start_haproxy, "caddy": start_caddy, "envoy": start_envoy, "uvicorn": start_uvicorn}
+STARTS = {
+    "nginx": start_nginx,
+    "haproxy": start_haproxy,
+    "caddy": start_caddy,
+    "traefik": start_traefik,
+    "envoy": start_envoy,
+    "uvicorn": start_uvicorn,
+}
 
 
-def requests_of(folder: Path, heads: str, header: str | list[str]) -> Path | str:
+def requests_of(folder: Path, write: Callable[[str], str], header: str | list[str]) -> Path | str:
     """The request with this header; with several, a file of the requests that take turns."""
     if isinstance(header, str):
-        return HEADS[heads]("/", header)
-    (folder / "heads").write_bytes(BETWEEN_HEADS.join(HEADS[heads]("/", one).encode() for one in header))
+        return write(header)
+    (folder / "heads").write_bytes(BETWEEN_HEADS.join(write(one).encode() for one in header))
     return folder / "heads"
 
 
-def measure(client: Client, bench: Bench, rounds: int, seconds: int, heads: str) -> None:
+def measure(client: Client, bench: Bench, rounds: int, seconds: int, write: Callable[[str], str]) -> None:
     """Lets the client go round, prints."""
     rates: dict[str, list[float]] = {what: [] for what in bench.contestants}
     cpu: dict[str, list[tuple[float, float]]] = {what: [] for what in bench.contestants}
     for _ in range(rounds):
         for what, (port, header, _) in bench.contestants.items():
             before = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
-            load = client.load(port, seconds, requests_of(bench.folder, heads, header))
+            load = client.load(port, seconds, requests_of(bench.folder, write, header))
             after = [cpu_seconds(pid) if pid else 0.0 for pid in bench.pids[what]]
             rates[what].append(load.answered / load.seconds)
             cpu[what].append(((after[0] - before[0]) / load.answered * 1e6, (after[1] - before[1]) / load.answered * 1e6))

@@ -201,10 +201,9 @@ def test_a_test_of_a_policy_arrives_and_is_in_the_history(drive, web, api) -> No
         async def mine(**query: Any) -> list[Any]:
             return [entry for entry in await each(history.list(**HERE, **query)) if entry.policy_id == policy.id]
 
-        for _ in range(200):
-            if await mine():
-                break
-            await asyncio.sleep(0.02)  # the sender writes it down behind the answer
+        async with asyncio.timeout(60):
+            while not await mine():
+                await asyncio.sleep(0.02)  # the sender writes it down behind the answer
         (entry,) = await mine(per_page=5)
         assert (entry.name, entry.mechanism, entry.mechanism_type) == (name, hook.id, "webhook")
         assert entry.alert_type == "greenroom_queueing"

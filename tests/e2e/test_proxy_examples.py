@@ -1,9 +1,10 @@
-"""`run` of each proxy's example, as a reader starts it: the demo shop behind the proxy, with one place; and three of them in Chromium."""
+"""`run` of each proxy's example, as a reader starts it: the demo shop behind the proxy, with one place; and some of them in Chromium."""
 
 import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +27,17 @@ class Started:
     port: int
     log: Path
     inside: Any
+    group: int
+
+    def shared_memory(self) -> set[str]:
+        """The files of shared memory that its processes have mapped: directly in /dev/shm, where a test's own folder may be too."""
+        found = subprocess.run(["pgrep", "-g", str(self.group)], capture_output=True, text=True, check=True).stdout.split()
+        files = set()
+        for pid in found:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+                files |= {line.split(maxsplit=5)[-1] for line in lines}
+        return {file for file in files if Path(file).parent == Path("/dev/shm")}
 
     def give_place(self) -> None:
         """The operator opens a second place: greenroom reads its changed file by itself."""
@@ -33,23 +45,43 @@ class Started:
         file.write_text(file.read_text().replace("total_active_users = 1", "total_active_users = 5"))
 
 
+def copied(name: str, to: Path, at: dict[str, int], control: int) -> Path:
+    """The example on these ports, with one place."""
+    folder = to / name
+    shutil.copytree(EXAMPLES / name, folder)
+    for path in folder.iterdir():
+        path.write_text(ports(path.read_text(), **at).replace("total_active_users = 5", "total_active_users = 1"))
+    text = (folder / "run").read_text()
+    data = '--data "$state/greenroom"'
+    assert data in text
+    assert "greenroom demo --shop-only" in text
+    text = text.replace(data, f"{data} --control 127.0.0.1:{control}")
+    (folder / "run").write_text(text)
+    return folder
+
+
+def run(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    """In a process group of its own."""
+    (temporary := folder.parent / "tmp").mkdir()
+    env = {"PATH": f"{BIN}:/usr/sbin:{os.environ['PATH']}", "HOME": str(folder.parent), "TMPDIR": str(temporary)}
+    with log.open("a") as out:
+        return subprocess.Popen([folder / "run"], stdout=out, stderr=out, env=env, start_new_session=True)
+
+
+def end_all(process: subprocess.Popen[bytes]) -> bool:
+    """Ends what is left of the group; whether anything was."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+        return True
+    return False
+
+
 @pytest.fixture
 def started(request, tmp_path: Path, free_port: Callable[[], int], greenroom: Any, visitor_class: Any) -> Iterator[Started]:
     """The example of this name, ready, with its only place taken."""
-    folder, log = tmp_path / request.param, tmp_path / "log"
-    shutil.copytree(EXAMPLES / request.param, folder)
-    at = {"proxy": free_port(), "greenroom": free_port(), "origin": free_port()}
-    for path in folder.iterdir():
-        path.write_text(ports(path.read_text(), **at).replace("total_active_users = 5", "total_active_users = 1"))
-    run = (folder / "run").read_text()
-    data = '--data "$state/greenroom"'
-    assert data in run
-    assert "greenroom demo --shop-only" in run
-    run = run.replace(data, f"{data} --control 127.0.0.1:{free_port()}").replace("envoy -c", "envoy --use-dynamic-base-id -c")
-    (folder / "run").write_text(run)
-    env = {"PATH": f"{BIN}:/usr/sbin:{os.environ['PATH']}", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
-    with log.open("w") as out:
-        process = subprocess.Popen([folder / "run"], stdout=out, stderr=out, env=env, start_new_session=True)
+    log, at = tmp_path / "log", {"proxy": free_port(), "greenroom": free_port(), "origin": free_port()}
+    folder = copied(request.param, tmp_path, at, free_port())
+    process = run(folder, log)
     try:
         inside = visitor_class(("127.0.0.1", at["proxy"]))
 
@@ -60,12 +92,15 @@ def started(request, tmp_path: Path, free_port: Callable[[], int], greenroom: An
             return False
 
         greenroom.eventually(answers, log.read_text, START_S)
-        yield Started(folder, at["proxy"], log, inside)
+        yield Started(folder, at["proxy"], log, inside, process.pid)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
-            os.killpg(process.pid, signal.SIGKILL)
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(60)
+        finally:
+            left = end_all(process)
+    assert not left, log.read_text()
+    assert not any((tmp_path / "tmp").iterdir()), "the state of the try is removed"
 
 
 @pytest.fixture
@@ -83,6 +118,7 @@ def test_run_starts_the_demo_shop_behind_the_proxy(started: Started, visitor_cla
     assert second.get("/").waiting
     assert SHOP not in second.get("/basket").text
     assert SHOP in started.inside.get("/basket").text
+    assert not started.shared_memory(), "it would be left there"
 
 
 @pytest.mark.parametrize("started", IN_CHROMIUM, indirect=True)
@@ -98,3 +134,19 @@ def test_a_browser_waits_is_let_in_and_buys(started: Started, page: Page) -> Non
     expect(page.locator("header")).to_contain_text("Basket (1)")
     page.click("button:has-text('Buy')")
     expect(page.locator("h1")).to_have_text("Thank you!")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_run_ends_and_says_why_when_greenroom_cannot_start(name: str, tmp_path: Path, free_port: Callable[[], int]) -> None:
+    log = tmp_path / "log"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = {"proxy": free_port(), "greenroom": taken.getsockname()[1], "origin": free_port()}
+        process = run(copied(name, tmp_path, at, free_port()), log)
+        try:
+            status = process.wait(START_S)
+        finally:
+            left = end_all(process)
+    assert (status, left) == (1, False), log.read_text()
+    assert "another program is already listening there" in log.read_text()
+    assert "one of the programs has ended" in log.read_text()
+    assert not any((tmp_path / "tmp").iterdir()), "the state of the try is removed"

@@ -180,5 +180,9 @@ def test_a_data_center_that_is_cut_off_and_a_ledger_that_cannot_be_written(green
     running.visitor().get("/")
     stopped = wait_for(web, "greenroom_admissions_stopped", "START")
     assert stopped["data"]["waiting_room_name"] == "main"
+    lines = running.wait_until_printed("admissions_stopped").output.splitlines()
+    (line,) = [line for line in lines if "admissions_stopped" in line and "[error" in line]
+    assert f"127.0.0.1:{own.port}" in line, "operators read which Redis it is"
+    assert "journal" not in line
     own.start()
     assert wait_for(web, "greenroom_admissions_stopped", "END")["alert_correlation_id"] == stopped["alert_correlation_id"]

@@ -68,7 +68,7 @@ def test_a_policy_of_the_file(greenroom, web: WebReceiver, refusing_port, origin
         {"name": "mine", "enabled": True, "alert_type": "greenroom_queueing", "mechanisms": {"webhooks": [{"id": hook["id"]}]}},
     )
     assert api.ask("POST", f"{ALERTING}/policies/{made.result['id']}/test").status == 200
-    until(lambda: len(web.taken) == 2, 15)
+    until(lambda: len(web.taken) == 2)
 
     (greenroom.folder / "url").write_text(f"{second.url}/second\n")
     running.wait_until_printed("config_loaded", 1)

@@ -58,6 +58,8 @@ def test_a_page_that_cannot_be_is_refused(api, query) -> None:
         (b"null", 400, 28001),
         (b'"\xff"', 400, 28001),
         (b'{"name": "\\ud800"}', 400, 28001),
+        *((b"[" * deep + rb'"\u0000"' + b"]" * deep, 400, 28001) for deep in (100, 500, 600, 700, 800, 900, 5_000)),
+        *((b'{"name": ' * deep + rb'"\\u0000"' + b"}" * deep, 400, 28001) for deep in (600, 700, 800, 900, 5_000)),
         (b'{"name": "a\\u0000b"}', 400, 28001),
         (b"[" * 100_000, 400, 28001),
         (b'{"name": NaN}', 400, 28001),

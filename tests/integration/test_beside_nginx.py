@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from known_differences import KNOWN, REFUSED_TARGETS, STILL_REFUSED, known_as
+from known_differences import KNOWN, REFUSED_TARGETS, STILL_REFUSED, known_as, known_with, nginx_version
 from origin_answers import ANSWERS
 from ports import free_port
 from proxied_requests import HOST, ODD_TARGETS, every_request
@@ -22,6 +22,7 @@ from two_front_ends import PATIENCE_S, OddOrigin, ask, differences, through
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/explanation/beside-nginx.md").read_text()
 REQUESTS = list(every_request())
+VERSION = nginx_version()
 
 NGINX = """
 daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log;
@@ -115,13 +116,13 @@ def test_every_request_that_reaches_the_origin_through_nginx_reaches_it_through_
 
 
 def test_every_difference_is_known(found) -> None:
-    unknown = {name: left for name, differ in found.items() if (left := {one for one in differ if not known_as(one, name)})}
+    unknown = {name: left for name, differ in found.items() if (left := {one for one in differ if not known_as(one, name, VERSION)})}
     assert unknown == {}
 
 
 def test_every_known_difference_occurs(found) -> None:
-    occurring = {known for name, differ in found.items() for one in differ for known in known_as(one, name)}
-    assert [row.name for row in KNOWN if row.name not in occurring] == []
+    occurring = {known for name, differ in found.items() for one in differ for known in known_as(one, name, VERSION)}
+    assert [row.name for row in known_with(VERSION) if row.name not in occurring] == []
 
 
 def test_every_known_difference_has_its_reason_in_the_documents() -> None:
@@ -151,7 +152,7 @@ def test_with_ambiguous_paths_passed_every_path_reaches_the_origin_as_through_ng
         assert STILL_REFUSED[target] in through_greenroom.answered.body.decode()
         return
     differ = differences(through_nginx, through_greenroom)
-    assert {one for one in differ if not known_as(one, f"target: {target}")} == set()
+    assert {one for one in differ if not known_as(one, f"target: {target}", VERSION)} == set()
     if target in REFUSED_TARGETS or "//" in target.partition("?")[0]:
         assert "to origin: target" not in differ, "what is read in several ways goes on as it came"
 

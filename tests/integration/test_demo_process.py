@@ -121,7 +121,7 @@ def test_it_ends_cleanly_with_a_crowd_inside(demo, greenroom, until, number: sig
     running = demo(*FREE, "--crowd", "9")
     until(lambda: state(running)["crowd"]["waiting"] > 0, "a line")
     running.send(number)
-    assert running.end(10) == 0
+    assert running.end() == 0
     assert "Traceback" not in running.output
     assert [path for path in Path(greenroom.folder).iterdir() if path.name.startswith("greenroom-demo-")] == []
 
@@ -137,7 +137,7 @@ def test_the_shop_alone_has_no_waiting_room(greenroom, free_port, visitor_class)
     visitors = [visitor_class(("127.0.0.1", port)) for _ in range(12)]
     assert ["Opening day" in visitor.get("/").text for visitor in visitors] == [True] * 12
     running.send(signal.SIGTERM)
-    assert running.end(10) == 0
+    assert running.end() == 0
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,9 @@ def everybody_in_line(running: Any) -> list[Any]:
 
 
 def peek(visitor: Any) -> dict[str, Any]:
-    """What the page of a visitor in line says."""
-    return json.loads(visitor.get(headers={"Accept": "application/json"}).body)["greenroom"]
+    """What the page of a visitor in line says; nothing, if the visitor is let in."""
+    answer = visitor.get(headers={"Accept": "application/json"})
+    return json.loads(answer.body)["greenroom"] if answer.waiting else {}
 
 
 def receipt(visitor: Any) -> Any:
@@ -105,7 +106,8 @@ def test_a_kill_in_the_middle_of_a_sale_changes_nothing_about_the_draw(greenroom
     assert {state["drawCommitment"] for state in before} == {promised["commitment"]}
     assert len({state["receipt"] for state in before}) == VISITORS
     if killed == "after the draw":
-        pause_until(starts + 0.5)
+        pause_until(starts)
+        greenroom.eventually(lambda: list((greenroom.data / "draws").glob("*.json")), "the draw is published")
     running.kill()
     draws = list((greenroom.data / "draws").glob("*.json"))
     assert len(draws) == (1 if killed == "after the draw" else 0)
@@ -126,8 +128,10 @@ def test_a_kill_in_the_middle_of_a_sale_changes_nothing_about_the_draw(greenroom
     assert [(one["place"], one["of"], one["receipt"]) for one in kept] == [
         (place, VISITORS, state["receipt"]) for place, state in zip(places, before, strict=True)
     ]
-    after = [peek(visitor) for visitor in crowd]
-    assert [state["position"] for state in after] == places
+    after = [(place, peek(visitor)) for place, visitor in zip(places, crowd, strict=True)]
+    inside = [place for place, state in after if not state]
+    assert set(inside) <= {1, 2}, "where the machine stood still, the first may be in by now"
+    assert all(place - len(inside) <= state["position"] <= place for place, state in after if state)
     late = running.visitor()
     told = {"position": 0}
     while not told["position"]:
@@ -136,8 +140,7 @@ def test_a_kill_in_the_middle_of_a_sale_changes_nothing_about_the_draw(greenroom
     assert (told["receipt"], told["drawnPlace"]) == ("", 0)
     entered = sum(1 for visitor in crowd if not visitor.get().waiting)
     assert told["position"] + entered > VISITORS
-    running.process.terminate()
-    assert running.process.wait(20) == 0
+    assert running.stop() == 0
 
 
 def test_the_control_listener_has_the_page_that_checks_and_nothing_where_no_draw_was(greenroom: Any, origin: Any) -> None:

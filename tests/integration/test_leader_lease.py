@@ -8,16 +8,18 @@ import pytest
 from redis_world import RedisServer
 
 from greenroom.ports.coordination import TERM_MS, LeaseTerm
+from greenroom.stores.redis import leader_lease as module
 from greenroom.stores.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
 from greenroom.stores.redis.link import Link
 from greenroom.stores.redis.sync_lock import RedisSyncLock
 
+LONG_MS = 30_000
 Story = Callable[[RedisLeaderLease], Awaitable[None]]
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    started = RedisServer(tmp_path / "redis", "--appendonly", "yes")
+    started = RedisServer(tmp_path / "redis", "--appendonly", "yes", "--appendfsync", "always")
     yield started
     started.kill()
 
@@ -37,6 +39,12 @@ async def acquire(leader_lease: RedisLeaderLease, holder: str) -> LeaseTerm:
     term = (await leader_lease.submit("fra", b"report", holder)).term
     assert term is not None
     return term
+
+
+@pytest.fixture(autouse=True)
+def long_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That do not end by themselves on a machine that stands still for seconds."""
+    monkeypatch.setattr(module, "TERM_MS", LONG_MS)
 
 
 async def pass_term() -> None:
@@ -63,10 +71,12 @@ def test_a_newer_report_takes_the_place_of_an_older_one(server: RedisServer) -> 
     play(server, story)
 
 
-def test_a_leader_that_was_paused_can_neither_collect_nor_write_nor_answer(server: RedisServer) -> None:
+def test_a_leader_that_was_paused_can_neither_collect_nor_write_nor_answer(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(leader_lease: RedisLeaderLease) -> None:
         paused = await acquire(leader_lease, "one")
+        monkeypatch.setattr(module, "TERM_MS", TERM_MS)
         assert await leader_lease.commit(paused, {"row": b"by one"})
+        monkeypatch.setattr(module, "TERM_MS", LONG_MS)
         await pass_term()
         term = await acquire(leader_lease, "two")
         assert term.number > paused.number
@@ -82,11 +92,13 @@ def test_a_leader_that_was_paused_can_neither_collect_nor_write_nor_answer(serve
     play(server, story)
 
 
-def test_a_term_goes_on_as_long_as_it_is_renewed(server: RedisServer) -> None:
+def test_a_term_goes_on_as_long_as_it_is_renewed(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TERM_MS", 6_000)
+
     async def story(leader_lease: RedisLeaderLease) -> None:
         term = await acquire(leader_lease, "one")
         for _ in range(6):
-            await asyncio.sleep(0.5)  # longer than a term, all together
+            await asyncio.sleep(1.1)  # longer than a term, all together
             assert await leader_lease.commit(term, {})
         assert (await leader_lease.submit("fra", b"", "two")).term is None
 

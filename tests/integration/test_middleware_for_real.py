@@ -73,7 +73,7 @@ class Server:
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
 
 Start = Callable[..., Server]
@@ -108,7 +108,7 @@ def start(tmp_path: Path, greenroom: Any, free_port: Callable[[], int], visitor_
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(20)
+        process.wait(60)
 
 
 def seen(answer: Any) -> dict[str, str]:
@@ -250,7 +250,8 @@ def test_an_example_runs(name: str, tmp_path: Path, greenroom: Any, free_port: C
             assert "data: 2" in visitors[0].get("/news").text
             assert "data:" not in visitors[1].get("/news").text.replace("data:image", "")
         process.terminate()
-        assert process.wait(30) in (0, 143)
+        assert process.wait(60) in (0, 143)
+        assert not [bad for bad in ("Traceback", "SIGABRT", "leaked") if bad in (tmp_path / "log").read_text()], "greenroom ended in order"
         assert not [path for path in tmp_path.iterdir() if path.name.startswith("tmp.")], "what it made is gone"
     finally:
         with contextlib.suppress(ProcessLookupError):

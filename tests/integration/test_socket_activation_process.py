@@ -78,9 +78,9 @@ class Processes:
             process.terminate()  # killed, a process with workers would leave its Redis behind
         for process in self.running:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(20)
+                process.wait(60)
             process.kill()
-            process.wait(20)
+            process.wait(60)
         self.listener.close()
 
 
@@ -136,13 +136,13 @@ def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(p
         time.sleep(1.5)  # it gets as far as it can: the data directory is in use
         assert "ready" not in processes.log(new)
         processes.running[old].terminate()
-        assert processes.running[old].wait(30) == 0
+        assert processes.running[old].wait(60) == 0
         assert "cut off" not in processes.log(old)
         processes.ready(new)
         before = sum(served)
         if processes.command != "serve --workers":  # a restart: the old process has ended before the new one begins
             processes.running[new].terminate()
-            assert processes.running[new].wait(30) == 0
+            assert processes.running[new].wait(60) == 0
             processes.ready(processes.start())
         processes.eventually(lambda: sum(served) > before + 20, "visitors are served again")
     finally:
@@ -185,4 +185,4 @@ def test_the_real_socket_activation_of_systemd(tmp_path: Path, origin: Any, free
         assert told
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)

@@ -85,10 +85,10 @@ def test_a_page_from_the_first_look_to_an_incident_with_a_note(greenroom, origin
     assert (known["id"], known["subject"]) == (incident["id"], "origin")
     note = {"incident": known["id"], "text": "We know, and are <b>working</b> on it."}
     assert api.ask("POST", f"/accounts/{ACCOUNT}/incident_notes", note).status == 200
-    until(lambda: "We know, and are &lt;b&gt;working" in get(port, "/")[2], 20)
+    until(lambda: "We know, and are &lt;b&gt;working" in get(port, "/")[2])
     own = {"path": "/own", "title": "Made here", "health_checks": ["*"]}
     assert api.ask("POST", f"/accounts/{ACCOUNT}/status_pages", own).status == 200
-    until(lambda: "<h1>Made here</h1>" in get(port, "/own")[2], 20)
+    until(lambda: "<h1>Made here</h1>" in get(port, "/own")[2])
     assert api.ask("POST", f"/accounts/{ACCOUNT}/status_pages", {"path": "/"}).status == 400  # the file has it
     feed = ElementTree.fromstring(get(port, "/feed.atom")[2])
     assert feed.findtext("{*}entry/{*}title") == "origin is not working"

@@ -13,6 +13,7 @@ import httpx
 from starlette.applications import Starlette
 
 from greenroom.api.app import PREFIX, under_prefix
+from greenroom.api.graphql import endpoint
 from greenroom.api.management import management_api, management_app
 from greenroom.config.addresses import origin_problems
 from greenroom.config.load import read_config
@@ -33,6 +34,10 @@ RUNNING = read_config(
     'origin = "http://127.0.0.1:3000"\ndata = "."\n'
     '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n[[rooms.rules]]\nexpression = "ssl"\n'
 )
+
+
+endpoint.ANSWER_S = 60.0
+"""A machine that stands still for two seconds says nothing about a query; the limit itself has a test of its own."""
 
 
 @dataclass

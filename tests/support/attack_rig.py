@@ -113,8 +113,9 @@ class Got:
 class Attacker:
     """One connection that is used like no browser would use it."""
 
-    def __init__(self, address: tuple[str, int], buffer: int = 0) -> None:
+    def __init__(self, address: tuple[str, int], buffer: int = 0, source: str = "") -> None:
         self.sock = socket.socket()
+        self.sock.bind((source, 0))  # "": any
         if buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.sock.settimeout(PATIENCE_S)

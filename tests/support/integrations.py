@@ -90,7 +90,7 @@ def middleware(name: str, folder: Path, greenroom: Any, _origin: str, rooms: str
         yield "127.0.0.1", port
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(20)
+        process.wait(60)
 
 
 PROXIES = ("nginx", "caddy", "envoy", "haproxy", "haproxy-spoe", "apache", "traefik")

@@ -1,14 +1,34 @@
 """Every difference between greenroom and nginx as a proxy, by name; `docs/explanation/beside-nginx.md` gives the reason of each."""
 
+import re
+import subprocess
 from typing import NamedTuple
+
+Version = tuple[int, int]
 
 
 class Known(NamedTuple):
-    """A difference and where it occurs: the names of requests, in full or as a beginning with `*`."""
+    """A difference and where it occurs: the names of requests, in full or as a beginning with `*`; and the versions of nginx, `until` not included."""
 
     name: str
     differences: tuple[str, ...]
     requests: tuple[str, ...] = ("*",)
+    since: Version = (1, 0)
+    until: Version = (99, 0)
+
+
+STRICT: Version = (1, 23)
+"""From here on nginx refuses answers whose length or coding is unclear."""
+STRICTER: Version = (1, 30)
+"""The version seen to refuse chunks that end with LF, and to keep 103 back; 1.26 does neither. In between it was not tried."""
+
+
+def nginx_version() -> Version:
+    """Of the nginx that is installed."""
+    told = subprocess.run(["nginx", "-v"], stderr=subprocess.PIPE, text=True, check=True, timeout=60).stderr
+    found = re.search(r"nginx/(\d+)\.(\d+)", told)
+    assert found, told
+    return int(found[1]), int(found[2])
 
 
 def _answers(*names: str) -> tuple[str, ...]:
@@ -69,12 +89,22 @@ KNOWN = (
             "two lengths", "the same length in one line", "a length with a sign", "a length that is empty", "a length that is a word",
             "a negative length", "a length in hexadecimal",
         ),
+        until=STRICT,
     ),
     Known(
         "unclear-coding",
         ("to client: status 502 instead of 200",),
         _answers("chunked twice*", "chunked and a length", "chunked in HTTP/1.0", "gzip as a transfer coding", "gzip and chunked"),
     ),
+    Known(
+        "clear-framing",
+        ("to client: status 200 instead of 502",),
+        _answers("the same length twice", "chunked, with a comma", "coded as itself*", "an empty coding"),
+        since=STRICT,
+    ),
+    Known("two-redirections", ("to client: header location",), _answers("two redirections"), since=STRICT),
+    Known("chunks-end-with-lf", ("to client: status 200 instead of 0",), _answers("chunks end with LF", "sizes end with LF"), since=STRICTER),
+    Known("early-hints", ("to client: interim",), _answers("hints before"), since=STRICTER),
     Known("version", ("to client: status 502 instead of 200",), _answers("HTTP/2.0")),
     Known("long-status", ("to client: status 502 instead of 2000",), _answers("a status of four digits")),
     Known("unasked-101", ("to client: status 502 instead of 101",), _answers("changes protocols unasked")),
@@ -101,9 +131,15 @@ STILL_REFUSED: dict[str, str] = {
 """Those that are refused with `ambiguous_paths = "pass"` too."""
 
 
-def known_as(difference: str, request: str) -> set[str]:
-    """The names under which this difference is known for this request."""
-    return {row.name for row in KNOWN if difference in row.differences and any(_fits(pattern, request) for pattern in row.requests)}
+def known_with(version: Version) -> tuple[Known, ...]:
+    """The rows that hold for this nginx."""
+    return tuple(row for row in KNOWN if row.since <= version < row.until)
+
+
+def known_as(difference: str, request: str, version: Version) -> set[str]:
+    """The names under which this difference is known for this request and this nginx."""
+    rows = known_with(version)
+    return {row.name for row in rows if difference in row.differences and any(_fits(pattern, request) for pattern in row.requests)}
 
 
 def _fits(pattern: str, name: str) -> bool:

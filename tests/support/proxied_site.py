@@ -50,7 +50,7 @@ class ProxiedSite:
     def __init__(self, name: str, folder: Path, origin: int, room: str) -> None:
         self.name, self.folder = name, folder
         self.port, self.decide = free_port(), (free_port(), free_port())
-        self.redis = RedisServer(folder / "redis", "--appendonly", "yes")
+        self.redis = RedisServer(folder / "redis", "--appendonly", "yes", "--appendfsync", "always")
         text = (EXAMPLES / name / "greenroom.toml").read_text().partition("[[rooms]]")[0]
         (folder / "greenroom.toml").write_text(f'{text}redis = "{self.redis.url}"\nanalytics = "off"\n{room}')
         for file in (FILES[name], *MORE_FILES.get(name, ())):

@@ -26,7 +26,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 COMMANDS: dict[str, list[str]] = {
     "nginx": [shutil.which("nginx") or "nginx", "-p", "{folder}", "-c", "{file}", "-g", "daemon off;"],
     "caddy": [str(BIN / "caddy"), "run", "--config", "{file}", "--adapter", "caddyfile"],
-    "envoy": [str(BIN / "envoy"), "-c", "{file}", "--concurrency", "1", "--log-level", "error", "--use-dynamic-base-id"],
+    "envoy": [str(BIN / "envoy"), "-c", "{file}", "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"],
     "haproxy": [shutil.which("haproxy") or "haproxy", "-f", "{file}"],
 }
 COMMANDS |= {f"{name}-native-pass": COMMANDS[name] for name in ("nginx", "haproxy")}
@@ -102,7 +102,7 @@ def running_proxy(name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield proxy
     finally:
         proxy.terminate()
-        proxy.wait(20)
+        proxy.wait(60)
 
 
 def listens(proxy: subprocess.Popen[bytes], folder: Path, port: int) -> bool:

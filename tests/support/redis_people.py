@@ -21,6 +21,8 @@ Result = TypeVar("Result")
 
 TIMEOUT_S = 10.0
 """How long Redis may take for an answer: a busy machine makes nobody held."""
+LONG_S = 45.0
+"""As TIMEOUT_S, where a test says that nobody waits for it: longer than a busy machine stands still."""
 
 
 class House:

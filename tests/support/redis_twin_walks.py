@@ -176,6 +176,21 @@ def flooded(server: redis.Redis, seed: int) -> Twin:
     return twin
 
 
+def flooded_for_seconds(server: redis.Redis, seed: int) -> Twin:
+    """A flood without cookies of eight seconds and a smaller one, into a room whose sessions are longer than the minute that is counted."""
+    twin = Twin(server, small_room(total_active_users=80, new_users_per_minute=90, confirm_newcomers="auto", session_duration=2), seed)
+    for number in range(400):
+        twin.advance(100 if number < 80 else 500)
+        if number < 80 or 230 < number < 250 or number % 20 == 0:
+            twin.arrive(ticket_id(number))
+        if number % 3 == 0:
+            twin.sync()
+        twin.compare()
+        if twin.found:
+            break
+    return twin
+
+
 def parting(server: redis.Redis, seed: int) -> list[str]:
     """A data center that says farewell now and then, once with its newest answer still on the way, and comes back a little later."""
     draw, fence = Random(seed), Random(f"{seed} fence")

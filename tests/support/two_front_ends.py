@@ -15,7 +15,7 @@ from threaded_origin import ThreadedOrigin
 
 from greenroom.gateway.wire.websocket import accept_of
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 UNFINISHED_S = 1.0
 """How long an answer without an end is waited for: the cases in which a proxy must not invent an end."""
 

@@ -40,10 +40,14 @@ class ChangedLedger:
     """A ledger of which one operation does something else; a compiled one cannot be changed itself."""
 
     def __init__(self, ledger: MemoryLedger, operation: str, does: Callable[..., object]) -> None:
-        self._ledger, self._operation, self._does = ledger, operation, does
+        self._ledger = ledger
+        for name in dir(ledger):  # real attributes: since Python 3.12, isinstance with a protocol does not ask __getattr__
+            if not name.startswith("_") and callable(getattr(ledger, name)):
+                setattr(self, name, getattr(ledger, name))
+        setattr(self, operation, does)
 
     def __getattr__(self, name: str) -> Any:
-        return self._does if name == self._operation else getattr(self._ledger, name)
+        return getattr(self._ledger, name)
 
 
 class Site:

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from graphql_rig import ZONE, GraphqlRig
 
+from greenroom.api.graphql import endpoint
 from greenroom.api.graphql.endpoint import CALLS_MAX, CALLS_MS, WAITING_MAX
 from greenroom.api.graphql.lenient import DEPTH_MAX, FRAGMENTS_MAX, SAME_NAME_MAX
 
@@ -130,3 +131,8 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_again(rig: GraphqlRig)
     assert rig.post("{ __typename }", token=rig.make_token("another", "analytics")).status_code == 200
     rig.clock.at_ms += CALLS_MS
     assert rig.post("{ __typename }").status_code == 200
+
+
+def test_a_query_that_takes_too_long_is_refused(rig: GraphqlRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "ANSWER_S", 0.0)
+    assert "the query takes too long" in rig.error(dataset("limit: 1"))["message"]

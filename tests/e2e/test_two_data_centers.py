@@ -49,11 +49,13 @@ async def followed(world: World) -> None:
     await asyncio.sleep(4)  # the keys of tickets reach the other data center
     assert not await other.asks(there)
     first_home = moving.cookie
-    for _ in range(12):  # back and forth, and the room is full all the time
+    for number in range(120):  # back and forth, and the room is full all the time
         assert await moving.asks(there)
         assert not await other.asks(there)
         await asyncio.sleep(0.5)  # two syncs
-    assert moving.cookie != first_home, "the session has followed"
+        if number >= 12 and moving.cookie != first_home:
+            break
+    assert moving.cookie != first_home, "the session has not followed within a minute"
     assert await moving.asks(here)
     assert not await other.asks(here)
     await asyncio.sleep(6)  # it follows again

@@ -7,6 +7,7 @@ import pytest
 
 from greenroom.decision.forwarded import ForwardedPolicy
 
+HALF = 32 << 20
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
 
 
@@ -151,7 +152,7 @@ def test_a_visitor_that_asks_but_does_not_wait_is_served_too(rig, run) -> None:
 
 
 def test_a_fast_origin_waits_for_a_slow_visitor(rig, run) -> None:
-    size = 64 << 20
+    size = 2 * HALF
 
     async def story() -> None:
         sent = 0
@@ -171,7 +172,7 @@ def test_a_fast_origin_waits_for_a_slow_visitor(rig, run) -> None:
             while before != sent:  # until nothing moves any more
                 before = sent
                 await asyncio.sleep(0.2)  # kernel buffers fill
-            assert 0 < sent < 24 << 20
+            assert 0 < sent < HALF, "what kernels keep for two connections, a dozen megabytes each, and little beside it"
             await talk.reader.readuntil(b"\r\n\r\n")
             assert len(await talk.reader.readexactly(size)) == size
 
@@ -179,7 +180,7 @@ def test_a_fast_origin_waits_for_a_slow_visitor(rig, run) -> None:
 
 
 def test_a_fast_visitor_waits_for_a_slow_origin(rig, run) -> None:
-    size = 64 << 20
+    size = 2 * HALF
 
     async def story() -> None:
         go = asyncio.Event()
@@ -203,8 +204,8 @@ def test_a_fast_visitor_waits_for_a_slow_origin(rig, run) -> None:
                         sent += 65536
                     await asyncio.sleep(0)
                 await asyncio.sleep(0.05)  # kernel buffers fill
-            assert sent < 24 << 20
-            assert rig.counts.bytes_in < 24 << 20
+            assert sent < HALF
+            assert rig.counts.bytes_in < HALF
             go.set()
             while sent < size:
                 talk.send(b"x" * 65536)

@@ -188,15 +188,16 @@ def test_a_room_three_times_as_large_with_three_times_the_line_waits_as_long(met
     st.integers(0, 100),
     st.integers(1, 500),
     st.lists(st.integers(0, 20), min_size=WINDOW_STEPS, max_size=WINDOW_STEPS),
+    st.floats(0, 4),
 )
 def test_no_visitor_is_forecast_to_enter_beyond_either_limit(
-    living: list[float], hazard: float, free: float, permits: int, per_minute: int, recent: list[int]
+    living: list[float], hazard: float, free: float, permits: int, per_minute: int, recent: list[int], idle_s: float
 ) -> None:
     survival = [(1 - hazard) ** step for step in range(len(living) + 1)]
     ends = ends_of_the_living(living, survival, 0.3, STEPS_MAX)
     assert min(ends) >= 0
     assert sum(ends) <= sum(living) + 1e-6
-    entered = admissions(ends, survival, free, permits, per_minute, recent, float("inf"))
+    entered = admissions(ends, survival, free, permits, per_minute, recent, float("inf"), idle_s)
     begun = [float(permits), *entered]
     for step in range(1, len(begun)):
         lived = [0, *(step - one + 1 for one in range(step - 1, -1, -1))]  # in steps, the newest first

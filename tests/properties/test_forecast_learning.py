@@ -11,10 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission.forecast.endings import Endings
-from greenroom.admission.forecast.fluid import STEPS_MAX, WINDOW_STEPS, admissions
+from greenroom.admission.forecast.fluid import STEP_S, STEPS_MAX, WINDOW_STEPS, admissions, ends_of_the_living
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
-from greenroom.admission.forecast.intervals import STEP, Intervals
+from greenroom.admission.forecast.intervals import LEAST, STEP, Intervals
 from greenroom.admission.forecast.newcomers import with_newcomers
+from greenroom.admission.forecast.reuse import GRANTED_S, LONGEST_S, PERMIT_S, WEIGHT, Reuse
 from greenroom.admission.forecast.track import Track
 from greenroom.admission.messages.wait_table import (
     OFFSET_S,
@@ -51,9 +52,9 @@ def test_a_room_that_has_just_filled_is_not_taken_for_one_that_no_one_stays_in()
 
 @pytest.mark.parametrize("came_s", [5, 20, 60])
 def test_how_long_sessions_last_is_right_while_the_first_of_a_crowd_leave(came_s: int) -> None:
-    """They last as is assumed before any has ended. The step that goes on now is not over for those who are in it."""
+    """They last as is assumed before any has ended. Of the step that goes on now only a part is over for those who are in it."""
     draw, endings = Random(1), Endings(60_000, 0)
-    expected = sum(endings.survival())
+    expected = 1 + (60 + 60) / 5
     ends: dict[int, list[int]] = {}
     for second in range(200):
         endings.step(second // 5)
@@ -63,7 +64,21 @@ def test_how_long_sessions_last_is_right_while_the_first_of_a_crowd_leave(came_s
             endings.begin("here", second // 5, 6_000 // came_s)
             for _ in range(6_000 // came_s):
                 ends.setdefault(second + 60 + int(draw.expovariate(1 / 60)), []).append(second)
-        assert sum(endings.survival()) == pytest.approx(expected, rel=0.035)
+        assert sum(endings.survival((second % 5 + 1) / 5)) == pytest.approx(expected, rel=0.035)
+
+
+def test_that_many_leave_after_one_page_is_known_within_the_first_step_in_which_they_do() -> None:
+    """A sixth of a crowd that came within a minute. Two seconds of it are enough."""
+    endings = Endings(60_000, 0)
+    for tenth in range(640):
+        endings.step(tenth // 50)
+        if tenth < 600:
+            endings.begin("here", tenth // 50, 6)
+        if tenth >= 600:
+            endings.end("here", 12, 1)
+        if tenth >= 620:
+            assert endings.survival((tenth % 50 + 1) / 50)[13] == pytest.approx(5 / 6, abs=0.02)
+            assert endings.survival()[13] > 0.9  # as is assumed, if nothing counts of a step that goes on
 
 
 def test_sessions_that_no_one_knew_of_teach_nothing_when_they_end() -> None:
@@ -199,13 +214,55 @@ def test_a_line_that_stops_widens_its_intervals_before_anyone_got_in() -> None:
     intervals = Intervals()
     for number in range(20):
         intervals.expect(number, START_MS, 120, 5)
-    before = intervals.widths[1]
+    untaught, before = intervals.widths[:2]
     intervals.judge(lambda _: 5, 0.0, START_MS + 100_000)
     assert intervals.widths[1] == before
     intervals.judge(lambda _: 5, 0.0, START_MS + 240_000)
     assert intervals.widths[1][2] > before[2] + 0.1
-    assert intervals.widths[0] == before
-    assert intervals.widths[2] == intervals.widths[3] == intervals.widths[1]  # nothing was learnt of longer waits yet
+    assert intervals.widths[0] == untaught
+    for shorter, further in pairwise(intervals.widths[1:]):  # nothing was learnt of longer waits yet
+        assert further[2] == pytest.approx(max(LEAST, shorter[2] / 2))
+        assert further[3] == shorter[3]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 400), st.floats(5, 100), st.floats(0.1, 2.5), st.integers(0, 2**32))
+def test_permits_that_are_out_say_how_long_units_lie_idle(seed: int, per_s: float, used_after_s: float, first: int) -> None:
+    """Each permit is used after a time of its own; what is learnt is their mean."""
+    draw, reuse = Random(seed), Reuse()
+    admitted, granted_ms, out = first, 0.0, list[float]()
+    for passed_ms in range(0, 240_000, 2_000):
+        while granted_ms <= passed_ms:
+            out.append(granted_ms + 2_000 * used_after_s * draw.random())
+            granted_ms += draw.expovariate(per_s / 1_000)
+        left = [used_ms for used_ms in out if used_ms > passed_ms]
+        admitted += len(out) - len(left)
+        out = left
+        reuse.see(len(out), admitted, START_MS + passed_ms, 10_000)
+    seen = 45 / log(2) * per_s  # so many admissions count
+    mean_s = (used_after_s * seen + PERMIT_S * WEIGHT) / (seen + WEIGHT)
+    assert reuse.idle_s - GRANTED_S == pytest.approx(mean_s, rel=0.25, abs=0.1)
+
+
+def test_a_silence_says_nothing_of_idle_units_and_permits_that_no_one_uses_little() -> None:
+    reuse = Reuse()
+    before = reuse.idle_s
+    reuse.see(500, 1_000, START_MS, 10_000)
+    reuse.see(500, 1_000, START_MS + 60_000, 10_000)
+    assert reuse.idle_s == before
+    for second in range(62, 600, 2):
+        reuse.see(500, 1_000, START_MS + second * 1_000, 10_000)
+    assert reuse.idle_s == GRANTED_S + LONGEST_S
+
+
+@pytest.mark.parametrize("idle_s", [0.5, 1.5, 2.5])
+def test_units_are_used_again_after_they_were_idle(idle_s: float) -> None:
+    """In a full room as many get in as Little's law says: the units by the time of a session and of the pause behind it."""
+    survival = [1.0] * 12 + [0.9**step for step in range(200)]
+    mean_s = STEP_S * (sum(survival) - 1)
+    ends = ends_of_the_living([2_000 * reached / sum(survival[:-1]) for reached in survival[:-1]], survival, 0.0, STEPS_MAX)
+    entered = admissions(ends, survival, 0, 0, 100_000, [0.0] * WINDOW_STEPS, float("inf"), idle_s)
+    assert sum(entered[-60:]) / 60 / STEP_S == pytest.approx(2_000 / (mean_s + idle_s), rel=0.002)
 
 
 def test_one_minute_says_at_most_half_more_or_half() -> None:
@@ -220,7 +277,7 @@ def test_one_minute_says_at_most_half_more_or_half() -> None:
 def test_what_leaves_the_minute_is_let_in_again_with_the_next_sync() -> None:
     """Three tenths of a step later; and permits that are not used yet count with the admissions just now."""
     recent = [20.0, 10.0, *[0.0] * (WINDOW_STEPS - 3), 210.0]
-    entered = admissions([0.0] * STEPS_MAX, (1.0,) * STEPS_MAX, 1_000, 60, 300, recent, 0)
+    entered = admissions([0.0] * STEPS_MAX, (1.0,) * STEPS_MAX, 1_000, 60, 300, recent, 0, 1.5)
     assert entered[:4] == pytest.approx([14, 6 + 7, 3, 0])
 
 

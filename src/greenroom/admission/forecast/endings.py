@@ -6,8 +6,8 @@ Every session that is still alive counts as exposed in each step it has passed, 
 
     hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)        survival(k) = product of (1 - hazard) before k
 
-A step counts when it is over for all who began together, ends and exposure alike. Otherwise a crowd whose first leave just now would
-seem to live on: all are in danger, and only some of the ends of the step have come.
+A step that goes on counts with the part of it that has passed, ends and exposure alike. Otherwise a crowd whose first leave just now would
+seem to live on: all would be in danger, and only some of the ends of the step have come.
 
 The prior: no session ends before the session duration, and then half of the rest every 42 s (S + Exp(60 s)). Observations count half
 after twenty minutes, so a crowd that behaves differently is believed soon.
@@ -24,6 +24,8 @@ PRIOR_MEAN_S = 60.0
 STEPS_PER_FADE = 12
 FADE = 0.5 ** (1 / 20)
 """Each minute (12 steps) everything seen counts this much less: half after 20 minutes."""
+LEAST_PASSED = 0.2
+"""Of a step; before, it is chance which reports have come."""
 SURE = 0.999
 """No hazard is above: survival stays positive."""
 SILENT_STEPS = 2
@@ -37,12 +39,13 @@ GAP_STEPS = 720
 class Endings:
     """What is known of the ages at which sessions of one room end. `cell` is a moment in steps of 5 s, `where` a data center."""
 
-    __slots__ = ("_alive", "_cell", "_early", "_ended", "_exposed", "_heard", "_prior", "_session_ms")
+    __slots__ = ("_alive", "_cell", "_early", "_ended", "_entering", "_exposed", "_heard", "_prior", "_session_ms")
 
     def __init__(self, session_ms: int, cell: int) -> None:
         self._alive: dict[str, dict[int, float]] = {}  # in each data center by step of the beginning
         self._heard: dict[str, int] = {}
         self._cell = cell
+        self._entering: dict[int, float] = {}  # how many began the step that goes on, by age
         self._session_ms = 0
         self.configure(session_ms)
 
@@ -107,18 +110,22 @@ class Endings:
         if cell - self._cell > GAP_STEPS:
             self._alive.clear()
             self._early.clear()
+            self._entering.clear()
             self._cell = cell
         while self._cell < cell:
             self._cell += 1
             if self._cell % STEPS_PER_FADE == 0:
                 self._fade()
             exposed, now = self._exposed, self._cell
+            entering: dict[int, float] = {}
             for where, alive in self._alive.items():
                 if now - self._heard.get(where, now) > SILENT_STEPS:
                     continue
                 for begun, count in alive.items():
                     if 0 < now - begun <= AGE_CELLS:
                         exposed[now - begun - 1] += count
+                        entering[now - begun] = entering.get(now - begun, 0.0) + count
+            self._entering = entering
             for age, count in self._early.pop(now, {}).items():
                 exposed[age] += count
                 self._ended[age] += count
@@ -137,11 +144,23 @@ class Endings:
                 if not excess:
                     break
 
-    def survival(self) -> list[float]:
-        """Share of sessions that reach each step, from 1 on; as long as it says something."""
+    def survival(self, passed: float = 0.0) -> list[float]:
+        """Share of sessions that reach each step, from 1 on; as long as it says something.
+
+        `passed`: the part of the step that goes on, from 0 to 1, that reports have told of. In the first seconds in which any session
+        ends nothing else is known of how many do.
+        """
+        ended, exposed = self._ended, self._exposed
+        if passed >= LEAST_PASSED:
+            ended, exposed = ended.copy(), exposed.copy()
+            for age, count in self._entering.items():
+                if age < AGE_CELLS:
+                    exposed[age] += passed * count
+            for age, count in self._early.get(self._cell + 1, {}).items():
+                ended[age] += count
         left, shares = 1.0, [1.0]
-        for ended, exposed, prior in zip(self._ended, self._exposed, self._prior, strict=True):
-            left *= 1 - min(SURE, (ended + PRIOR_WEIGHT * prior) / (exposed + PRIOR_WEIGHT))
+        for gone, danger, prior in zip(ended, exposed, self._prior, strict=True):
+            left *= 1 - min(SURE, (gone + PRIOR_WEIGHT * prior) / (danger + PRIOR_WEIGHT))
             shares.append(left)
             if left < 1e-4:
                 break

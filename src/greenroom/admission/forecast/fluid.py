@@ -2,7 +2,7 @@
 
 In each step sessions end according to their age and free their units; as many visitors enter as free units, the sliding minute and
 pacing allow (a sixtieth of the limit and of the rest of the minute, each second). Each visitor who enters starts a session that ends
-according to its age. A free unit is used a little later: after the next sync and the next refresh of a visitor.
+according to its age. A free unit is used a little later (`reuse`): after the next sync and the next refresh of a visitor.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,6 @@ STEPS_MAX = 360
 STEPS_LEAST = 24
 LONG_STEPS = 480
 """Where sessions last longer than 40 minutes, a step of 5 s says no more than one of 10 or 15, and costs as much."""
-REUSE_S = 1.5
-"""Average time from the end of a session to the admission of the next visitor."""
 
 
 def ends_of_the_living(living: Sequence[float], survival: Sequence[float], passed: float, steps: int) -> list[float]:
@@ -41,17 +39,25 @@ def ends_of_the_living(living: Sequence[float], survival: Sequence[float], passe
 
 
 def admissions(
-    ends: Sequence[float], survival: Sequence[float], free: float, permits: float, per_minute: int, recent: Sequence[float], enough: float
+    ends: Sequence[float],
+    survival: Sequence[float],
+    free: float,
+    permits: float,
+    per_minute: int,
+    recent: Sequence[float],
+    enough: float,
+    idle_s: float,
 ) -> list[float]:
     """People let in from the line in each step, until `enough` have been, at most as many steps as `ends` has.
 
     `free`: unused capacity units; `permits`: granted and not yet used, beside `recent`: admissions in each step of the last minute,
-    oldest first. Those who hold a permit do not count as let in: they need not wait.
+    oldest first. Those who hold a permit do not count as let in: they need not wait. `idle_s`: from the end of a session to the
+    admission that its unit makes possible, on the average.
     """
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)
     backward = shares[::-1]
-    late = REUSE_S / STEP_S
+    late = idle_s / STEP_S
     entered = [permits]
     window = [*recent[:-1], recent[-1] + permits]
     total, kept = 0.0, 0.0

@@ -2,7 +2,8 @@
 
 Every two seconds while visitors wait without a permit:
 
-1. how old sessions get is known from those that ended and those that have not yet (`endings`);
+1. how old sessions get is known from those that ended and those that have not yet (`endings`), and from the permits that are out how
+   long a unit of capacity is idle between two of them (`reuse`);
 2. the room is played forward, five seconds at a time, for up to half an hour (`fluid`); what came true of earlier forecasts scales it
    (`track`); beyond half an hour the last pace goes on, up to a day, and further than that nothing is believed;
 3. people give up, at a rate per second of waiting, and a share is never seen again after joining (`patience`);
@@ -28,6 +29,7 @@ from greenroom.admission.forecast.intervals import Intervals
 from greenroom.admission.forecast.lottery import LotteryForecast, drift_of_draws, hazards
 from greenroom.admission.forecast.newcomers import FULL_S, RATE_S, with_newcomers
 from greenroom.admission.forecast.patience import STRAY_S, UNSEEN_S, Patience
+from greenroom.admission.forecast.reuse import Reuse
 from greenroom.admission.forecast.track import AFTER_MS, Track
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncUp
@@ -81,6 +83,7 @@ class Forecaster:
         self._endings = Endings(room.session_ms, now_ms // AGE_CELL_MS)
         self._patience = Patience(now_ms)
         self._track = Track()
+        self._reuse = Reuse()
         self._intervals = Intervals()
         self._draws = LotteryForecast()
         self._contacts: frozenset[str] = frozenset()
@@ -165,6 +168,8 @@ class Forecaster:
             return
         self._compare(facts, now_ms)
         learnt = self._endings.seen >= BELIEVED_ENDS
+        if learnt:
+            self._reuse.see(facts.permits, self._admitted, now_ms, BLIND_MS)
         entered = self._play(facts, learnt, now_ms)
         probing = now_ms >= self._probe_ms
         if probing:
@@ -272,15 +277,17 @@ class Forecaster:
         for then, count in self._recent.items():
             recent[-1 - max(0, second - then) // STEP_S] += count
         enough = float("inf") if self._random else MARGIN * facts.waiting + 10
-        if not learnt:
-            return admissions([0.0] * STEPS_MAX, (1.0,) * STEPS_MAX, facts.free, facts.permits, self._per_minute, recent, enough)
-        survival = self._endings.survival()
-        living = self._endings.living(facts.sessions, survival)
-        ends = ends_of_the_living(living, survival, now_ms % AGE_CELL_MS / AGE_CELL_MS, STEPS_MAX)
-        for after_s, units in facts.returning:
-            if (step := max(0, int(after_s)) // STEP_S) < STEPS_MAX:
-                ends[step] += units
-        return admissions(ends, survival, facts.free, facts.permits, self._per_minute, recent, enough)
+        survival: Sequence[float] = (1.0,) * STEPS_MAX
+        ends = [0.0] * STEPS_MAX
+        if learnt:
+            passed = now_ms % AGE_CELL_MS / AGE_CELL_MS
+            survival = self._endings.survival(passed)
+            living = self._endings.living(facts.sessions, survival)
+            ends = ends_of_the_living(living, survival, passed, STEPS_MAX)
+            for after_s, units in facts.returning:
+                if (step := max(0, int(after_s)) // STEP_S) < STEPS_MAX:
+                    ends[step] += units
+        return admissions(ends, survival, facts.free, facts.permits, self._per_minute, recent, enough, self._reuse.idle_s)
 
 
 def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:

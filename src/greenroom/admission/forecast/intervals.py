@@ -5,7 +5,8 @@ width: in a little when it was more than three quarters, out when it was less. F
 drift to where the share that holds is the nominal one, and follow when the errors change. The widths are logarithms of factors on the
 median, so one set serves many waits; waits of different length have sets of their own, because near ones are surer. A wait between two
 of them is told a mean of both, and teaches both, each by its part of that mean: otherwise they would be learnt from shorter waits than
-they are told to. Until one of them has learnt anything it is as the next shorter one, which learns sooner.
+they are told to. Until one of them has learnt anything it has half of the next shorter one, which learns sooner: chance, such as how many
+sessions happen to end, adds up with the root of the time, and each of LEADS_S is four times as long as the one before.
 
 A *pending forecast* is remembered for those who came in one second, this long from now. It is judged four times, when each of the
 quantiles has come, by how many of them are still in line. So what is learnt has everything in it that makes waits differ: the forecast,
@@ -17,8 +18,8 @@ from math import exp
 
 from greenroom.admission.messages.wait_table import LEADS_S, OFFSET_S, SHARES, WIDEST, Widths, place_of
 
-FIRST: Widths = (-0.02, 0.0, 0.02, 0.4)
-"""Before anything was learnt: half of the time within 2 per cent. In a crowd that comes at once nearly everybody is told these."""
+FIRST: Widths = (-0.025, 0.0, 0.025, 0.4)
+"""Of the shortest waits, before anything was learnt: half of the time within 2.5 per cent. Longer ones have a part of it (`FURTHER`)."""
 LEAST = 0.002
 """A quartile is at least this far from the median, which is not moved: what is wrong on the whole is scaled where it arises (`track`), at
 once, and a second correction that comes a whole wait later makes it swing. Replayed on recorded forecasts, a median that is
@@ -30,6 +31,9 @@ TOP, CAUTION = 3, 4.0
 """The promise that nearly every visitor is in by then widens so much faster than it narrows: late costs more trust than early."""
 TAUGHT = 0.2
 """Widths of which a wait is told a smaller part than this learn little from it: they are still as the next shorter ones."""
+FURTHER = 0.5
+"""Of the quartiles of a wait, those of one that is four times as long, before it has taught anything. What nearly all are in by stays as
+it is: late costs more trust than early. When quartiles were the same, a first wave with errors of 1 per cent was told 3."""
 EARLY_S = 0.3
 """Judged so much before the time has come: there is a judgement every two seconds, on reports 0.7 seconds old, so on the mean in time."""
 PROBES_MAX = 2_000
@@ -59,6 +63,7 @@ class Intervals:
 
     def __init__(self) -> None:
         self._widths = [list(FIRST) for _ in LEADS_S]
+        self._inherit(0)
         self._taught = [False for _ in LEADS_S]
         self._probes: list[PendingForecast] = []
         self._front_s = 0
@@ -104,9 +109,13 @@ class Intervals:
         for lead, weight in ((index, 1 - part), (index + 1, part)):
             learn(self._widths[lead], which, share, weight)
             self._taught[lead] |= weight >= TAUGHT
-        newest = max([lead for lead in range(len(LEADS_S)) if self._taught[lead]], default=index)
+        self._inherit(max([lead for lead in range(len(LEADS_S)) if self._taught[lead]], default=index))
+
+    def _inherit(self, newest: int) -> None:
+        """Those beyond the longest wait that has taught anything."""
         for further in range(newest + 1, len(LEADS_S)):
-            self._widths[further][:] = self._widths[newest]
+            low, middle, high, top = self._widths[further - 1]
+            self._widths[further][:] = min(-LEAST, low * FURTHER), middle, max(LEAST, high * FURTHER), top
 
 
 def learn(widths: list[float], which: int, share: float, weight: float = 1.0) -> None:

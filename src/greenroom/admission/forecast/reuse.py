@@ -14,6 +14,7 @@ WEIGHT = 20.0
 FADE_MS = 45_000
 """What was seen counts half after so long."""
 LONGEST_S = 3.0
+"""Of permits: those of a data center that is not heard, and those of one without visitors, are out for longer and say nothing."""
 
 
 class Reuse:

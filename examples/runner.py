@@ -1,6 +1,8 @@
 """What the notification examples share: free ports, processes that end with the example, and calls of greenroom's API."""
 
 import json
+import random
+import re
 import shutil
 import socket
 import subprocess
@@ -10,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ class Example:
         """`ports` are those in greenroom.toml of the folder; free ones are taken instead of them."""
         self.folder = folder
         self.data = Path(tempfile.mkdtemp(prefix="greenroom-example-"))
-        self.port = {port: _free_port() for port in ports}
+        self.port = dict(zip(ports, _free_ports(len(ports)), strict=True))
         self._undo = ExitStack()
         self.token = ""
 
@@ -53,17 +55,18 @@ class Example:
 
     def greenroom(self, control: int) -> None:
         """greenroom with the configuration of the folder, and a token for its API on this control port."""
-        text = (self.folder / "greenroom.toml").read_text()
-        for port, instead in self.port.items():
-            text = text.replace(str(port), str(instead))
+        ports = "|".join(str(port) for port in self.port)
+        text = re.sub(rf"\b({ports})\b", lambda found: str(self.port[int(found[0])]), (self.folder / "greenroom.toml").read_text())
         config = self.data / "greenroom.toml"
         config.write_text(text)
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.start(GREENROOM, "serve", "--config", str(config), "--data", str(self.data / "data"), **quiet)
+        log = self.data / "greenroom.log"
+        command = (GREENROOM, "serve", "--config", str(config), "--data", str(self.data / "data"))
+        with log.open("w") as lines:
+            process = self.start(*command, stdout=lines, stderr=lines)
         self._api = f"http://127.0.0.1:{self.port[control]}"
-        until(lambda: _answers(f"{self._api}/readyz"), "greenroom is ready")
-        command = [GREENROOM, "token", "create", "example", "--scope", "edit", "--data", str(self.data / "data")]
-        self.token = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        until(lambda: _runs(process, log) and _answers(f"{self._api}/readyz"), "greenroom is ready")
+        token = [GREENROOM, "token", "create", "example", "--scope", "edit", "--data", str(self.data / "data")]
+        self.token = subprocess.run(token, capture_output=True, text=True, check=True).stdout.strip()
 
     def make(self, path: str, document: Any) -> str:
         """Makes something through the alerting API; its id."""
@@ -110,10 +113,23 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+def _runs(process: subprocess.Popen[str], log: Path) -> bool:
+    """Gives up with the last lines of the log when the process has ended."""
+    if process.poll() is None:
+        return True
+    raise SystemExit(f"greenroom ended with status {process.returncode}:\n{log.read_text()[-2000:]}")
+
+
+def _free_ports(count: int) -> list[int]:
+    """Different ports below those that systems give to outgoing connections, so that none is taken before its server listens."""
+    found: list[int] = []
+    for port in random.sample(range(20000, 32000), 1000):
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise SystemExit("no free ports between 20000 and 32000")
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -1,17 +1,20 @@
-"""Takes the pictures of the dashboard, in a real Chromium in front of a real greenroom: `python docs/dashboard_pictures.py`.
+"""Takes the pictures of the dashboard, in a real Chromium in front of a real greenroom: `python docs/dashboard_pictures.py` (15 minutes).
 
-Those of the tutorial by following it, and every page of the dashboard, light, dark and on a phone, into docs/pictures/dashboard.
-All are WebP, made by the browser, so that the repository stays small.
+Those of the tutorial by following it; then a crowd comes to its room, and every page of the dashboard is taken, light, dark and on a phone,
+into docs/pictures/dashboard. All are WebP, made by the browser, so that the repository stays small.
 """
 
+import asyncio
+import random
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
@@ -21,10 +24,27 @@ from playwright.sync_api import Page, expect
 from tutorial import follow, steps_of
 
 from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
+from greenroom.demo.browser import Browser
+from greenroom.demo.crowd import CROWD_MAX, DemoCrowd
 
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures"
 GREENROOM = Path(sys.executable).with_name("greenroom")
+SHOP = "127.0.0.1:3000"
+"""The application of the tutorial."""
+
+HOST = "shop.example.com"
+"""Of its room."""
+
+CROWDED_S = 480
+"""After this the room is full, visitors wait, and the charts have minutes to show."""
+
+OPENING = {"viewport": {"width": 1180, "height": 1000}, "color_scheme": "light"}
+"""The live page, as README shows it."""
+
+HOUR = "?span=1h"
+"""Of the charts: what has happened since the beginning."""
+
 FORMS = {
     "light": {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1180, "height": 760}, "color_scheme": "dark"},
@@ -81,6 +101,33 @@ def running(folder: Path) -> Iterator[str]:
         process.wait()
 
 
+@contextmanager
+def crowded(said: str) -> Iterator[None]:
+    """The application of the tutorial, and a crowd that has been in front of it for a while."""
+    address, port = re.findall(r"^visitors\s+http://([\d.]+):(\d+)", said, re.M)[0]
+    shop = subprocess.Popen([GREENROOM, "demo", "--shop-only", "--listen", SHOP], stdout=subprocess.DEVNULL)
+    crowd = DemoCrowd(lambda: Browser(address, int(port), HOST), random.Random(1))
+    crowd.resize(CROWD_MAX)
+    loop = asyncio.new_event_loop()
+    running = loop.create_task(crowd.run())
+
+    def play() -> None:
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(running)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    try:
+        time.sleep(CROWDED_S)  # real visitors need real minutes
+        yield
+    finally:
+        loop.call_soon_threadsafe(running.cancel)
+        thread.join()
+        loop.close()
+        shop.terminate()
+        shop.wait()
+
+
 def tutorial(at: DashboardBrowser, link: str, camera: Camera) -> str:
     """Follows the tutorial with its pictures; the path of its room."""
     at.go(link)
@@ -101,16 +148,21 @@ def main() -> None:
         state = first.context.storage_state()
         paths = {item.path.strip("/"): item.path for item in NAVIGATION if item.path not in LEFT_OUT}
         paths |= {f"room{tab.path.replace('/', '-')}": f"{room}{tab.path}" for tab in ROOM_TABS}
+        paths["room-analytics"] += HOUR
         paths |= {
             "room-new": f"{room.partition('/rooms/')[0]}/rooms/new",
             "event-new": f"{room}/events/new",
             "rule-new": f"{room}/rules/new",
         }
-        for form, options in FORMS.items():
-            at = DashboardBrowser(browser.new_context(storage_state=state, **options), base)
-            for name, path in paths.items():
-                at.go(path)
-                camera.take(at.page, PICTURES / "dashboard" / f"{name}-{form}.webp")
+        with crowded(said):
+            at = DashboardBrowser(browser.new_context(storage_state=state, **OPENING), base)
+            at.go(f"{room}/live")
+            camera.take(at.page, PICTURES / "live.webp")
+            for form, options in FORMS.items():
+                at = DashboardBrowser(browser.new_context(storage_state=state, **options), base)
+                for name, path in paths.items():
+                    at.go(path)
+                    camera.take(at.page, PICTURES / "dashboard" / f"{name}-{form}.webp")
 
 
 if __name__ == "__main__":

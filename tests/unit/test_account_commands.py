@@ -35,7 +35,7 @@ def test_what_is_wrong_is_said_and_changes_nothing(tmp_path: Path) -> None:
     for said in (
         "must be at least 12 characters, not 5",
         "there is no zone nowhere",
-        "must match",
+        "must have only lower-case letters (a to z), digits",
         "must be one of viewer, operator, admin",
     ):
         assert said in refused.output

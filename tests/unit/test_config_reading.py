@@ -196,7 +196,7 @@ def test_a_store_of_another_kind_is_refused(written: str) -> None:
         ("cookie_attributes = { same_site = 'lax' }\n", "did you mean samesite?"),
         ("cookie_attributes = 'lax'\n", "rooms[0].cookie_attributes: must be a table"),
         ("queueing_method = 'lifo'\n", "must be one of fifo, random, passthrough, reject"),
-        ("id = '../x'\n", "rooms[0].id: must match"),
+        ("id = '../x'\n", "rooms[0].id: must have only letters"),
         ("id = 4\n", "rooms[0].id: must be a string"),
         ("session_duration = 2.5\n", "rooms[0].session_duration: must be a whole number"),
         ("custom_page_file = 'x.html'\ncustom_page_html = 'y'\n", "cannot be used together"),

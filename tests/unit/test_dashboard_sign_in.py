@@ -245,7 +245,7 @@ def test_the_last_admin_stays_and_zones_must_exist(rig: DashboardRig) -> None:
     assert "only admin" in admin.post(f"/accounts/{own.id}/remove").text
     refused = admin.post("/accounts/new", name="bad name", role="operator", zone="nowhere", password="short")
     assert refused.status_code == 400
-    for said in ("must match", "no zone nowhere", "at least 12"):
+    for said in ("must have only lower-case letters", "no zone nowhere", "at least 12"):
         assert said in refused.text
 
 

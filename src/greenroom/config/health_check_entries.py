@@ -8,7 +8,7 @@ from typing import Any
 from greenroom.config.records import unknown_keys
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
-from greenroom.model.fields import check_value, spec, specs
+from greenroom.model.fields import NAME_WORDS, check_value, spec, specs
 from greenroom.model.health_check import CHECKS_MAX, HealthCheck, HttpCheck, TcpCheck, effective, health_check_problems
 
 ID_PATTERN = r"[A-Za-z0-9_-]+"
@@ -19,7 +19,14 @@ PARTS: Mapping[str, type] = {"http_config": HttpCheck, "tcp_config": TcpCheck}
 class HealthCheckExtra:
     """Keys of a health check in a file that are not fields of the check itself."""
 
-    id: str = spec("stable identifier that its history is kept under; default: made from the name", "", low=1, high=64, pattern=ID_PATTERN)
+    id: str = spec(
+        "stable identifier that its history is kept under; default: made from the name",
+        "",
+        low=1,
+        high=64,
+        pattern=ID_PATTERN,
+        pattern_words=NAME_WORDS,
+    )
 
 
 KEYS = tuple(dict.fromkeys([*specs(HealthCheck), *specs(HealthCheckExtra)]))

@@ -19,7 +19,7 @@ from greenroom.core.rules import NO_LISTS, ListMembership
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.event import Event, line_table_problems
-from greenroom.model.fields import check_value, spec, specs
+from greenroom.model.fields import NAME_WORDS, check_value, spec, specs
 from greenroom.model.room import CookieAttributes, Room, Route, room_problems
 from greenroom.model.rule import Rule
 
@@ -40,7 +40,14 @@ class Extra:
         low=1,
         high=4096,
     )
-    id: str = spec("stable identifier that tickets are bound to; default: derived from the name", "", low=1, high=64, pattern=ID_PATTERN)
+    id: str = spec(
+        "stable identifier that tickets are bound to; default: derived from the name",
+        "",
+        low=1,
+        high=64,
+        pattern=ID_PATTERN,
+        pattern_words=NAME_WORDS,
+    )
 
 
 KEYS = tuple(dict.fromkeys([*specs(Room), *specs(Extra), RULES_KEY, EVENTS_KEY]))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from greenroom.config.alert_entries import Alerting
 from greenroom.config.native_pass_entries import NativePass
-from greenroom.config.shared import NAME_MAX, NAME_PATTERN, Shared
+from greenroom.config.shared import NAME, NAME_MAX, NAME_PATTERN, Shared
 from greenroom.core.path_readings import PathPolicy
 from greenroom.decision.forwarded import TRUSTED_HEADERS
 from greenroom.decision.native_pass import PassKeys
@@ -71,7 +71,10 @@ class Server:
         high=300,
     )
     socket_mode: str = spec(
-        "permissions of the files of Unix sockets: who may write to the file is trusted as a proxy", "0660", pattern="0?[0-7]{3}"
+        "permissions of the files of Unix sockets: who may write to the file is trusted as a proxy",
+        "0660",
+        pattern="0?[0-7]{3}",
+        pattern_words="be three octal digits such as 0660",
     )
     data: str = spec(
         "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or `~/.local/state/greenroom`; "
@@ -98,7 +101,12 @@ class Server:
         high=2048,
     )
     datacenter: str = spec(
-        "name of this data center; each data center has one Redis server", "here", pattern=NAME_PATTERN, low=1, high=NAME_MAX
+        "name of this data center; each data center has one Redis server",
+        "here",
+        pattern=NAME_PATTERN,
+        pattern_words=f"be {NAME}",
+        low=1,
+        high=NAME_MAX,
     )
     datacenters: tuple[str, ...] = spec("names of all data centers that share the rooms; empty: only this one", (), high=300)
     datacenter_fence_seconds: int = spec(

@@ -37,7 +37,14 @@ class Account:
     """One account. Making one with anything wrong raises InvalidConfig with every problem."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("user name", pattern=r"[a-z0-9][a-z0-9._@+-]*", low=1, high=100, example="ada")
+    name: str = spec(
+        "user name",
+        pattern=r"[a-z0-9][a-z0-9._@+-]*",
+        pattern_words="have only lower-case letters (a to z), digits, and after the first one also . _ @ + and -",
+        low=1,
+        high=100,
+        example="ada",
+    )
     role: str = spec("what the account may do", "viewer", choices=ROLES)
     zone_ids: tuple[str, ...] = spec("the zones it is valid for; empty: all zones", (), high=ACCOUNT_ZONES_MAX)
     password_hash: str = spec(
@@ -48,6 +55,7 @@ class Account:
         "secret of the authenticator app in base32; empty: it signs in with the password alone",
         "",
         pattern="[A-Z2-7]*",
+        pattern_words="be base32: letters from A to Z and digits from 2 to 7",
         high=256,
         sealed=True,
     )

@@ -16,6 +16,8 @@ LOGO_BYTES_MAX = 16_384
 TEXT = r"[^\x00-\x1f\x7f{}]*"
 """Texts on one line. Braces are for templates."""
 
+TEXT_WORDS = "be one line without { and }"
+
 _LOGO = re.compile(r"data:(image/(?:png|jpeg|webp|gif|svg\+xml));base64,([A-Za-z0-9+/]+={0,2})")
 _BEGINS = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
@@ -31,14 +33,26 @@ _BEGINS = {
 class Branding:
     """What every visitor is shown, in every language. Build with `branding_problems` clean."""
 
-    site_name: str = spec("name of the site: above the heading, and in the title behind the place in line", "", high=60, pattern=TEXT)
+    site_name: str = spec(
+        "name of the site: above the heading, and in the title behind the place in line",
+        "",
+        high=60,
+        pattern=TEXT,
+        pattern_words=TEXT_WORDS,
+    )
     logo: str = spec(
         f"logo as a `data:` URL in base64: PNG, JPEG, WebP, GIF or SVG of at most {LOGO_BYTES_MAX // 1024} KiB", "", high=2 * LOGO_BYTES_MAX
     )
     accent_color: str = spec(
-        "accent colour, `#rrggbb`; made darker or lighter where it could not be read", "", pattern=r"(#[0-9A-Fa-f]{6})?", example="#0b5fff"
+        "accent colour, `#rrggbb`; made darker or lighter where it could not be read",
+        "",
+        pattern=r"(#[0-9A-Fa-f]{6})?",
+        pattern_words="be # and six hexadecimal digits such as #0b5fff",
+        example="#0b5fff",
     )
-    message: str = spec("message to waiting visitors, in the languages that have none of their own", "", high=500, pattern=TEXT)
+    message: str = spec(
+        "message to waiting visitors, in the languages that have none of their own", "", high=500, pattern=TEXT, pattern_words=TEXT_WORDS
+    )
     help_url: str = spec("where visitors find help: an http or https URL", "", high=500, example="https://help.example.com/")
 
 
@@ -47,7 +61,7 @@ class LocalMessage:
     """The message of one language."""
 
     language: str = spec("language of the text, such as de-DE", low=2, high=10)
-    text: str = spec("message to waiting visitors in this language", low=1, high=500, pattern=TEXT)
+    text: str = spec("message to waiting visitors in this language", low=1, high=500, pattern=TEXT, pattern_words=TEXT_WORDS)
 
 
 def branding_problems(branding: Branding, pointer: str) -> list[Problem]:

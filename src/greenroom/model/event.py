@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import SPEC, check_value, plain_type, spec
+from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec
 from greenroom.model.room import LIMIT_MAX, METHODS, SESSION_LONGEST, TEMPLATE_MAX, TURNSTILE_ACTIONS, TURNSTILE_MODES
 
 PREQUEUE_LEAST_MS = 300_000
@@ -37,7 +37,7 @@ class Event:
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("unique name within the room", example="sale", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
+    name: str = spec("unique name within the room", example="sale", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200)
     event_start_ms: int = spec("start of the event", unit="ms", low=0)
     event_end_ms: int = spec("end of the event, at least one minute later", unit="ms", low=0)
     prequeue_start_ms: int | None = spec(

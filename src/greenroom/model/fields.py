@@ -10,15 +10,17 @@ from greenroom.model.printable import is_printable, printable
 from greenroom.model.sealed import is_sealed
 
 SPEC = "spec"
+NAME_WORDS = "have only letters (a to z, A to Z), digits, - and _"
+"""The `pattern_words` of names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
     """What one field accepts.
 
-    `low` and `high` are inclusive; for a string they bound its length. `extension` marks what Cloudflare does not have.
-    `one_line`: a string without control characters, as names are. `sealed`: a secret that lies sealed on disks, and stays so in
-    memory where its key is missing; the limits are those of the secret itself.
+    `low` and `high` are inclusive; for a string they bound its length. `pattern_words` tells people what `pattern` allows, after "must".
+    `extension` marks what Cloudflare does not have. `one_line`: a string without control characters, as names are. `sealed`: a
+    secret that lies sealed on disks, and stays so in memory where its key is missing; the limits are those of the secret itself.
     """
 
     help: str
@@ -27,6 +29,7 @@ class Spec:
     high: int | None = None
     choices: tuple[Any, ...] = ()
     pattern: str = ""
+    pattern_words: str = ""
     nullable: bool = False
     extension: bool = False
     read_only: bool = False
@@ -69,6 +72,8 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
         return Problem(pointer, _one_of(rule, value))
     size = value if isinstance(value, int) else len(value) if hasattr(value, "__len__") else None
     measured = "" if isinstance(value, int) else " characters" if isinstance(value, str) else " entries"
+    if size == 0 and rule.low == 1 and measured:
+        return Problem(pointer, "must not be empty")
     if size is not None and rule.low is not None and size < rule.low:
         return Problem(pointer, f"must be at least {rule.low}{measured}{_unit(rule)}, not {_shown(size)}")
     if size is not None and rule.high is not None and size > rule.high:
@@ -76,7 +81,7 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
     if rule.one_line and isinstance(value, str) and not is_printable(value):
         return Problem(pointer, f"must be one line without control characters, not {_shown(printable(value))}")
     if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
-        return Problem(pointer, f"must match {rule.pattern}, not {_shown(value)}")
+        return Problem(pointer, f"must {rule.pattern_words or f'match {rule.pattern}'}, not {_shown(value)}")
     return None
 
 

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import SPEC, check_value, plain_type, spec, specs
+from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec, specs
 
 TYPES = ("HTTP", "HTTPS", "TCP")
 REGIONS = ("WNAM", "ENAM", "WEU", "EEU", "NSAM", "SSAM", "OC", "ME", "NAF", "SAF", "IN", "SEAS", "NEAS")
@@ -80,7 +80,7 @@ class HealthCheck:
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("what people call it", pattern=r"[A-Za-z0-9_-]+", low=1, high=200, example="origin")
+    name: str = spec("what people call it", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200, example="origin")
     address: str = spec("host name or IP address of the server that is checked", low=1, high=254, example="origin.example.com")
     description: str = spec("a note for operators", "", high=10_000)
     type: str = spec("protocol of the check", "HTTP", choices=TYPES)

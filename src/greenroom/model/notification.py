@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import check_value, plain_type, spec, specs
+from greenroom.model.fields import NAME_WORDS, check_value, plain_type, spec, specs
 
 EMAILS_MAX = 20
 """Recipients of one policy, as published."""
@@ -51,6 +51,7 @@ class AlertPolicy(_Checked):
         "",
         high=20,
         pattern=r"([0-9]+(ms|s|m|h))*",
+        pattern_words="be numbers with the unit h, m, s or ms, such as 30m or 1h30m",
         example="30m",
     )
     emails: tuple[str, ...] = spec("e-mail recipients", (), high=EMAILS_MAX)
@@ -72,9 +73,21 @@ class Webhook(_Checked):
     name: str = spec("name; every call sends it", low=1, high=200, one_line=True)
     url: str = spec("URL, `https://` or `http://`", example="https://hooks.example.com/alerts", low=1, high=2_048, sealed=True)
     secret: str = spec(
-        "secret that identifies the caller to the receiver; it is never shown again", "", high=1_000, pattern=r"[\x20-\x7e]*", sealed=True
+        "secret that identifies the caller to the receiver; it is never shown again",
+        "",
+        high=1_000,
+        pattern=r"[\x20-\x7e]*",
+        pattern_words="have only printable ASCII characters",
+        sealed=True,
     )
-    channel: str = spec("message format", "generic", low=1, high=40, pattern=r"[a-z0-9_]+")
+    channel: str = spec(
+        "message format",
+        "generic",
+        low=1,
+        high=40,
+        pattern=r"[a-z0-9_]+",
+        pattern_words="have only lower-case letters (a to z), digits and _",
+    )
     shown_url: str = spec("the URL without its secret", "", high=2_048)
 
 
@@ -84,7 +97,9 @@ class PagerdutyService(_Checked):
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is called", low=1, high=200, one_line=True)
-    routing_key: str = spec("integration key of an Events API v2 integration", low=1, high=100, pattern=r"[0-9A-Za-z_-]+", sealed=True)
+    routing_key: str = spec(
+        "integration key of an Events API v2 integration", low=1, high=100, pattern=r"[0-9A-Za-z_-]+", pattern_words=NAME_WORDS, sealed=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,11 @@ class OidcEntry:
     client_id: str = spec("the client that the provider knows greenroom as", low=1, high=500, one_line=True)
     client_secret_file: str = spec("file with the client secret", "", high=4096)
     client_secret_env: str = spec(
-        "environment variable with the client secret; without a secret greenroom is a public client", "", pattern=r"[A-Za-z0-9_]*", high=200
+        "environment variable with the client secret; without a secret greenroom is a public client",
+        "",
+        pattern=r"[A-Za-z0-9_]*",
+        pattern_words="have only letters (a to z, A to Z), digits and _",
+        high=200,
     )
     ca_file: str = spec("PEM file with the certificate authorities to trust instead of the system's", "", high=4096)
     scopes: tuple[str, ...] = spec("scopes that are asked for", ("openid", "profile", "email"), low=1, high=50)

@@ -7,7 +7,7 @@ from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.branding import Branding, LocalMessage, branding_problems, message_problems
-from greenroom.model.fields import SPEC, check_value, plain_type, spec, specs
+from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec, specs
 from greenroom.model.line_table import CHECK_IN_S
 
 LIMIT_MAX = 2_147_483_647
@@ -55,7 +55,7 @@ class Room:
     """
 
     id: str = spec("unique, stable identifier that tickets are bound to", "", read_only=True)
-    name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", low=1, high=200)
+    name: str = spec("unique name", pattern=r"[A-Za-z0-9_-]+", pattern_words=NAME_WORDS, low=1, high=200)
     host: str = spec(
         "host name that is covered, without scheme or port; `*.example.com` covers the hosts below it; in a file, `*` covers every host",
         low=1,
@@ -79,7 +79,7 @@ class Room:
     default_template_language: str = spec("language of the built-in page", "en-US", choices=LANGUAGES)
     json_response_enabled: bool = spec("answer requests that prefer JSON (Accept: application/json) with JSON", False)
     cookie_attributes: CookieAttributes = spec("attributes of the ticket cookie", CookieAttributes())
-    cookie_suffix: str = spec("suffix of the cookie name, after `_`", "", pattern=r"[A-Za-z0-9_-]*", high=64)
+    cookie_suffix: str = spec("suffix of the cookie name, after `_`", "", pattern=r"[A-Za-z0-9_-]*", pattern_words=NAME_WORDS, high=64)
     enabled_origin_commands: tuple[str, ...] = spec(
         "commands accepted from the Cf-Waiting-Room-Command header of origin responses", (), high=1
     )
@@ -108,6 +108,7 @@ class Room:
         "`https://*.example.com`, `*`, separated by blanks; empty: none, and a frame on another site takes no place in line",
         "",
         pattern=rf"(?:{FRAME_SOURCE}(?: {FRAME_SOURCE})*)?",
+        pattern_words="be 'self', *, or origins such as https://partner.example without a path, separated by blanks",
         high=1_000,
         extension=True,
     )

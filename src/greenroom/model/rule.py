@@ -51,7 +51,14 @@ class RuleList:
     """A named list that expressions reach as `$name`. The store keeps its items apart (ListItem), and `items` empty."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("name behind the `$`", example="staff", low=1, high=50, pattern=r"[a-z0-9_]+")
+    name: str = spec(
+        "name behind the `$`",
+        example="staff",
+        low=1,
+        high=50,
+        pattern=r"[a-z0-9_]+",
+        pattern_words="have only lower-case letters (a to z), digits and _",
+    )
     kind: str = spec(
         "what the items are: addresses and networks, host names, or autonomous system numbers", choices=("ip", "hostname", "asn")
     )

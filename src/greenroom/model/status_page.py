@@ -18,9 +18,21 @@ NAMES_MAX = 200
 class PageSettings:
     """One page: an entry of `[[status_pages]]`."""
 
-    path: str = spec("path of the page on the status listener", "/", pattern=r"/([A-Za-z0-9_.~-]+(/[A-Za-z0-9_.~-]+)*)?", low=1, high=200)
+    path: str = spec(
+        "path of the page on the status listener",
+        "/",
+        pattern=r"/([A-Za-z0-9_.~-]+(/[A-Za-z0-9_.~-]+)*)?",
+        pattern_words="be / or a path such as /shop without / at the end, of letters (a to z, A to Z), digits and _ . ~ -",
+        low=1,
+        high=200,
+    )
     host: str = spec(
-        "host name that the page is for, in lower case; empty: any", "", example="status.example.com", high=253, pattern=r"[a-z0-9._:-]*"
+        "host name that the page is for, in lower case; empty: any",
+        "",
+        example="status.example.com",
+        high=253,
+        pattern=r"[a-z0-9._:-]*",
+        pattern_words="be a host name in lower case without scheme and path",
     )
     title: str = spec("heading of the page", "Status", low=1, high=200, one_line=True)
     zone: str = spec("show only rooms and health checks of the zone of this name; empty: of all", "", high=253)

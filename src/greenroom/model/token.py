@@ -23,7 +23,9 @@ class Token:
     name: str = spec("what it is for", low=1, high=200, one_line=True)
     scopes: tuple[str, ...] = spec("scopes: read, edit, analytics", low=1, high=len(SCOPES))
     zone_ids: tuple[str, ...] = spec("the zones it is valid for; empty: all zones and the account", (), high=ZONES_MAX)
-    secret_sha256: str = spec("SHA-256 of the whole token in hex", pattern=r"[0-9a-f]{64}")
+    secret_sha256: str = spec(
+        "SHA-256 of the whole token in hex", pattern=r"[0-9a-f]{64}", pattern_words="be 64 hexadecimal digits in lower case"
+    )
     email: str = spec("e-mail address required in X-Auth-Email when the token is used as X-Auth-Key; empty: any", "", high=320)
     expires_ms: int | None = spec("expiry time; null: never", None, unit="ms", low=0, nullable=True)
 

@@ -30,7 +30,14 @@ class Zone:
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     account_id: str = spec("the account it belongs to", ACCOUNT_ID, low=1, high=32)
-    name: str = spec("domain name; rooms cover it and the hosts below it", example="example.com", low=1, high=253, pattern=HOST)
+    name: str = spec(
+        "domain name; rooms cover it and the hosts below it",
+        example="example.com",
+        low=1,
+        high=253,
+        pattern=HOST,
+        pattern_words="be a domain name in lower case without scheme, port and path, such as example.com",
+    )
     paused: bool = spec("true: no room of the zone holds visitors", False)
     search_engine_crawler_bypass: bool = spec("verified search-engine crawlers are neither held nor counted", False)
     origin: str = spec(

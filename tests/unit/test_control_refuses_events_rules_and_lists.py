@@ -99,6 +99,13 @@ def test_events_of_a_room_do_not_overlap_share_a_name_or_become_six(config_servi
     assert config_service.refusal(events.create(*room, sixth)) == [("TOO_MANY", "")]
 
 
+def test_what_an_event_shares_with_others_is_told_beside_its_own_faults(config_service, room) -> None:
+    config_service.do(events.create(*room, EVENT))
+    assert config_service.refusal(events.create(*room, {**EVENT, "session_duration": 31, "shuffle_at_event_start": True})) == sorted(
+        [("EVENTS_OVERLAP", "/event_start_time"), ("TAKEN", "/name"), *invalid("session_duration", "shuffle_at_event_start")]
+    )
+
+
 def test_an_event_is_no_obstacle_to_itself(config_service, room) -> None:
     made = config_service.do(events.create(*room, EVENT))
     assert config_service.do(events.change(*room, made["id"], made, whole=True)) == made

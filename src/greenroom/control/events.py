@@ -109,10 +109,12 @@ def _put(known: Configuration, zone_id: str, room_id: str, event_id: str, docume
     page = values.get("custom_page_html")
     if page and "custom_page_html" not in wrong:
         faults += faults_of(template_problems(page, "custom_page_html"), Code.TEMPLATE)
+    if not wrong & {"name", *TIMES}:
+        span = Event(id=event_id, **{name: value for name, value in _in_ms(values).items() if name in ("name", *TIMES.values())})
+        others = [entry.record for entry in known.events.of(room_id) if entry.id != event_id]
+        faults += _schedule_faults(schedule_problems([*others, span]))
     refuse_if(faults)
     event = Event(id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **_in_ms(values))
-    others = [entry.record for entry in known.events.of(room_id) if entry.id != event_id]
-    refuse_if(_schedule_faults(schedule_problems([*others, event])))
     if known.rooms[room_id].record.line_table and (name := draws_by(event)):
         refuse_if([ApiFault(Code.INVALID, f"{name}: {NO_DRAW}", f"/{name}")])
     return PlannedChange([Put(event, room_id)], lambda after: show(after.events[event_id]))

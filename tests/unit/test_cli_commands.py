@@ -56,6 +56,14 @@ def test_help_names_every_command(command: str) -> None:
     assert run(command, "--help").exit_code == 0
 
 
+def test_help_begins_with_what_a_newcomer_needs_and_groups_the_rest() -> None:
+    shown = run("--help").output
+    headings = ["Start", "Beside a proxy", "Plan a sale", "Configuration in the store", "Accounts, tokens and keys"]
+    places = [shown.index(f"─ {heading}") for heading in headings]
+    assert places == sorted(places)
+    assert shown.index(" serve ") < shown.index(" demo ") < places[1]
+
+
 def test_help_of_serve_names_every_option_with_its_default() -> None:
     shown = " ".join(run("serve", "--help").output.replace("│", " ").split())
     for option in ("--origin", "--host", "--path", "--total-active-users", "--new-users-per-minute", "--session-duration"):

@@ -68,17 +68,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(keys)
-app.add_typer(tokens)
-app.add_typer(accounts)
-app.add_typer(analytics)
-export_import.register(app)
-app.command()(simulate)
-app.command()(verify_draw)
-app.command()(explain)
-app.command()(probe)
-app.command()(open_until)
-app.command()(pass_secret)
 
 _room, _server = specs(Room), specs(Server)
 
@@ -96,7 +85,6 @@ def greenroom(
     """A waiting room for your web application: lets in as many visitors as it can take and keeps the others in a fair line."""
 
 
-@app.command()
 def serve(
     origin: OriginOption = None,
     host: HostOption = None,
@@ -198,7 +186,6 @@ def _say_of(worker: int) -> Callable[[str], None]:
     return say_as_worker if worker else say
 
 
-@app.command()
 def edge(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
     redis: RedisOption = None,
@@ -243,7 +230,6 @@ def _loaded(source: ConfigSource) -> Config:
         raise typer.Exit(BAD_CONFIG) from None
 
 
-@app.command("decide")
 def decide_for_proxies(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.", show_default=False)],
     listen: Annotated[
@@ -267,7 +253,6 @@ def decide_for_proxies(
     _run(source, only_decisions=True)
 
 
-@app.command()
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration file.", show_default=False)],
     no_origin: Annotated[
@@ -290,7 +275,6 @@ def check(
     show_config(config)
 
 
-@app.command()
 def demo(
     listen: ListenOption = None,
     control: ControlOption = None,
@@ -318,6 +302,29 @@ def demo(
 def _stop(reason: str) -> NoReturn:
     complain(f"greenroom: {reason}")
     raise typer.Exit(CANNOT_START)
+
+
+COMMANDS: dict[str, dict[str, Any]] = {
+    "Start": {"serve": serve, "check": check, "demo": demo},
+    "Beside a proxy, and on several machines": {
+        "decide": decide_for_proxies,
+        "open-until": open_until,
+        "pass-secret": pass_secret,
+        "edge": edge,
+        "probe": probe,
+    },
+    "Plan a sale, and see what happened": {"simulate": simulate, "explain": explain, "analytics": analytics, "verify-draw": verify_draw},
+    "Configuration in the store": export_import.COMMANDS,
+    "Accounts, tokens and keys": {"account": accounts, "token": tokens, "keys": keys},
+}
+"""Every command under its heading in `greenroom --help`, and in the order of the reference. A group of commands is a Typer."""
+
+for _heading, _commands in COMMANDS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_heading)
+        else:
+            app.command(_name, rich_help_panel=_heading)(_command)
 
 
 def main() -> None:

@@ -121,7 +121,5 @@ def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def register(app: typer.Typer) -> None:
-    """Adds these commands."""
-    for name, command in (("export", export), ("import", import_), ("apply", apply), ("audit", audit)):
-        app.command(name)(command)
+COMMANDS = {"export": export, "import": import_, "apply": apply, "audit": audit}
+"""By name, in the order of the reference."""

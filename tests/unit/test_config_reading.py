@@ -307,6 +307,12 @@ def test_a_data_directory_with_a_name_that_no_file_can_have_is_a_reason_and_not_
         DataDir(Path("a\0b"))
 
 
+def test_a_data_directory_that_is_a_file_is_refused_as_one(tmp_path: Path) -> None:
+    (tmp_path / "data").touch()
+    with pytest.raises(CannotStart, match="/data: it is a file"):
+        DataDir(tmp_path / "data")
+
+
 def test_files_that_are_named_for_the_first_time_are_no_change(tmp_path: Path) -> None:
     file, page = tmp_path / "greenroom.toml", tmp_path / "page.html"
     file.write_text(GOOD + 'custom_page_file = "page.html"\n')

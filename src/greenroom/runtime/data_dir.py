@@ -45,7 +45,8 @@ class DataDir:
             (path / "rooms").mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-            raise CannotStart(f"cannot use the data directory {path}: {getattr(error, 'strerror', None) or error}") from None
+            reason = "it is a file" if isinstance(error, FileExistsError) else getattr(error, "strerror", None) or error
+            raise CannotStart(f"cannot use the data directory {path}: {reason}") from None
         self._take_lock(fcntl.LOCK_SH if shared else fcntl.LOCK_EX, time.monotonic() + wait_s)
 
     def _take_lock(self, kind: int, until_s: float) -> None:

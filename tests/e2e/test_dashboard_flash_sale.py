@@ -73,7 +73,7 @@ def waits(rig: LiveRig, cookie: str) -> bool:
 
 def steer(page: Page) -> None:
     """The first four are inside; the operator raises the limits."""
-    expect(page.locator('[data-live="title"]')).to_have_text("Both limits bind", timeout=PATIENCE_MS)
+    expect(page.locator('[data-live="title"]')).to_have_text("Both limits are reached", timeout=PATIENCE_MS)
     expect(page.locator('[data-live="active"]')).to_have_text("4", timeout=PATIENCE_MS)
     expect(page.locator('[data-live="event"]')).to_contain_text("friday", timeout=PATIENCE_MS)
     page.keyboard.press("1")

@@ -34,7 +34,7 @@ def test_holding_everybody_is_one_confirmed_step_and_says_why_no_visitor_is_let_
         assert rig.visit()[0] > 0
         page.get_by_role("link", name="Let visitors in again").click()
         page.get_by_role("button", name="Let visitors in again").click()
-        expect(page.locator('[data-live="title"]')).to_have_text("No limit binds", timeout=PATIENCE_MS)
+        expect(page.locator('[data-live="title"]')).to_have_text("No limit is reached", timeout=PATIENCE_MS)
 
 
 def test_a_change_by_another_person_is_not_overwritten(rig, browser) -> None:
@@ -74,7 +74,7 @@ def test_the_page_works_without_scripts(rig, browser) -> None:
     context = browser.new_context(storage_state=state, java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{rig.path}/live")
-    expect(page.locator('[data-live="title"]')).to_have_text("No limit binds")
+    expect(page.locator('[data-live="title"]')).to_have_text("No limit is reached")
     page.get_by_role("link", name="Suspend the room").click()
     page.get_by_role("button", name="Suspend the room").click()
     expect(page.locator('[data-live="title"]')).to_have_text("The room is suspended")
@@ -90,7 +90,7 @@ def test_an_operator_sees_the_line_grow_and_raises_the_limits(shared_greenroom, 
         expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)
         cookies = rig.crowd(24)
         expect(page.locator('[data-live="waiting"]')).to_have_text(re.compile(r"^1[0-9]$"), timeout=PATIENCE_MS)
-        expect(page.locator('[data-live="title"]')).to_have_text("Both limits bind")
+        expect(page.locator('[data-live="title"]')).to_have_text("Both limits are reached")
         assert page.locator("#live-charts svg").count() == 3
 
         page.keyboard.press("1")

@@ -1,5 +1,6 @@
 """What the live page says about limits: which one decides, and what others would change."""
 
+from math import inf
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from greenroom.dashboard.live_words import LimitPlan, clearing_minutes, effect_o
 from greenroom.dashboard.room_live import RoomLive
 from greenroom.model.event import Event
 from greenroom.model.room import Room
+from greenroom.model.visit import Estimate
 
 EVENT = Event(id="e", name="launch", event_start_ms=1_000_000_000, event_end_ms=2_000_000_000, prequeue_start_ms=500_000_000)
 
@@ -26,6 +28,13 @@ def live(figures: Figures | None = None, word: str = "open", served: bool = True
     return RoomLive(word, "", "green", Effective(room(**changes), **now), figures or Figures(), served)
 
 
+def test_the_wait_of_the_next_one_to_join_is_a_sentence_also_when_it_is_not_known() -> None:
+    known = Figures(waiting=5, estimate=Estimate(120.0, 300.0, 400.0))
+    assert live(known).wait_words == "The next one to join waits about 5 minutes."
+    for estimate in (None, Estimate(inf, inf, inf)):
+        assert live(Figures(waiting=5, estimate=estimate)).wait_words == "How long the next one to join waits is not known yet."
+
+
 @pytest.mark.parametrize(
     ("found", "title"),
     [
@@ -37,11 +46,11 @@ def live(figures: Figures | None = None, word: str = "open", served: bool = True
         (live(room={"queueing_method": "reject"}), "The room rejects new visitors"),
         (live(origin_down=True), "The origin is unhealthy"),
         (live(room={"queueing_method": "passthrough"}), "Everyone passes"),
-        (live(Figures(active=100, last_minute=50)), "Both limits bind"),
-        (live(Figures(active=100, last_minute=3)), "The limit of active visitors binds"),
-        (live(Figures(active=60, last_minute=50)), "The limit of new visitors per minute binds"),
+        (live(Figures(active=100, last_minute=50)), "Both limits are reached"),
+        (live(Figures(active=100, last_minute=3)), "The application is full"),
+        (live(Figures(active=60, last_minute=50)), "The limit of new visitors per minute is reached"),
         (live(Figures(active=60, waiting=5)), "There is room"),
-        (live(Figures(active=60)), "No limit binds"),
+        (live(Figures(active=60)), "No limit is reached"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -8,7 +8,7 @@ from greenroom.dashboard.rendering import duration, grouped
 from greenroom.dashboard.room_live import RoomLive
 
 FULL = 0.97
-"""From this share of a limit on it is the one that binds: figures of several data centers are seconds apart."""
+"""From this share of a limit on a limit counts as reached: figures of several data centers are seconds apart."""
 
 MINUTES_MAX = 24 * 60
 """Lines that last longer than a day are not worth computing."""
@@ -76,19 +76,23 @@ def _limits(live: RoomLive) -> LimitWords:
     rate = figures.last_minute >= FULL * room.new_users_per_minute
     places, entries = max(0, room.total_active_users - figures.active), max(0, room.new_users_per_minute - figures.last_minute)
     if active and rate:
-        return LimitWords("both", "Both limits bind", "The application is full, and as many as allowed came in during the last minute.")
+        return LimitWords(
+            "both", "Both limits are reached", "The application is full, and as many as allowed came in during the last minute."
+        )
     if active:
-        return LimitWords("active", "The limit of active visitors binds", "The next visitor is let in when a session ends.")
+        return LimitWords(
+            "active", "The application is full", "The limit of active visitors is reached: the next visitor is let in when a session ends."
+        )
     if rate:
         free = _some(places, "is 1 free place", "are {} free places")
         text = f"The next visitors are let in as the minute moves on; there {free}."
-        return LimitWords("rate", "The limit of new visitors per minute binds", text)
+        return LimitWords("rate", "The limit of new visitors per minute is reached", text)
     if figures.waiting:
         text = "Visitors are being let in: each comes in when the waiting page refreshes next."
         return LimitWords("room", "There is room", f"{text} {_some(places, '1 place is free', '{} places are free')}.")
     more = _some(places, "1 more visitor", "{} more visitors")
     text = f"{more} can be active at once, and {grouped(entries)} more may come in during this minute."
-    return LimitWords("room", "No limit binds", text)
+    return LimitWords("room", "No limit is reached", text)
 
 
 REASONS: tuple[LiveSentence, ...] = (_suspended, _not_served, _storage, _rejecting, _prequeue, _holding, _origin, _passing)

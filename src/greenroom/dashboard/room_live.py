@@ -1,10 +1,12 @@
 """How a room is doing, in words: one table, the first row that applies counts."""
 
 from collections.abc import Callable
+from math import isfinite
 from typing import NamedTuple
 
 from greenroom.control.state import Figures, RoomState
 from greenroom.core.schedule import Effective, Phase, effective
+from greenroom.dashboard.rendering import duration
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 
@@ -23,6 +25,16 @@ class RoomLive(NamedTuple):
     def wait_s(self) -> float | None:
         """What a visitor who joins the line now waits, None when that is not known."""
         return self.figures.estimate.p50_s if self.figures.estimate else None
+
+    @property
+    def wait_words(self) -> str:
+        """The same in a sentence."""
+        known = self.wait_s is not None and isfinite(self.wait_s)
+        return (
+            f"The next one to join waits about {duration(self.wait_s)}."
+            if known
+            else "How long the next one to join waits is not known yet."
+        )
 
 
 LiveFacts = tuple[Effective, Figures, bool]

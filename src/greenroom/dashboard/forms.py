@@ -67,9 +67,9 @@ def field_of(pointer: str) -> str:
 
 
 def field_view(
-    schema: ApiSchema, name: str, value: Any, faults: Faults, *, label: str = "", words: Mapping[str, str] | None = None
+    schema: ApiSchema, name: str, value: Any, faults: Faults, *, label: str = "", told: str = "", words: Mapping[str, str] | None = None
 ) -> FieldView:
-    """A field of an API schema. `words` are what people read for its choices."""
+    """A field of an API schema. `told` replaces its help, and `words` are what people read for its choices."""
     api_field = schema_field(schema, name)
     rule = api_field.rule
     shown = [(written(choice), (words or {}).get(written(choice), written(choice))) for choice in rule.choices]
@@ -78,7 +78,7 @@ def field_view(
         label=label or name.replace("_", " ").capitalize(),
         kind=_kind(api_field),
         value=written(value) if rule.choices else value,
-        help=f"{rule.help[:1].upper()}{rule.help[1:]}.".replace("`", ""),
+        help=told or f"{rule.help[:1].upper()}{rule.help[1:]}.".replace("`", ""),
         unit=rule.unit,
         low=rule.low if _plain(api_field) is int else None,
         high=rule.high,

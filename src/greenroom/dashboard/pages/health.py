@@ -11,6 +11,7 @@ from greenroom.control.api_shapes import Json
 from greenroom.control.config_service import ConfigChange
 from greenroom.control.health_view import HealthView, NoStates
 from greenroom.control.refusals import ApiFault, Refused
+from greenroom.dashboard import field_help
 from greenroom.dashboard.forms import Faults, FieldView, field_view, read_value, schema_field, unchanged_since
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
@@ -192,7 +193,7 @@ def _form(
 def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
     default = schema_field(health_checks.HEALTH_CHECK, name).default
     value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
-    made = field_view(health_checks.HEALTH_CHECK, name, value, faults, label=LABELS[name])
+    made = field_view(health_checks.HEALTH_CHECK, name, value, faults, label=LABELS[name], told=field_help.HEALTH_CHECK.get(name, ""))
     kind = {bool: "checkbox", int: "number"}.get(_plain(default), made.kind)
     return replace(made, kind=kind)
 
@@ -206,7 +207,7 @@ def _part_field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldVi
         label=PART_LABELS[name],
         kind=kind,
         value=values.get(name, shown),
-        help=rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
+        help=field_help.HEALTH_CHECK.get(name) or rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
         choices=tuple((str(choice), str(choice)) for choice in rule.choices),
         problems=faults.take(name),
     )

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from greenroom.control import rooms
 from greenroom.control.api_shapes import Json
 from greenroom.control.refusals import Refused
+from greenroom.dashboard import field_help
 from greenroom.dashboard.forms import Faults, FieldView, differences, document_of, field_view, flat, schema_field, unchanged_since
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
 from greenroom.dashboard.request import PageRequest
@@ -267,7 +268,7 @@ def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
         text = value if isinstance(value, str) else "\n".join(f"{route['host']}{route['path']}" for route in map(_plain, value or ()))
         told = "One host and path on each line, such as shop.example.com/tickets. They share this room and its line."
         return FieldView(name=name, label=LABELS[name], kind="textarea", value=text, help=told, problems=faults.take(name))
-    return field_view(rooms.ROOM, name, value, faults, label=LABELS[name], words=WORDS.get(name))
+    return field_view(rooms.ROOM, name, value, faults, label=LABELS[name], told=field_help.ROOM.get(name, ""), words=WORDS.get(name))
 
 
 def _plain(route: Any) -> Any:

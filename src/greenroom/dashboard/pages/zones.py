@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from greenroom.control import zones
 from greenroom.control.refusals import Refused
+from greenroom.dashboard import field_help
 from greenroom.dashboard.forms import Faults, FieldView, document_of, field_view, flat, unchanged_since
 from greenroom.dashboard.request import PageRequest
 from greenroom.dashboard.routing import action, view
@@ -67,7 +68,7 @@ def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, *, id: s
     for name, label in LABELS.items():
         default = next(one.default for one in zones.ZONE.fields if one.name == name)
         value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
-        fields.append(field_view(zones.ZONE, name, value, faults, label=label))
+        fields.append(field_view(zones.ZONE, name, value, faults, label=label, told=field_help.ZONE.get(name, "")))
     return page.render("zone_form.html", status, fields=fields, id=id, revision=revision, problems=faults.general)
 
 

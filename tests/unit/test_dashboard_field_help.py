@@ -1,0 +1,36 @@
+"""What stands below a field of a form helps the person who fills it in: it adds to the label, and is not written for programmers."""
+
+import re
+
+import pytest
+
+from greenroom.control import health_checks, rooms, zones
+from greenroom.dashboard.field_help import HEALTH_CHECK, ROOM, ZONE
+from greenroom.dashboard.forms import Faults, field_view
+from greenroom.dashboard.pages import health
+from greenroom.dashboard.pages import rooms as room_pages
+from greenroom.dashboard.pages import zones as zone_pages
+from greenroom.model.fields import specs
+from greenroom.model.health_check import HttpCheck
+
+
+def _shown() -> list[tuple[str, str, str]]:
+    """(field, label, help) of the forms of zones, rooms and health checks."""
+    tables = (
+        (zones.ZONE, zone_pages.LABELS, ZONE),
+        (rooms.ROOM, room_pages.LABELS, ROOM),
+        (health_checks.HEALTH_CHECK, health.LABELS, HEALTH_CHECK),
+    )
+    found = [
+        (name, label, field_view(schema, name, "", Faults(), told=told.get(name, "")).help)
+        for schema, labels, told in tables
+        for name, label in labels.items()
+    ]
+    return found + [(name, label, HEALTH_CHECK.get(name) or specs(HttpCheck)[name].help) for name, label in health.PART_LABELS.items()]
+
+
+@pytest.mark.parametrize(("name", "label", "told"), _shown(), ids=lambda value: value if "_" in value else "")
+def test_help_adds_to_its_label_and_is_written_for_people(name: str, label: str, told: str) -> None:
+    assert told.rstrip(".").lower() != label.lower()
+    assert told.split()[0].lower() not in ("true:", "true", "false:"), told
+    assert not re.search("[a-z]_[a-z]|unique name|segment", told), told

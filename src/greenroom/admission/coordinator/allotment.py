@@ -117,11 +117,8 @@ class Allotment:
 
     def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
         """How many of `count` permits this data center gets while visitors wait."""
-        uncovered = center.uncovered
-        if uncovered == waiting:
-            return min(count, waiting)
-        if self._random:
-            return rounded(count * uncovered, waiting, random_bits) if count < waiting else uncovered
+        if not self._ranked:
+            return rounded(count * center.uncovered, waiting, random_bits) if count < waiting else center.uncovered
         reach = self._line.reach(center.name, count)
         if reach.edge_s is None:
             return reach.sure

@@ -93,7 +93,7 @@ class Coordinator(Allotment):
         if self._ranked == (not self._alone and not self._random):
             return
         self._ranked = not self._ranked
-        self._line = WholeLine()
+        self._line, self._horizon_s = WholeLine(), None
         if self._ranked:
             for name in self._contacts:
                 self._show(self.data_centers[name])

@@ -158,6 +158,15 @@ def test_passthrough_counts_and_holds_no_visitor(make: Make) -> None:
     assert ledger.gauges().active == 4
 
 
+def test_after_passthrough_a_newcomer_is_let_in_as_soon_as_there_is_room(make: Make) -> None:
+    ledger = make(queueing_method="passthrough", total_active_users=20, new_users_per_minute=100)
+    assert standings(arrivals(ledger, range(900))) == ["ADMITTED"] * 900
+    ledger.tell("configure", small_room(total_active_users=20, new_users_per_minute=100))
+    for _ in range(66):
+        ledger.pass_time(1_000)
+    assert standings(arrivals(ledger, range(900, 901))) == ["ADMITTED"]
+
+
 def test_random_lets_in_someone_who_waits(make: Make) -> None:
     ledger = make(queueing_method="random", total_active_users=1, new_users_per_minute=100)
     arrivals(ledger, range(1))

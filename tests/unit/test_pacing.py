@@ -1,5 +1,6 @@
 """Admissions after a quiet time: a crowd is spread, small rooms are not held up, and what is put off is not lost."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.admission import pacing
+from greenroom.admission.ledger.ledger import Ledger
 from greenroom.model.visit import Standing, make_key
 from greenroom.stores.memory import MemoryLedger
 
@@ -91,3 +93,25 @@ def test_who_waits_a_gap_is_allowed(gap_us: int) -> None:
             times.append(now_ms)
     assert len(times) == 3
     assert all(after - before <= gap_us / 1000 + 50 for before, after in pairwise(times))
+
+
+def test_a_room_that_let_everybody_pass_lets_in_in_order_at_once_when_they_are_gone() -> None:
+    room = small_room(total_active_users=500, new_users_per_minute=600, queueing_method="passthrough", confirm_newcomers=False)
+    clock = HandClock()
+    ledger = MemoryLedger(room, clock, bits(1))
+    for number in range(3_000):
+        assert answer_of(ledger.arrive, ticket_id(number), 0).standing is Standing.ADMITTED
+    ledger.configure(replace(room, queueing_method="fifo"))
+    for _ in range(70):
+        clock.ms += 1_000
+        ledger.tick()
+    assert ledger.gauges().active == 0
+    assert answer_of(ledger.arrive, ticket_id(3_000), 0).standing is Standing.ADMITTED
+
+
+def test_visitors_whose_session_was_elsewhere_do_not_use_the_pace_of_others_up() -> None:
+    ledger = Ledger(small_room(total_active_users=500, new_users_per_minute=600), "here", 1, START_MS)
+    ledger.lease.permits, ledger.lease.gap_us = 300, 100_000
+    for number in range(200):
+        assert ledger.admit_mover(ticket_id(number), START_MS)
+    assert ledger.arrive(ticket_id(200), START_MS, 0).standing is Standing.ADMITTED

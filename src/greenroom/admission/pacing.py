@@ -5,6 +5,7 @@ minute's worth would be spent within a second. So each ledger lets one visitor i
 (a token bucket, kept as one moment: when all that was spent would have been earned). The gap comes from the coordinator: PACE_FACTOR
 times the even pace of the room, divided by share of arrivals or of permits, whichever is more, and never less than an even part of it or
 of ten a second. Passthrough is not paced, nor are a visitor whose session was elsewhere, and requests that cannot wait (`provisional`).
+None of these uses the pace up: else a room that let everybody pass would hold its visitors up for an hour when it lets in in order again.
 
 Pacing never allows an admission that a permit does not; it can only put one off. So no limit rests on it.
 """

@@ -67,7 +67,7 @@ class Ledger(HeldVisitors):
         self._swept = 0
         self._unseen = 0  # newcomers whose tickets have not come back, about
         self.reporting = Reporting(now_ms)
-        self._last: tuple[bytes, PermitSource, tuple[int, int] | None] | None = None
+        self._last: tuple[bytes, PermitSource, tuple[int, int] | None, bool] | None = None  # who, with what, the place, and whether paced
         self._opened_ms = self.life_ms = self.all_ended_ms = 0
         self._told_ended_ms = self._ended_to_ms = room.sessions_ended_ms
         self.configure(room, now_ms)
@@ -99,7 +99,7 @@ class Ledger(HeldVisitors):
         self.sessions.resume(ticket_id, renewed_ms)
         self.provisional.begin(ticket_id, now_ms)
         self.log += (pack(ADMIT, ticket_id, now_ms), pack(SESSION, ticket_id, renewed_ms))
-        self._last = (ticket_id, source, None)
+        self._last = (ticket_id, source, None, False)
         return Outcome(ADMITTED, renewed_ms + self.life_ms, renewed_ms)
 
     def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
@@ -189,7 +189,7 @@ class Ledger(HeldVisitors):
     def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
         """A visitor whose session elsewhere cannot be reached is let in here, before all others, if there is a permit."""
         able = self._open and not self.halted and self.lease.permits > 0 and not self.lease.fenced(now_ms)
-        return self._admit(ticket_id, PermitSource.PERMIT, now_ms, None) if able else None
+        return self._admit(ticket_id, PermitSource.PERMIT, now_ms, None, paced=False) if able else None
 
     def keep(self, ticket_id: bytes, gap_ms: int, now_ms: int) -> None:
         """A visitor in front who tries every `gap_ms` has tried in vain: the place stays until the next try, and a permit with it."""
@@ -263,12 +263,13 @@ class Ledger(HeldVisitors):
         """Undoes the last admission, which could not be written. Returns the answer to give instead."""
         if self._last is None:
             raise ValueError("the last operation admitted no visitor")
-        ticket_id, source, place = self._last
+        ticket_id, source, place, paced = self._last
         self._last = None
         self.halted = True
         self.sessions.forget(ticket_id)
         self.newcomers.unshown.pop(ticket_id, None)
-        self.lease.unspend(source, paced=not self.provisional.undo(ticket_id))
+        self.provisional.undo(ticket_id)
+        self.lease.unspend(source, paced)
         if place is None:
             return self._outside(now_ms, random_bits, len(self.line), self.line_ms(now_ms), self._unseen)
         slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
@@ -355,8 +356,9 @@ class Ledger(HeldVisitors):
             return PermitSource.PERMIT
         return None if waiting or lease.connected(now_ms) else lease.source(now_ms, False)
 
-    def _admit(self, ticket_id: bytes, source: PermitSource, now_ms: int, place: tuple[int, int] | None) -> Outcome:
-        """Admits a visitor; `place` is (key, previous refresh) of a visitor in line."""
+    def _admit(self, ticket_id: bytes, source: PermitSource, now_ms: int, place: tuple[int, int] | None, paced: bool = True) -> Outcome:
+        """Admits a visitor; `place` is (key, previous refresh) of a visitor in line. Who is not `paced` does not use the pace up either."""
+        paced = paced and not self._queueing.overdraws
         if place is None:
             self.reporting.newcomers += 1
         else:
@@ -365,10 +367,10 @@ class Ledger(HeldVisitors):
             if place[1] != now_ms:
                 self.waits.tempo.count()
                 self.lookahead.count(min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS))
-        self.lease.spend(source, now_ms)
+        self.lease.spend(source, now_ms, paced)
         self.sessions.begin(ticket_id, now_ms)
         self.log.append(pack(ADMIT, ticket_id, now_ms))
-        self._last = (ticket_id, source, place)
+        self._last = (ticket_id, source, place, paced)
         return Outcome(ADMITTED, now_ms + self.life_ms, now_ms)
 
     def _expired(self, ticket_id: bytes, until_ms: int) -> None:

@@ -61,12 +61,10 @@ class Provisional:
         self._active[ticket_id] = now_ms
         self._minute.append(now_ms)
 
-    def undo(self, ticket_id: bytes) -> bool:
-        """The newest admission did not happen; whether it was one of these."""
-        if self._active.pop(ticket_id, None) is None:
-            return False
-        self._minute.pop()
-        return True
+    def undo(self, ticket_id: bytes) -> None:
+        """The newest admission did not happen; it may have been one of these."""
+        if self._active.pop(ticket_id, None) is not None:
+            self._minute.pop()
 
     def fulfil(self, ticket_id: bytes) -> int | None:
         """The ticket came back: a full session from now on. When it was admitted; None for one that is not provisional."""

@@ -233,8 +233,9 @@ local function hold(id, key, rank, low, first)
   return held(called and IN_LINE + CALLED or IN_LINE, now, key, refresh_ms, rank, wait_s)
 end
 
--- Admits a visitor; `key` and `attempted_ms` of one in line; `unshown`: whether it matters when the ticket is seen for the first time.
-local function admit(id, source, key, attempted_ms, unshown)
+-- Admits a visitor; `key` and `attempted_ms` of one in line; `unshown`: whether it matters when the ticket is seen for the first time;
+-- `unpaced`: does not use the pace up.
+local function admit(id, source, key, attempted_ms, unshown, unpaced)
   dirty = true
   if key then
     leave_line(id, key)
@@ -247,7 +248,7 @@ local function admit(id, source, key, attempted_ms, unshown)
   else
     state.newcomers = state.newcomers + 1
   end
-  spend(source)
+  spend(source, unpaced or s.overdraws)
   begin_session(id, unshown)
   return answer(ADMITTED, 0, now + s.life_ms, now, 0, 0, 0, UNKNOWN)
 end

@@ -11,7 +11,7 @@ local function claim_of(id)
 end
 
 local function admit_mover(id)
-  if s.open and state.permits > 0 and not fenced() then return admit(id, 1) end
+  if s.open and state.permits > 0 and not fenced() then return admit(id, 1, nil, nil, nil, true) end
 end
 
 -- An accepted ticket of another data center, or of this one before it lost its state.

@@ -41,6 +41,26 @@ def test_a_freed_unit_goes_to_the_first_in_line_however_slowly_the_line_moves() 
     assert here.lease.permits == 0
 
 
+def test_the_first_line_of_a_random_room_moves_behind_a_cut() -> None:
+    now_ms = START_MS
+    room = small_room(total_active_users=8, new_users_per_minute=100, queueing_method="random")
+    coordinator = Coordinator(["here", "there"], room, now_ms)
+    here, there = (Ledger(room, name, 1, now_ms) for name in ("here", "there"))
+    for number in range(100, 130):  # let in at once: there has been no line yet
+        for ledger in (here, there):
+            ledger.sweep(now_ms)
+            ledger.apply(coordinator.sync(ledger.report(now_ms), now_ms, 0), now_ms)
+        here.arrive(ticket_id(number), now_ms, 0)
+        now_ms += 500
+    assert here.sessions.inside
+    cut_off_ms = now_ms
+    while here.poll(ticket_id(1), make_key(cut_off_ms, 1), now_ms, 0).standing is Standing.WAITING:
+        here.poll(ticket_id(2), make_key(cut_off_ms, 2), now_ms, 1 << 40)
+        now_ms += 1_000
+        assert now_ms - cut_off_ms < CUT_OFF_MS + 2 * room.session_ms
+    assert here.lease.permits == 0
+
+
 def test_behind_a_cut_the_wait_follows_from_what_this_data_center_let_in_by_itself() -> None:
     waits, lease = Waits(small_room(total_active_users=100, new_users_per_minute=600), START_MS), Lease()
     assert waits.estimate(lease, 20, 20, START_MS, START_MS) is None

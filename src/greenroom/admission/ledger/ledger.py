@@ -128,7 +128,7 @@ class Ledger(HeldVisitors):
         if self._open and not self.halted:
             queueing, lookahead = self._queueing, self.lookahead.permits
             if queueing.draws:
-                queueing.call(line, lease.permits, lookahead, random_bits)
+                queueing.call(line, lease.permits or lease.spendable(now_ms), lookahead, random_bits)
             spare = lease.permits if lease.permits > 0 else lease.freed  # never more are `spendable`: nearly all are too far behind
             if (spare > 0 and queueing.called(slot, rank, spare, lookahead)) or queueing.overdraws:
                 permits, horizon_ms = lease.spendable(now_ms), lease.horizon_at(now_ms, int(self.lookahead.gap_ms))

@@ -91,7 +91,7 @@ end
 -- Whose turn it is -----------------------------------------------------------------------------------------------------------------
 
 local function draw(high, low)
-  local wanted = state.permits + ceil(state.lookahead) - state.drawn
+  local wanted = (state.permits > 0 and state.permits or spendable()) + ceil(state.lookahead) - state.drawn
   state.everybody = wanted + state.drawn >= state.waiting
   if state.everybody or wanted <= 0 then return end
   local first, second = low % 2147483562 + 1, high % 2147483398 + 1

@@ -165,17 +165,9 @@ class RedisLedgerStore:
         ledger = self._ledgers[room_id]
 
         async def ask() -> None:
-            while True:
-                found: list[bytes] = []
-                while True:
-                    (reply,) = await self._exchange([self._call("before", ledger, key, len(found), PAGE)])
-                    if not isinstance(reply, list):
-                        break
-                    found += reply
-                    if len(reply) < PAGE:
-                        then(found)
-                        return
+            while (found := await self._line_before(ledger, key)) is None:
                 await asyncio.sleep(AGAIN_S)
+            then(found)
 
         self._begin(ask())
 
@@ -195,6 +187,23 @@ class RedisLedgerStore:
         self._begin(ask())
 
     # -- inside -----------------------------------------------------------------------------------------------------------------
+
+    async def _line_before(self, ledger: RedisLedger, key: int) -> list[bytes] | None:
+        """Those in line before this key, in order; None without an answer.
+
+        Each page goes on from the last key of the one before, not from a place: visitors ahead leave the line meanwhile, and then
+        as many others would be passed over.
+        """
+        found: dict[bytes, None] = {}
+        since, size = b"-inf", PAGE
+        while True:
+            (reply,) = await self._exchange([self._call("before", ledger, key, since, size)])
+            if not isinstance(reply, list):
+                return None
+            found |= dict.fromkeys(reply[::2])
+            if len(reply) < 2 * size:
+                return list(found)
+            since, size = reply[-1], size if reply[-1] != since else 2 * size
 
     def _place(self, room_id: str) -> bytes:
         """One hash tag for all keys of a room. Two rooms never share one, for any characters in their names."""

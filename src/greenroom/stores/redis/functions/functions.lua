@@ -195,12 +195,12 @@ local function tally(keys, argv)
   return found
 end
 
--- ARGV: settings of a new ledger, a key, how many to pass over, how many at most. Ids of those in line before it.
+-- ARGV: settings of a new ledger, a key, from which other key on ('-inf': all), how many at most. Those in line before it: {id, key, ...}.
 local function before(keys, argv)
   local room = keys[1]
   open_ledger(room, argv[1])
-  if argv[3] == '0' then sweep(SWEEP_SYNC) end
-  local found = call('ZRANGEBYSCORE', k.line, '-inf', '(' .. argv[2], 'LIMIT', argv[3], argv[4])
+  if argv[3] == '-inf' then sweep(SWEEP_SYNC) end
+  local found = call('ZRANGEBYSCORE', k.line, argv[3], '(' .. argv[2], 'WITHSCORES', 'LIMIT', 0, argv[4])
   close_ledger(room)
   return found
 end

@@ -61,6 +61,25 @@ def test_the_first_line_of_a_random_room_moves_behind_a_cut() -> None:
     assert here.lease.permits == 0
 
 
+def test_what_may_be_let_in_behind_a_cut_follows_the_limit_when_that_is_lowered() -> None:
+    wide, narrow = (small_room(total_active_users=800, new_users_per_minute=limit, pace_admissions=False) for limit in (600, 60))
+    coordinator = Coordinator(["here", "there"], wide, START_MS)
+    ledgers = [Ledger(wide, name, 1, START_MS) for name in ("here", "there")]
+
+    def sync() -> None:
+        for ledger in ledgers:
+            ledger.apply(coordinator.sync(ledger.report(START_MS, 100), START_MS, 0), START_MS)
+
+    for number in range(400):
+        sync()
+        ledgers[number % 2].arrive(ticket_id(number), START_MS, 0)
+    coordinator.configure(narrow)
+    assert sum(ledger.lease.disconnected_rate for ledger in ledgers) > 60, "or this proves nothing"
+    for _ in range(3):
+        sync()
+    assert 40 < sum(ledger.lease.disconnected_rate for ledger in ledgers) <= 60
+
+
 def test_behind_a_cut_the_wait_follows_from_what_this_data_center_let_in_by_itself() -> None:
     waits, lease = Waits(small_room(total_active_users=100, new_users_per_minute=600), START_MS), Lease()
     assert waits.estimate(lease, 20, 20, START_MS, START_MS) is None

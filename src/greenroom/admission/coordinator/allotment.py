@@ -112,7 +112,7 @@ class Allotment:
         if self._alone or self.pool < 0:  # more is held than there is: a ledger may remember sessions whose units went back long ago
             return 0
         left = max(0, min(self.pool, self.per_minute - self.sums.value))
-        own = int(DISCONNECTED_SHARE * center.minute)
+        own = int(DISCONNECTED_SHARE * center.minute * min(1.0, self.per_minute / max(1, self.sums.value)))
         return max(own, min(int(DISCONNECTED_FREE_SHARE * left), left + center.minute + center.outstanding))
 
     def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in, quick_passwords
@@ -221,6 +222,18 @@ def test_signing_in_never_leads_elsewhere(rig: DashboardRig, path: str) -> None:
     rig.add_account("ada")
     answer = Visitor(rig).ask("POST", "/sign-in", {"name": "ada", "password": PASSWORD, "next": path})
     assert answer.headers["location"] == "/rooms"
+
+
+@pytest.mark.parametrize(("wanted", "sent"), [("/rooms?q=shop", "/rooms?q=shop"), ("/rooms?q=магазин", "/rooms?q=" + quote("магазин"))])
+def test_signing_in_leads_to_the_page_that_was_asked_for_in_any_script_also_when_it_is_done_already(
+    rig: DashboardRig, wanted: str, sent: str
+) -> None:
+    rig.add_account("ada")
+    visitor = Visitor(rig)
+    done = visitor.ask("POST", "/sign-in", {"name": "ada", "password": PASSWORD, "next": wanted})
+    assert (done.status_code, done.headers["location"], is_in(visitor)) == (303, sent, True)
+    again = visitor.get(f"/sign-in?next={quote(wanted)}")
+    assert (again.status_code, again.headers["location"]) == (303, sent)
 
 
 def test_passwords_cross_no_network_in_plain_text(rig: DashboardRig) -> None:

@@ -1,5 +1,7 @@
 """Signing in and out."""
 
+from urllib.parse import quote
+
 from starlette.responses import Response
 
 from greenroom.control import accounts
@@ -13,6 +15,10 @@ AFTER = "/rooms"
 """Where a person goes after signing in."""
 
 
+QUERY_SIGNS = "/?-._~:@!$&'()*+,;=%"
+"""What stays as it is in a query that goes into a header."""
+
+
 def home(page: PageRequest) -> Response:
     """The first page."""
     return page.redirect(AFTER)
@@ -21,7 +27,7 @@ def home(page: PageRequest) -> Response:
 def ask(page: PageRequest) -> Response:
     """The form for signing in."""
     if page.session:
-        return page.redirect(safe_path(page.query("next")))
+        return _sent_on(page, safe_path(page.query("next")))
     return sign_in_form(page)
 
 
@@ -91,13 +97,19 @@ def safe_path(path: str) -> str:
     return path if plain and not path.startswith("/sign-") else AFTER
 
 
-def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
-    """The answer that gives the browser its new session; an older one of this browser ends."""
-    page.sign_in.end(page.request.cookies.get(SESSION_COOKIE, ""))
+def _sent_on(page: PageRequest, path: str) -> Response:
+    """To a safe path, which may have a query; browsers send either in any script."""
     where, _, query = path.partition("?")
     answer = page.redirect(where)
     if query:
-        answer.headers["location"] = f"{page.url(where)}?{query}"
+        answer.headers["location"] = f"{page.url(where)}?{quote(query, safe=QUERY_SIGNS)}"
+    return answer
+
+
+def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
+    """The answer that gives the browser its new session; an older one of this browser ends."""
+    page.sign_in.end(page.request.cookies.get(SESSION_COOKIE, ""))
+    answer = _sent_on(page, path)
     secure = page.request.url.scheme == "https"
     root = f"{page.prefix}/"
     answer.set_cookie(SESSION_COOKIE, done.secret, max_age=LONGEST_MS // 1000, path=root, secure=secure, httponly=True, samesite="lax")

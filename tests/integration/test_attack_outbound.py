@@ -231,6 +231,42 @@ def test_a_redirect_of_a_public_server_never_leads_inside_even_where_private_add
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("call", [by_probe, by_fetch])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(
+            {"shop.example": ["127.0.0.2"], "next.example": ["127.0.0.2", "127.0.0.1"]}, id="the redirect's name changes its mind"
+        ),
+        pytest.param({"shop.example": ["127.0.0.3 127.0.0.2"], "next.example": ["127.0.0.1"]}, id="the public server's name has another"),
+    ],
+)
+def test_no_name_server_can_make_a_redirect_of_a_public_server_lead_inside(
+    call: Caller, answers: dict[str, list[str]], monkeypatch: Any
+) -> None:
+    """127.0.0.2 stands for a public server, 127.0.0.3 for one inside that is not there."""
+    public = policy.is_public
+    monkeypatch.setattr(policy, "is_public", lambda address: address == ip_address("127.0.0.2") or public(address))
+
+    left = {name: list(found) for name, found in answers.items()}
+
+    async def story() -> None:
+        inside = Counting()
+        async with served(inside) as port:
+            outside = Counting(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://next.example:%d/admin\r\n\r\n" % port)
+            server = await asyncio.start_server(outside, "127.0.0.2", 0)
+
+            async def resolve(host: str, _port: int) -> Sequence[str]:
+                found = left[host].pop(0) if len(left[host]) > 1 else left[host][0]
+                return found.split()
+
+            assert await call(Guard(HERE, resolve), "shop.example", server.sockets[0].getsockname()[1])
+            assert (len(outside.heads), inside.heads) == (1, [])
+            server.close()
+
+    asyncio.run(story())
+
+
 async def endless(writer: asyncio.StreamWriter, head: bytes, piece: bytes) -> None:
     writer.write(head)
     while True:

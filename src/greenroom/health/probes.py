@@ -21,7 +21,7 @@ from greenroom.health.tls import TlsContexts, is_address
 from greenroom.model.health_check import BODY_READ, HealthCheck, HttpCheck
 from greenroom.model.probe import TIMEOUTS, ProbeResult, Reason
 from greenroom.outbound import Guard, OutboundRefused, OutboundTarget, read_target
-from greenroom.outbound.policy import refuse_inward
+from greenroom.outbound.policy import is_outside, outside_only
 
 REDIRECTS_MAX = 5
 """Redirects that are followed; a browser gives up after twenty, a health check should lead to its page."""
@@ -112,17 +112,15 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
     """The answer to one request, or to the last one of a chain of redirects: (code, reason or empty)."""
     config = check.http_config or HttpCheck()
     target = OutboundTarget(check.type.lower(), check.address.lower(), check.port, config.path)
-    before: list[str] = []
+    outside = False
     for _ in range(REDIRECTS_MAX + 1):
-        addresses = await equipment.guard.check(target)
-        if before:
-            refuse_inward(before, addresses)
-        before = addresses
+        found = await equipment.guard.check(target)
+        addresses = outside_only(found) if outside else found
         status, headers, body = await _asked(check, config, equipment, course, target, addresses)
         where = headers.get("location")
         if not (config.follow_redirects and status in REDIRECTS and where):
             return status, judged(config, status, body)
-        target = _following(check, config, target, where)
+        target, outside = _following(check, config, target, where), is_outside(course.address)
         course.phase = "dns"
     raise OutboundRefused(f"more than {REDIRECTS_MAX} redirects")
 

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import httpcore
 
 from greenroom.outbound.guard import Guard, GuardedBackend, reason_of, tls_context
-from greenroom.outbound.policy import OutboundFailed, OutboundTarget, read_target, refuse_inward
+from greenroom.outbound.policy import OutboundFailed, OutboundTarget, is_outside, read_target
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -58,32 +58,31 @@ async def exchange(guard: Guard, request: Request, limits: RequestLimits, tls: s
     target = read_target(request.url)
     try:
         async with asyncio.timeout(limits.total_s):
-            before: list[str] = []
+            network = GuardedBackend(guard)
             for _ in range(limits.redirects + 1):
-                addresses = await guard.check(target)
-                if before:
-                    refuse_inward(before, addresses)
-                before = addresses
-                answer = await _once(guard, request, target, limits, tls or _tls())
+                await guard.check(target)
+                answer = await _once(network, request, target, limits, tls or _tls())
                 where = answer.headers.get("location") if answer.status in REDIRECTS and limits.redirects else None
                 if where is None:
                     return answer
                 following = read_target(urljoin(target.url, where))
                 request = _redirected(request, answer.status, target, following)
-                target = following
+                target, network = following, GuardedBackend(guard, outside=is_outside(network.reached))
     except (TimeoutError, OSError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
         raise OutboundFailed(reason_of(error)) from error
     raise OutboundFailed(f"more than {limits.redirects} redirects")
 
 
-async def _once(guard: Guard, request: Request, target: OutboundTarget, limits: RequestLimits, tls: ssl.SSLContext) -> OutboundAnswer:
+async def _once(
+    network: GuardedBackend, request: Request, target: OutboundTarget, limits: RequestLimits, tls: ssl.SSLContext
+) -> OutboundAnswer:
     fixed = [("Host", target.authority), ("User-Agent", USER_AGENT), ("Accept-Encoding", "identity"), ("Connection", "close")]
     if request.body or request.method not in ("GET", "HEAD"):
         fixed.append(("Content-Length", str(len(request.body))))
     timeouts = {"connect": limits.connect_s, "read": limits.total_s, "write": limits.total_s, "pool": limits.total_s}
     url = httpcore.URL(scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode())
     async with (
-        httpcore.AsyncConnectionPool(ssl_context=tls, network_backend=GuardedBackend(guard)) as pool,
+        httpcore.AsyncConnectionPool(ssl_context=tls, network_backend=network) as pool,
         pool.stream(
             request.method, url, headers=[*fixed, *request.headers], content=request.body, extensions={"timeout": timeouts}
         ) as response,

@@ -13,7 +13,15 @@ from typing import Any
 import httpcore
 
 from greenroom.outbound.own_listeners import Listening, reaches_listener
-from greenroom.outbound.policy import OutboundFailed, OutboundPolicy, OutboundRefused, OutboundTarget, host_problem, read_address
+from greenroom.outbound.policy import (
+    OutboundFailed,
+    OutboundPolicy,
+    OutboundRefused,
+    OutboundTarget,
+    host_problem,
+    outside_only,
+    read_address,
+)
 
 ADDRESSES_MAX = 8
 """Addresses of a name that are tried, in the order of the resolver."""
@@ -75,11 +83,14 @@ class Guard:
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to allowed addresses only, one after the other until one answers."""
+    """Connects to allowed addresses only, one after the other until one answers; `reached` is that one."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, *, outside: bool = False) -> None:
+        """`outside`: to public addresses only, because a redirect of a public server leads here."""
         self._guard = guard
+        self._outside = outside
         self._network = httpcore.AnyIOBackend()
+        self.reached = ""
 
     async def connect_tcp(
         self,
@@ -92,17 +103,20 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         """As httpcore has it; raises OutboundRefused besides, and httpcore.ConnectError for a name that is not known."""
         try:
             async with asyncio.timeout(timeout or RESOLVE_S):
-                addresses = await self._guard.addresses(host, port)
+                found = await self._guard.addresses(host, port)
         except TimeoutError:
             raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from None
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
-        for address in addresses[:-1]:
+        addresses = outside_only(found) if self._outside else found
+        for address in addresses:
+            self.reached = address
             try:
                 return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                continue
-        return await self._network.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
+                if address == addresses[-1]:
+                    raise
+        raise httpcore.ConnectError(f"the name {host} has no address")
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None

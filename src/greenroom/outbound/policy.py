@@ -174,18 +174,22 @@ def unwrapped(address: IpAddress) -> IpAddress:
     return address
 
 
-def are_public(addresses: Sequence[str]) -> bool:
-    """Whether all of these addresses (as text) are of the public Internet."""
-    return all(address is not None and is_public(unwrapped(address)) for address in map(read_address, addresses))
+def is_outside(address: str) -> bool:
+    """Whether this address (as text) is of the public Internet."""
+    read = read_address(address)
+    return read is not None and is_public(unwrapped(read))
 
 
-def refuse_inward(before: Sequence[str], after: Sequence[str]) -> None:
-    """Raises OutboundRefused when a redirect leads from a public server to one inside, which the settings may allow as a first address.
+def outside_only(addresses: Sequence[str]) -> list[str]:
+    """Those of the public Internet: where a redirect of a public server may lead. Raises OutboundRefused when there are none.
 
-    Who runs the public server would otherwise choose which of an operator's own servers is asked, and for what.
+    The settings may allow private addresses as first ones. Who runs the public server would otherwise choose which of an operator's own
+    servers is asked, and for what.
     """
-    if are_public(before) and not are_public(after):
-        raise OutboundRefused(f"a redirect of a public server leads to {after[0]}, which is not a public address")
+    found = [address for address in addresses if is_outside(address)]
+    if not found:
+        raise OutboundRefused(f"a redirect of a public server leads to {addresses[0]}, which is not a public address")
+    return found
 
 
 def is_public(address: IpAddress) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import httpx
 import pytest
@@ -9,7 +10,7 @@ from graphql_rig import ZONE, GraphqlRig
 
 from greenroom.api.graphql import endpoint
 from greenroom.api.graphql.endpoint import CALLS_MAX, CALLS_MS, WAITING_MAX
-from greenroom.api.graphql.lenient import DEPTH_MAX, FRAGMENTS_MAX, SAME_NAME_MAX
+from greenroom.api.graphql.lenient import DEPTH_MAX, FRAGMENTS_MAX, SAME_NAME_MAX, VALUES_MAX
 
 
 def dataset(arguments: str, selection: str = "{ count }") -> str:
@@ -50,6 +51,8 @@ def dataset(arguments: str, selection: str = "{ count }") -> str:
         ("{ viewer { ...x } } fragment x on viewer { ...x }", "contains itself"),
         ("{ viewer " + "{ zones " * (DEPTH_MAX + 2) + "{ zoneTag" + " }" * (DEPTH_MAX + 4), "deeper than"),
         ("{ " + "viewer { __typename } " * (SAME_NAME_MAX + 1) + "}", "of the same name"),
+        ("{ " + "... { viewer { __typename } } " * (SAME_NAME_MAX + 1) + "}", "of the same name"),
+        ("{ " + "...x " * (SAME_NAME_MAX + 1) + "} fragment x on Query { viewer { __typename } }", "of the same name"),
         ("{ " + "__typename " * 6_000 + "}", "more than 5000 tokens"),
         (
             "{ viewer { __typename } }" + "".join(f" fragment f{n} on viewer {{ __typename }}" for n in range(FRAGMENTS_MAX + 1)),
@@ -63,6 +66,16 @@ def test_what_cannot_be_answered_is_said_in_the_published_shape(rig: GraphqlRig,
     error = rig.error(query, {})
     assert message in error["message"]
     assert error["extensions"]["timestamp"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("value", "times"),
+    [({"zoneTag_in": ["x"] * VALUES_MAX}, 1), ({"AND": [{"zoneTag": "x"}] * (VALUES_MAX // 4)}, 3)],
+    ids=["long", "used often"],
+)
+def test_values_of_variables_are_limited_where_they_are_used(rig: GraphqlRig, value: dict[str, Any], times: int) -> None:
+    zones = " ".join(f"a{number}: zones(filter: $f) {{ zoneTag }}" for number in range(times))
+    assert f"more than {VALUES_MAX} values" in rig.error(f"query ($f: X) {{ viewer {{ {zones} }} }}", {"f": value})["message"]
 
 
 def test_an_error_names_the_path_with_the_index_as_text(rig: GraphqlRig) -> None:

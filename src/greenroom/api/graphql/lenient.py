@@ -64,11 +64,14 @@ FIELDS_MAX = 1_000
 """Fields after fragments are put in."""
 
 SAME_NAME_MAX = 20
-"""Fields of one selection with the same name in the answer: merging them takes the square of it."""
+"""Fields of one selection with the same name in the answer, those of its fragments included: merging them takes the square of it."""
 
 FRAGMENTS_MAX = 50
 VALUE_DEPTH_MAX = 20
 """Levels of a variable's value."""
+
+VALUES_MAX = 10_000
+"""Values in variables, each as often as it is used: ten conditions with as many as one may have."""
 
 _MISSING = object()
 
@@ -108,7 +111,7 @@ def check_size(document: DocumentNode) -> None:
     sizes = _Sizes(fragments)
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode):
-            fields, depth = sizes.of(node.selection_set)
+            fields, depth, _ = sizes.of(node.selection_set)
             if depth > DEPTH_MAX:
                 raise GraphQLError(f"the query is deeper than {DEPTH_MAX} levels")
             if fields > FIELDS_MAX:
@@ -116,34 +119,34 @@ def check_size(document: DocumentNode) -> None:
 
 
 class _Sizes:
-    """Fields and depth of selections; each fragment is measured once, however often it is used."""
+    """Fields, depth and names (how often each is in the answer) of selections; each fragment is measured once, however often it is used."""
 
     def __init__(self, fragments: Mapping[str, SelectionSetNode]) -> None:
         self._fragments = fragments
-        self._known: dict[str, tuple[int, int]] = {}
+        self._known: dict[str, tuple[int, int, Counter[str]]] = {}
         self._open: set[str] = set()
 
-    def of(self, selection: SelectionSetNode | None) -> tuple[int, int]:
-        if selection is None:
-            return 0, 0
+    def of(self, selection: SelectionSetNode | None) -> tuple[int, int, Counter[str]]:
         fields = depth = 0
         names: Counter[str] = Counter()
-        for node in selection.selections:
+        for node in selection.selections if selection is not None else ():
             if isinstance(node, FragmentSpreadNode):
-                more, deeper = self._fragment(node.name.value)
-            elif isinstance(node, (FieldNode, InlineFragmentNode)):
-                more, deeper = self.of(node.selection_set)
-                if isinstance(node, FieldNode):
-                    names[(node.alias or node.name).value] += 1
-                    more, deeper = more + 1, deeper + 1
+                more, deeper, also = self._fragment(node.name.value)
+            elif isinstance(node, InlineFragmentNode):
+                more, deeper, also = self.of(node.selection_set)
+            elif isinstance(node, FieldNode):
+                more, deeper, _ = self.of(node.selection_set)
+                more, deeper, also = more + 1, deeper + 1, Counter([(node.alias or node.name).value])
             else:
                 continue
             fields, depth = fields + more, max(depth, deeper)
-        if names and names.most_common(1)[0][1] > SAME_NAME_MAX:
-            raise GraphQLError(f"a selection has more than {SAME_NAME_MAX} fields of the same name")
-        return fields, depth
+            for name, count in also.items():
+                names[name] += count
+                if names[name] > SAME_NAME_MAX:
+                    raise GraphQLError(f"a selection has more than {SAME_NAME_MAX} fields of the same name")
+        return fields, depth, names
 
-    def _fragment(self, name: str) -> tuple[int, int]:
+    def _fragment(self, name: str) -> tuple[int, int, Counter[str]]:
         if name in self._open:
             raise GraphQLError(f"fragment {name} contains itself")
         if name not in self._known:
@@ -177,6 +180,7 @@ class _Filling(Visitor):
         super().__init__()
         self._info = info
         self._values = values
+        self._left = VALUES_MAX
 
     def enter_variable_definition(self, _node: VariableDefinitionNode, *_: Any) -> Any:
         return REMOVE
@@ -192,6 +196,9 @@ class _Filling(Visitor):
 
     def enter_variable(self, node: VariableNode, *_: Any) -> Node:
         value = self._value(node)
+        self._left -= _count(value, self._left)
+        if self._left < 0:
+            raise GraphQLError(f"the variables hold more than {VALUES_MAX} values where they are used")
         return literal(None if value is _MISSING else value, self._info.get_input_type())
 
     def _value(self, node: VariableNode) -> Any:
@@ -199,6 +206,17 @@ class _Filling(Visitor):
         if name not in self._values:
             raise GraphQLError(f"variable ${name} is not declared and has no value")
         return self._values[name]
+
+
+def _count(value: Any, most: int) -> int:
+    """How many values there are in a value of JSON; no more are counted than `most` and one level."""
+    found, todo = 1, [value]
+    while todo and found <= most:
+        one = todo.pop()
+        inside = one if isinstance(one, list) else list(one.values()) if isinstance(one, dict) else ()
+        found += len(inside)
+        todo += [each for each in inside if isinstance(each, list | dict)]
+    return found
 
 
 def literal(value: Any, wanted: Any, depth: int = 0) -> ValueNode:

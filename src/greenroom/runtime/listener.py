@@ -6,11 +6,14 @@ import errno
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from greenroom.config.settings import Address
+from greenroom.runtime.app_connection import AppConnection, AppConnectionLimits, connections_most
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.lingering import LingeringApp
 from greenroom.runtime.socket_file import MODE, listen_on_file
@@ -57,14 +60,17 @@ def bound(listener: socket.socket) -> Address:
 class AppListener:
     """One ASGI application on one bound socket. Signals are the caller's business."""
 
-    def __init__(self, app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = None, limits: AppConnectionLimits | None = None
+    ) -> None:
+        limits = limits or AppConnectionLimits(connections_most())
         config = uvicorn.Config(
             LingeringApp(app),
             log_config=None,
             access_log=False,
             lifespan="off",
             server_header=False,
-            http="h11",
+            http=cast(Any, partial(AppConnection, limits=limits)),
             proxy_headers=False,  # uvicorn would believe X-Forwarded-For of every program on this machine
             ws="none",
             timeout_graceful_shutdown=CLOSING_S,

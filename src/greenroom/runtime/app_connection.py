@@ -1,0 +1,111 @@
+"""One connection of a small application (control listener, status pages): how many there may be, and how long each may do nothing.
+
+uvicorn waits without end for a request, for the rest of its body, and for a client that does not read. Each such connection takes a file
+descriptor from the visitors of the same process, and the listener of status pages answers anyone who can reach it.
+"""
+
+import asyncio
+import resource
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+CONNECTIONS_MOST = 3_000
+"""On one listener: every live page of the dashboard (`live_feed.WATCHERS_MAX`), and as many again as look at other pages at once."""
+
+PART = 8
+"""Of the process's descriptors one listener may have one part in so many: with visitors it shares one limit, which may be low."""
+
+
+def connections_most() -> int:
+    """How many connections one listener of this process may have."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return CONNECTIONS_MOST if limit == resource.RLIM_INFINITY else max(1, min(CONNECTIONS_MOST, limit // PART))
+
+
+@dataclass(frozen=True)
+class AppConnectionLimits:
+    """Times in seconds."""
+
+    connections: int
+    head_s: float = 10
+    """From the connection, or the first byte of another request, to the end of the head."""
+    body_s: float = 300
+    """From the head to the end of the body: the largest one (32 MB) at 1 Mbit/s."""
+    send_s: float = 60
+    """How long a client may leave an answer unread that does not fit into the buffers."""
+
+
+class AppConnection(H11Protocol):
+    """What uvicorn does, within limits. A new connection closes the one that has waited longest for nothing when there are too many."""
+
+    def __init__(self, *, limits: AppConnectionLimits, **uvicorns: Any) -> None:
+        super().__init__(**uvicorns)
+        self._limits = limits
+        self._since_s = self.loop.time()
+        self._reading: asyncio.TimerHandle | None = None  # of a head or a body
+        self._reads_body = False
+        self._writing: asyncio.TimerHandle | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a request is."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Asyncio: a client has connected."""
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            others = cast(Iterable[AppConnection], self.connections)
+            spare = [one for one in others if not (one.under_way or one.transport.is_closing())]  # this one is among them
+            min(spare, key=lambda one: one._since_s).transport.abort()
+        self._expect_input()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Asyncio: the connection is gone."""
+        for timer in (self._reading, self._writing):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Asyncio: bytes from the client."""
+        super().data_received(data)
+        self._expect_input()
+
+    def on_response_complete(self) -> None:
+        """Uvicorn: the answer is written; it waits for another request for a while of its own."""
+        self._since_s = self.loop.time()
+        self._stop_reading()
+        super().on_response_complete()
+        if self.under_way:  # one that had come before
+            self._expect_input()
+
+    def pause_writing(self) -> None:
+        """Asyncio: the client does not keep up."""
+        super().pause_writing()
+        self._writing = self.loop.call_later(self._limits.send_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Asyncio: it caught up."""
+        super().resume_writing()
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+    def _expect_input(self) -> None:
+        """A head or a body has its time as a whole, however slowly it trickles in."""
+        body = self.under_way
+        if body and not self.cycle.more_body:
+            self._stop_reading()
+        elif self._reading is None or body is not self._reads_body:
+            self._stop_reading()
+            self._reads_body = body
+            self._reading = self.loop.call_later(self._limits.body_s if body else self._limits.head_s, self.transport.abort)
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None

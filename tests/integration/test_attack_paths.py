@@ -111,7 +111,7 @@ def test_another_page_is_forwarded_exactly_as_it_was_matched(target: Target, pat
     "header",
     ["X-Original-URL: /shop", "X-Rewrite-URL: /shop", "X-Original-URI: /shop", "X-Forwarded-Uri: /shop",
     "X-Forwarded-Prefix: /shop", "X-Forwarded-Path: /shop",
-     "X_Original_URL: /shop", "Greenroom-Update: leave"],
+     "X-Script-Name: /shop", "X_Original_URL: /shop", "Greenroom-Update: leave"],
 )  # fmt: skip
 def test_no_header_can_ask_the_origin_for_another_page(target: Target, header: str) -> None:
     _, lines = target.ask("/open", header + "\r\n")

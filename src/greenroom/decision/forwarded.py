@@ -20,8 +20,12 @@ HOPS_MAX = 16
 ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
 """Addresses whose parsed form is remembered (parsing costs 2 us), and their longest: the busiest visitors of a moment, about 1 MB."""
 
-TRUSTED_HEADERS = ("X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Ssl", "CF-Connecting-IP", "True-Client-IP")
-"""What proxies tell applications about the way that a visitor came, besides what is written again for the origin."""
+TRUSTED_HEADERS = ("X-Forwarded-Prefix", "X-Forwarded-Port", "X-Forwarded-Ssl", "X-Script-Name", "CF-Connecting-IP", "True-Client-IP")
+"""What proxies tell applications about the way that a visitor came, besides what is written again for the origin.
+
+Applications take the path of X-Script-Name and X-Forwarded-Prefix off the front of the request's: from a visitor it would ask for another
+page than the one that was matched.
+"""
 
 AddressRange = IPv4Network | IPv6Network
 Headers = tuple[tuple[bytes, bytes], ...]

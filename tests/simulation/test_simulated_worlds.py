@@ -6,6 +6,7 @@ import pytest
 from small_worlds import (
     CUT,
     GHOSTS,
+    LOST,
     STEPPED,
     STOPPED,
     campaign,
@@ -123,6 +124,11 @@ def test_the_published_allocations_see_the_same_crowd_and_overshoot_in_a_spike(a
 
 def test_a_session_that_moves_while_the_coordinator_loses_its_state_keeps_its_unit() -> None:
     assert moves_while_the_coordinator_loses_its_state() == []
+
+
+@pytest.mark.parametrize("fence_s", [20, 0])
+def test_what_a_data_center_has_that_is_cut_off_when_the_coordinator_loses_its_state_is_given_to_no_other(fence_s: int) -> None:
+    assert trials(**{**LOST, "fence_s": fence_s}) == []
 
 
 def test_a_line_of_ghosts_moves_on() -> None:

@@ -8,6 +8,7 @@ from broken_builds import Break, Broken, Trial, found_by, must_be_found
 from small_worlds import (
     CUT,
     GHOSTS,
+    LOST,
     STOPPED,
     campaign,
     moves_while_the_coordinator_loses_its_state,
@@ -46,6 +47,11 @@ def broken_in(**changes: Any) -> Callable[[Break], Break]:
 @found_by(moves_while_the_coordinator_loses_its_state, BROKEN)
 def takes_units_that_were_given_back_for_units_that_are_remembered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("greenroom.admission.coordinator.coordinator.remembered_units", lambda center, up, adopted, returned: adopted)
+
+
+@broken_in(**LOST)
+def waits_for_a_silent_data_center_as_if_it_renewed_no_session_any_more(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_waited_for_doubted", property(lambda self: self._pace.since_ms >= self.doubted_until_ms))
 
 
 @broken_in(**GHOSTS)

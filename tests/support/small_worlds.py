@@ -71,6 +71,14 @@ GHOSTS = {
 
 CUT = {"behaviour": Behaviour(visit_s=300, page_gap_s=3), "faults": (Fault("partition", 100, 400, (0,)),), "fence_s": 20}
 
+LOST = {
+    "room": replace(room(40, 120), strong_sessions=True),
+    "behaviour": Behaviour(visit_s=60, page_gap_s=3),
+    "faults": (Fault("partition", 100, 300, (0,)), Fault("coordinator loss", 104, 106)),
+    "fence_s": 20,
+}
+"""A data center is cut off when the coordinator loses its state."""
+
 STOPPED = {"behaviour": Behaviour(visit_s=300, page_gap_s=3), "faults": (Fault("stop", 100, 300, (0,)),), "fence_s": 180}
 
 STEPPED = {"behaviour": Behaviour(visit_s=100, page_gap_s=3)}

@@ -126,6 +126,56 @@ def test_the_next_coordinator_gives_up_a_data_center_that_it_has_never_heard() -
     assert two.coordinator.data_centers["paris"].held == two.coordinator.data_centers["paris"].orphans == 0
 
 
+def lost_coordinator(fence_ms: int = FENCE_MS) -> Two:
+    """Paris has permits and is cut off; then the coordinator loses its state."""
+    two = Two(fence_ms)
+    two.sync(two.paris, 2)
+    assert two.paris.lease.permits
+    two.in_touch = False
+    two.coordinator = Coordinator(["paris", "oslo"], two.room, two.now_ms)
+    two.coordinator.fence_ms = fence_ms
+    return two
+
+
+def permits_in_oslo(two: Two) -> int:
+    """As many as it gets."""
+    for _ in range(4):
+        two.sync(two.oslo, 4)
+    return two.oslo.lease.permits
+
+
+def test_a_coordinator_that_lost_its_state_waits_for_a_silent_data_center_until_its_fence_has_ended_its_sessions() -> None:
+    two = lost_coordinator()
+    began_ms = two.now_ms
+    before = permits_in_oslo(two)
+    two.pass_until(began_ms + two.life_ms + FENCE_MS + FENCE_SLACK_MS + 4_000)
+    assert permits_in_oslo(two) == before < 4
+    two.pass_until(began_ms + two.life_ms + FENCE_MS + FENCE_SLACK_MS + 6_000)
+    assert permits_in_oslo(two) == 4
+
+
+def test_a_data_center_that_was_waited_for_in_vain_brings_no_permits_back() -> None:
+    two = lost_coordinator()
+    two.pass_time(two.life_ms + FENCE_MS + FENCE_SLACK_MS + 8_000)
+    assert two.fill(two.oslo, 1) == 4
+    permits, epoch = two.paris.lease.permits, two.paris.epoch
+    assert permits
+    two.in_touch = True
+    two.sync(two.paris)
+    assert two.paris.epoch > epoch
+    two.pass_time(2_000)
+    assert two.fill(two.paris, 40) == 0
+    assert two.coordinator.pool == 0
+
+
+def test_without_a_fence_a_coordinator_that_lost_its_state_waits_until_the_silent_data_center_is_off_the_list() -> None:
+    two = lost_coordinator(fence_ms=0)
+    two.pass_time(3_600_000)
+    assert permits_in_oslo(two) < 4
+    two.coordinator.enlist(["oslo"], two.now_ms)
+    assert permits_in_oslo(two) == 4
+
+
 def test_the_longest_fence_counts_until_a_later_one_is_in_force() -> None:
     fences = FencesInForce()
     assert fences.longest_ms == NEVER_MS

@@ -9,6 +9,7 @@ from heapq import heappush
 from math import ceil, sqrt
 
 from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.fence import FENCE_SLACK_MS
 from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.coordinator.sums import Sums
 from greenroom.admission.coordinator.whole_line import WholeLine, rounded
@@ -36,6 +37,9 @@ class Allotment:
         self.doubted: set[str] = set()
         """Data centers that may hold more than is known: nothing is granted until each has been heard."""
         self.doubted_until_ms = now_ms
+        """Then every session must have ended that was renewed last before this coordinator began."""
+        self.fence_ms = 0
+        """Without contact for so long a data center stops by itself (see `fence`); 0: never."""
         self._alarms: list[tuple[int, str]] = []  # heap: when time is going to change something about a data center
         self._line = WholeLine()
         self._ranked = self._alone = self._random = False
@@ -46,7 +50,12 @@ class Allotment:
     @property
     def doubting(self) -> bool:
         """Whether nothing is granted because some data center may hold more than is known."""
-        return bool(self.doubted) and self._pace.since_ms < self.doubted_until_ms
+        return bool(self.doubted) and not self._waited_for_doubted
+
+    @property
+    def _waited_for_doubted(self) -> bool:
+        """Whether data centers that are still doubted have stopped and have no session any more. Without a fence none does by itself."""
+        return self.fence_ms > 0 and self._pace.since_ms >= self.doubted_until_ms + self.fence_ms + FENCE_SLACK_MS
 
     def _allot(self, center: DataCenter, want: int, now_ms: int, random_bits: int) -> int:
         """Grants what is due to this data center now; the level above which it shall give permits back."""

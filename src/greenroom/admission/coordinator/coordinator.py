@@ -11,8 +11,9 @@ Who gets how many of those that may be granted is in `allotment`, the base of th
 
 A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing is granted before every data
 center has heard this coordinator and said everything, because what a silent one holds, or what a lost coordinator's late answer brings
-it, is not known (`DataCenter.count_answer`); at the latest when every session must have ended that it had. A ledger that comes back
-without its memory begins a new epoch; what it held is orphaned until every session of it must have ended.
+it, is not known (`DataCenter.count_answer`); at the latest when it has stopped by itself and every session must have ended that it had:
+then it is as one that was given up behind its fence. A ledger that comes back without its memory begins a new epoch; what it held is
+orphaned until every session of it must have ended.
 
 Sums over all data centers are kept, not made: each data center has a weight in them, which moves when it reports, is granted
 something, falls silent, or when time takes admissions out of its minute (an alarm). So a report costs the same in any company.
@@ -43,8 +44,6 @@ class Coordinator(Allotment):
         super().__init__(room, now_ms)
         self.data_centers: dict[str, DataCenter] = {}
         self._contacts: OrderedDict[str, None] = OrderedDict()  # reachable data centers, the one heard of longest ago first
-        self.fence_ms = 0
-        """Without contact for so long a data center stops by itself (see `fence`); 0: never."""
         self.transfers = SessionTransfers(self.data_centers.get)
         self.forecaster = Forecaster(room, now_ms)
         self.configure(room)
@@ -113,6 +112,9 @@ class Coordinator(Allotment):
         center = self.data_centers[up.data_center]
         recall = NO_RECALL
         self._pass_time(now_ms)
+        if center.name in self.doubted and self._waited_for_doubted:  # waited for in vain: what it had may have been given to others since
+            self.doubted.discard(center.name)
+            self._begin_epoch(center, max(up.epoch, center.epoch) + 1, now_ms)
         if up.epoch > center.epoch:
             self._begin_epoch(center, up.epoch, now_ms)
         if up.epoch == center.epoch:

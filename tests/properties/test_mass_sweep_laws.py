@@ -78,6 +78,17 @@ def test_new_settings_reach_the_coordinator_although_ghosts_are_left() -> None:
     assert ledger.ledger.lease.permits + len(ledger.ledger.sessions.inside) > 1
 
 
+def test_new_settings_do_not_wait_for_all_ghosts() -> None:
+    ledger, clock, _, staying = abandoned()
+    clock.ms += 300
+    before = len(ledger.ledger.line)
+    ledger.configure(small_room(total_active_users=1, new_users_per_minute=9, session_duration=30))
+    assert before - len(ledger.ledger.line) <= 2 * SWEEP_SLICE, "one slice before them, and one of the tick that tells the coordinator"
+    while ledger.tick() <= clock.ms:
+        pass
+    assert line_of(ledger) == staying
+
+
 MOVES = st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, 40), st.sampled_from(["poll", "arrive", "leave"])), max_size=60)
 
 

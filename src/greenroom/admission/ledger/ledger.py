@@ -41,7 +41,7 @@ from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, arrival_ms_of
 
 SWEEP_LIMIT = 20_000
-"""Entries of each sort looked at in one sweep before something that must not miss any: new settings, a draw. Up to 90 ms."""
+"""Entries of each sort looked at in one sweep before a draw, which should not miss any. Up to 90 ms."""
 
 SWEEP_SLICE = 500
 """Entries of each sort looked at in one sweep while visitors wait, 2 ms or so. The rest comes with the next tick, which is soon."""
@@ -215,7 +215,7 @@ class Ledger(HeldVisitors):
 
     def configure(self, room: Room, now_ms: int) -> None:
         """New settings, from the next operation on. Sessions end at their last renewal plus the new duration."""
-        self.sweep(now_ms)  # ghosts under the old settings do not come back
+        self.sweep(now_ms, SWEEP_SLICE)  # the other ghosts go with the next ticks, under any settings
         was_rejecting = self._rejecting
         self._configure_line(room)
         self._provisional = room.confirm_newcomers is not True

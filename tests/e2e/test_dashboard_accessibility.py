@@ -77,6 +77,34 @@ def test_the_table_of_rooms_shows_its_last_column_beside_the_menu(at: DashboardB
     assert at.page.evaluate(FULL_ROW) <= 0
 
 
+PEAKS = """() => {
+  document.querySelector(".rooms-table tbody a").textContent = "a-long-name-of-a-room-for-the-sale-of-tickets".repeat(2);
+  document.querySelector(".rooms-table tbody td:last-child").innerHTML = '<span class="peaks"><span>0 active, 0 waiting</span></span>';
+  return document.querySelector(".peaks span").getBoundingClientRect().height;
+}"""
+BESIDE_ARROW = """() => [...document.querySelectorAll(".form-select")].map((one) => parseFloat(getComputedStyle(one).paddingRight))"""
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_the_peaks_of_a_quiet_room_with_a_long_name_are_one_line(at: DashboardBrowser, width: int) -> None:
+    at.page.set_viewport_size({"width": width, "height": 900})
+    at.go("/rooms")
+    assert at.page.evaluate(PEAKS) < 30
+
+
+def test_the_chosen_option_does_not_run_under_the_arrow_of_its_list(at: DashboardBrowser) -> None:
+    at.go(path_of(at, "/zones/{zone_id}/rooms/{room_id}/page"))
+    room_for_arrow = at.page.evaluate(BESIDE_ARROW)
+    assert len(room_for_arrow) >= 3
+    assert min(room_for_arrow) >= 32
+
+
+def test_a_folded_heading_stands_beside_its_arrow(at: DashboardBrowser) -> None:
+    at.go("/processes")
+    summary = at.page.locator("summary", has_text="Counters of the gateway")
+    assert summary.evaluate("(one) => getComputedStyle(one).display") == "flex"
+
+
 MARK_CONTROLS = """() => {
   const all = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
   const seen = [...document.querySelectorAll(all)].filter((one) => one.checkVisibility() && !one.disabled);

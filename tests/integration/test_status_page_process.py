@@ -45,6 +45,42 @@ rooms = ["*"]
 """
 
 
+HELD = """
+origin = "{origin}"
+status_listen = "127.0.0.1:{port}"
+
+[[rooms]]
+name = "held"
+host = "held.example.com"
+total_active_users = 1
+new_users_per_minute = 100
+queue_all = true
+
+[[rooms]]
+name = "sale"
+host = "sale.example.com"
+total_active_users = 1
+new_users_per_minute = 100
+[[rooms.events]]
+name = "spring"
+prequeue_start_time = 2020-01-01T00:00:00Z
+event_start_time = 2090-04-01T10:00:00Z
+event_end_time = 2090-04-02T10:00:00Z
+
+[[rooms]]
+name = "paused"
+host = "paused.example.com"
+total_active_users = 1
+new_users_per_minute = 100
+queue_all = true
+suspended = true
+
+[[status_pages]]
+title = "Shop status"
+rooms = ["*"]
+"""
+
+
 def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, http.client.HTTPMessage, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
@@ -106,3 +142,16 @@ def test_a_crowd_costs_one_look_in_ten_seconds(greenroom, origin, free_port) -> 
 
 def test_without_the_setting_there_is_no_listener(greenroom, origin) -> None:
     assert "status     http" not in greenroom.room(origin.url).output
+
+
+def test_a_room_that_holds_every_new_visitor_is_not_called_open(greenroom, origin, free_port) -> None:
+    port = free_port()
+    running = greenroom.config(HELD.format(origin=origin.url, port=port))
+    running.wait_until_printed(f"status     http://127.0.0.1:{port}")
+    document = json.loads(get(port, "/status.json")[2])
+    assert {each["name"]: each["description"] for each in document["components"]} == {
+        "held": "All new visitors wait at the moment",
+        "sale": "Lets visitors in from 01 April 2090, 10:00 UTC",
+        "paused": "Open",
+    }
+    assert document["status"] == "busy"

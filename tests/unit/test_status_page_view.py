@@ -42,6 +42,10 @@ def words(*rooms: RoomFacts, checks: tuple[CheckFacts, ...] = ()) -> list[tuple[
         ({"waiting": True}, ("busy", "Visitors are waiting")),
         ({"waiting": True, "wait_s": float("inf")}, ("busy", "Visitors are waiting")),
         ({"turns_away": True}, ("busy", "Closed to new visitors at the moment")),
+        ({"holds": True}, ("busy", "All new visitors wait at the moment")),
+        ({"holds": True, "waiting": True, "wait_s": 61.0}, ("busy", "All new visitors wait at the moment")),
+        ({"holds": True, "opens_ms": NOW}, ("busy", "Lets visitors in from 17 March 2030, 17:46 UTC")),
+        ({"holds": True, "stopped": True}, ("bad", "Entry is paused; places in line are kept")),
         ({"stopped": True, "waiting": True}, ("bad", "Entry is paused; places in line are kept")),
     ],
 )

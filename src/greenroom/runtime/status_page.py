@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from greenroom.api.client_address import WithClientAddress
 from greenroom.config.settings import Config
 from greenroom.control.state import RoomState
+from greenroom.core.schedule import Phase
 from greenroom.dashboard.services import ServedStatusPage, StatusDraft
 from greenroom.model.status_page import PageSettings
 from greenroom.runtime.assemble import process_policy
@@ -110,7 +111,8 @@ def status_preview(
 
 
 def _room(state: RoomState, config: Config) -> RoomFacts:
-    figures, room = state.figures, state.room
+    figures, room, now = state.figures, state.room, state.now
+    waits_for_start = now is not None and now.phase is Phase.PREQUEUE and not now.room.queue_all
     zone = config.zones.get(room.id)
     return RoomFacts(
         id=room.id,
@@ -118,7 +120,9 @@ def _room(state: RoomState, config: Config) -> RoomFacts:
         zone=zone.name if zone else "",
         waiting=figures.waiting > 0 and not room.suspended,
         wait_s=figures.estimate.p50_s if figures.estimate else None,
-        turns_away=bool(state.now and state.now.turns_away) and not room.suspended,
+        turns_away=bool(now and now.turns_away) and not room.suspended,
+        holds=bool(now and now.ledger_room.queue_all) and not room.suspended,
+        opens_ms=now.event.event_start_ms if waits_for_start and now and now.event else None,
         stopped=figures.storage_failed,
     )
 

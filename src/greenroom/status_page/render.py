@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from greenroom.status_page.view import Day, NoteFacts, StatusLine, StatusView, Story
+from greenroom.status_page.view import Day, NoteFacts, StatusLine, StatusView, Story, moment
 
 STYLE = files("greenroom.status_page").joinpath("page.css").read_text()
 CSP = "; ".join(
@@ -37,7 +37,7 @@ def html(found: StatusView, feed: str, data: str, *, refreshes: bool = True) -> 
         f"<style>{STYLE}</style></head><body><main><h1>{escape(found.title)}</h1>"
         f'<div class="banner {found.state}" role="status">{escape(found.words)}</div>'
         f"{_stories('Happening now', going_on)}<h2>Now</h2><ul>{lines}</ul>{_stories('Last 90 days', past)}"
-        f'<p class="soft">As of {_words_time(found.now_ms)}. <a href="{escape(feed)}">Feed</a> · <a href="{escape(data)}">JSON</a></p>'
+        f'<p class="soft">As of {moment(found.now_ms)}. <a href="{escape(feed)}">Feed</a> · <a href="{escape(data)}">JSON</a></p>'
         "</main></body></html>\n"
     )
 
@@ -85,14 +85,14 @@ def _stories(heading: str, stories: list[Story]) -> str:
 
 
 def _story(story: Story) -> str:
-    notes = "".join(f'<p>{escape(note.text)}</p><div class="soft">{_words_time(note.at_ms)}</div>' for note in story.notes)
+    notes = "".join(f'<p>{escape(note.text)}</p><div class="soft">{moment(note.at_ms)}</div>' for note in story.notes)
     state = "bad" if story.open else "good"
     span = "" if story.message else f'<div class="soft">{escape(_span(story))}</div>'
     return f'<li class="{state}"><h3>{escape(story.title)}</h3>{span}{notes}</li>'
 
 
 def _span(story: Story) -> str:
-    began = _words_time(story.began_ms)
+    began = moment(story.began_ms)
     if story.open:
         return f"Since {began}"
     if story.ended_ms is None or story.ended_ms == story.began_ms:
@@ -155,7 +155,7 @@ def atom(found: StatusView, page: str, feed: str) -> str:
 
 
 def _told(story: Story) -> str:
-    return "\n\n".join([_span(story), *(f"{_words_time(note.at_ms)}: {note.text}" for note in story.notes)])
+    return "\n\n".join([_span(story), *(f"{moment(note.at_ms)}: {note.text}" for note in story.notes)])
 
 
 def _clean(text: str) -> str:
@@ -165,7 +165,3 @@ def _clean(text: str) -> str:
 
 def _time(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _words_time(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%d %B %Y, %H:%M} UTC"

@@ -36,7 +36,10 @@ class CheckFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
-    """A room: whether visitors wait, for how long, and whether it lets anyone in."""
+    """A room: whether visitors wait, for how long, and whether it lets anyone in.
+
+    `holds`: every new visitor waits, also while no one does yet; `opens_ms`: until then, when that is known.
+    """
 
     id: str
     name: str
@@ -44,6 +47,8 @@ class RoomFacts:
     waiting: bool = False
     wait_s: float | None = None
     turns_away: bool = False
+    holds: bool = False
+    opens_ms: int | None = None
     stopped: bool = False
 
 
@@ -149,6 +154,11 @@ def _overall(lines: Iterable[StatusLine]) -> tuple[str, str]:
     return UNKNOWN, "There is no information at the moment"
 
 
+def moment(at_ms: int) -> str:
+    """A time as people read it."""
+    return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%d %B %Y, %H:%M} UTC"
+
+
 _CHECK_WORDS = {
     "healthy": (GOOD, "Working"),
     "unhealthy": (BAD, "Not working"),
@@ -178,6 +188,10 @@ def _room_line(found: RoomFacts) -> StatusLine:
         return StatusLine(found.name, BAD, "Entry is paused; places in line are kept")
     if found.turns_away:
         return StatusLine(found.name, BUSY, "Closed to new visitors at the moment")
+    if found.holds and found.opens_ms is not None:
+        return StatusLine(found.name, BUSY, f"Lets visitors in from {moment(found.opens_ms)}")
+    if found.holds:
+        return StatusLine(found.name, BUSY, "All new visitors wait at the moment")
     if not found.waiting:
         return StatusLine(found.name, GOOD, "Open")
     minutes = None if found.wait_s is None or not math.isfinite(found.wait_s) else max(1, math.ceil(found.wait_s / 60))

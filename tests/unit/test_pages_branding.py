@@ -43,7 +43,7 @@ def test_the_page_shows_name_logo_message_and_help() -> None:
     page = branded().html(waiting()).decode()
     assert "<title>3 in line · H&amp;M &lt;Shop&gt;</title>" in page
     assert f'<p id=site><img src="{SHOP.logo}" alt="">H&amp;M &lt;Shop&gt;<h1 id=heading>' in page
-    assert "<p id=message>We open at 10 &amp; stay" in page
+    assert "<p id=message dir=auto>We open at 10 &amp; stay" in page
     assert '<a id=help href="https://help.example.com/?a=1&amp;b=2">Help</a>' in page
     assert 'data-site=" · H&amp;M &lt;Shop&gt;"' in page
 
@@ -65,9 +65,15 @@ def test_a_room_without_branding_shows_what_it_always_did() -> None:
 
 def test_the_message_of_the_language_counts() -> None:
     page = branded(messages=(LocalMessage("de-DE", "Wir öffnen um 10"),), follow_accept_language=True)
-    assert "<p id=message>Wir öffnen um 10" in page.speaking(b"de").html(waiting()).decode()
-    assert "<p id=message>We open" in page.speaking(b"fr").html(waiting()).decode()
+    assert "<p id=message dir=auto>Wir öffnen um 10" in page.speaking(b"de").html(waiting()).decode()
+    assert "<p id=message dir=auto>We open" in page.speaking(b"fr").html(waiting()).decode()
     assert "Hilfe</a>" in page.speaking(b"de").html(waiting()).decode()
+
+
+def test_a_message_keeps_its_own_direction_on_a_page_that_runs_the_other_way() -> None:
+    page = branded(default_template_language="ar-EG").html(waiting()).decode()
+    assert "dir=rtl" in page
+    assert "<p id=message dir=auto>We open at 10" in page
 
 
 def test_who_is_next_is_told_so() -> None:

@@ -44,7 +44,7 @@ def brand_of(branding: Branding, messages: tuple[LocalMessage, ...], language: s
     return Brand(
         f" · {name}" if name else "",
         f"<p id=site>{picture}{escape(name)}" if name or logo else "",
-        f"<p id=message>{escape(message)}" if message else "",
+        f"<p id=message dir=auto>{escape(message)}" if message else "",
         escape(branding.help_url),
         accent_css(branding.accent_color) if branding.accent_color else "",
     )

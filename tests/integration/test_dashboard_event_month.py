@@ -6,6 +6,7 @@ from config_material import HOUR_MS
 from dashboard_rig import DashboardRig, Visitor
 
 from greenroom.model.event import Event
+from greenroom.model.room import Room
 
 MAY_2040_MS = 2_219_400_000_000
 
@@ -27,3 +28,18 @@ def test_months_are_turned_and_events_lead_to_their_form(dashboard: DashboardRig
     assert in_month(dashboard.person("viewer"), "/events?month=2040-05") == ["may"]
     assert in_month(dashboard.person("viewer", "z2"), "/events?month=2040-05") == []
     assert visitor.get("/events?month=<script>").status_code == 200
+
+
+def test_a_new_event_is_offered_in_thirty_rooms_and_the_way_to_the_others_is_told(dashboard: DashboardRig) -> None:
+    visitor = dashboard.person("operator")
+    assert "in another of" not in visitor.get("/events").text
+    rooms = [
+        Room(id=f"n{number}", name=f"n{number}", host=f"n{number}.a.example", total_active_users=9, new_users_per_minute=9)
+        for number in range(31)
+    ]
+    dashboard.put(*((room, "z1") for room in rooms))
+    page = visitor.get("/events").text
+    offered = re.findall(r'/rooms/\w+/events/new"', page)
+    assert len(offered) == 30
+    left = len(dashboard.store.read().rooms) - 30
+    assert f"in another of {left} rooms: find it, then choose Events" in page

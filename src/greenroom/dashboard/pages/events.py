@@ -64,6 +64,7 @@ def of_room(page: PageRequest) -> Response:
 def _list(page: PageRequest, rooms: list[Entry[Room]], only: Entry[Room] | None) -> Response:
     rows = [_row(page, entry, room) for room in rooms for entry in page.known.events.of(room.id)]
     rows.sort(key=lambda row: _order(row, page.now_ms))
+    own = sorted((room for room in rooms if not room.read_only), key=lambda room: room.record.name)
     return page.render(
         "events.html",
         entry=only,
@@ -73,7 +74,8 @@ def _list(page: PageRequest, rooms: list[Entry[Room]], only: Entry[Room] | None)
         ticks=_ticks(page.now_ms, _zone(page)),
         now_at=_place(page.now_ms, page.now_ms),
         month=event_month(page.query("month"), map(_in_month, rows), page.now_ms, _zone(page)),
-        rooms=sorted(rooms, key=lambda room: room.record.name)[:LINES_MAX],
+        rooms=own[:LINES_MAX],
+        more_rooms=len(own[LINES_MAX:]),
     )
 
 

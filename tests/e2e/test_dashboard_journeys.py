@@ -68,7 +68,7 @@ def test_everything_wrong_is_shown_beside_its_field(browser, running) -> None:
     expect(limit).to_have_value("many")
     expect(limit).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_text("must be a whole number, not 'many'")).to_be_visible()
-    expect(page.get_by_text("must be a lower-case host name")).to_be_visible()
+    expect(page.get_by_text("must be a host name in lower case")).to_be_visible()
     assert at.complaints == []
 
 

@@ -172,7 +172,7 @@ def test_check_of_a_file_that_is_not_there(tmp_path: Path) -> None:
         (["--origin", "x", *LIMITS], "--origin: must be http://host[:port]"),
         (["--origin", "http://a"], "--new-users-per-minute: is required"),
         (["--origin", "http://a", "--total-active-users", "0", "--new-users-per-minute", "1"], "--total-active-users: must be at least 1"),
-        (["--origin", "http://a", *LIMITS, "--host", "Shop:80"], "--host: must be a lower-case host name"),
+        (["--origin", "http://a", *LIMITS, "--host", "Shop:80"], "--host: must be a host name in lower case"),
         (["--origin", "http://a", *LIMITS, "--path", "shop"], "--path: must begin with /"),
         (["--origin", "http://a", *LIMITS, "--session-duration", "1441"], "--session-duration: must be at most 1440 minutes"),
         (["--origin", "http://a", *LIMITS, "--queueing-method", "lifo"], "--queueing-method: must be one of fifo"),

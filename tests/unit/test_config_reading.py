@@ -184,7 +184,10 @@ def test_a_store_of_another_kind_is_refused(written: str) -> None:
     [
         ('additional_routes = "x"\n', "rooms[0].additional_routes: must be a list"),
         ("additional_routes = [4]\ncookie_suffix = 's'\n", "rooms[0].additional_routes[0]: must be a table with host and path"),
-        ("additional_routes = [{ path = '/' }]\ncookie_suffix = 's'\n", "rooms[0].additional_routes[0].host: must be a lower-case host"),
+        (
+            "additional_routes = [{ path = '/' }]\ncookie_suffix = 's'\n",
+            "rooms[0].additional_routes[0].host: must be a host name in lower case",
+        ),
         ("additional_routes = [{ host = 'b', path = 7 }]\ncookie_suffix = 's'\n", "rooms[0].additional_routes[0].path: must begin with /"),
         ("additional_routes = [{ host = 'b' }]\n", "rooms[0].cookie_suffix: is required"),
         (
@@ -215,7 +218,7 @@ def test_one_mistake_in_a_room_is_one_problem(lines: str, said: str) -> None:
         ('listen = "0.0.0.0:8081"\n', "control: must not be the address for visitors"),
         ("[log]\nacess = true\n", "line 4: log.acess: unknown key; did you mean access?"),
         ("log = 3\n", "line 1: log: must be a table"),
-        ('[origins]\n"Shop" = "http://a"\n', "line 4: origins.Shop: must be a lower-case host name"),
+        ('[origins]\n"Shop" = "http://a"\n', "line 4: origins.Shop: must be a host name in lower case"),
         ('[origins]\n"a.b" = "http://a/path"\n', 'line 4: origins."a.b": must end after the port'),
         ('[origins]\n"a.b" = { url = "http://u:p@a" }\n', 'line 4: origins."a.b".url: must not contain a user name'),
         ('[origins]\n"a.b" = { url = "https://a", ca_file = "/none" }\n', "No such file"),

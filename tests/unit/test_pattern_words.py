@@ -34,6 +34,12 @@ def test_every_pattern_is_told_in_words() -> None:
     assert [name for name, rule in patterns if not re.match("(be|have) ", rule.pattern_words)] == []
 
 
+def test_an_empty_number_is_called_empty() -> None:
+    problem = check_value("total_active_users", "", int, specs(Room)["total_active_users"])
+    assert problem is not None
+    assert problem.reason == "must be a whole number, and is empty"
+
+
 @pytest.mark.parametrize(
     ("record", "name", "typed", "said"),
     [

@@ -63,6 +63,8 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         if isinstance(kind, UnionType):
             return Problem(pointer, _one_of(rule, value))
+        if value == "":
+            return Problem(pointer, f"must be {_NAMES.get(kind, kind.__name__)}, and is empty")
         return Problem(pointer, f"must be {_NAMES.get(kind, kind.__name__)}, not {_shown(value)}")
     if rule.sealed and isinstance(value, str) and is_sealed(value):
         return None

@@ -285,7 +285,9 @@ def host_problems(pointer: str, host: Any) -> list[Problem]:
     """
     if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host.removeprefix("*."))):
         return []
-    allowed = "a lower-case host name without scheme or port, `*.` and a name for every host below it, or `*` for every host"
+    allowed = (
+        "a host name in lower case without scheme, port and path: shop.example.com, *.example.com (every host below it), in a file also *"
+    )
     return [Problem(pointer, f"must be {allowed}, not {str(host)[:60]!r}")]
 
 

@@ -170,7 +170,7 @@ _ROWS = (
         "greenroom_queueing",
         "Waiting room is queueing",
         "A waiting room begins to hold visitors, or no longer holds any.",
-        "Waiting room {subject} has begun queueing: {waiting} visitors are waiting, {active} are on the site.",
+        "Waiting room {subject} has begun queueing: {waiting} waiting, {active} on the site.",
         "Waiting room {subject} is no longer queueing.",
         fields={"waiting": "visitors in line", "active": "visitors on the site"},
         example={"waiting": 120, "active": 5000},

@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from analytics_material import ALL_WANTED, BEGIN_S, a_rollup, nearest_rank, oracle, parts_of, rollups
 
 from greenroom.analytics import histogram
-from greenroom.analytics.metrics import DIMENSIONS, column_problems
+from greenroom.analytics.metrics import DAY_S, DIMENSIONS, column_problems
 from greenroom.analytics.question import AllOf, AnyOf, DimensionFilter, Known, Question, Wanted, pieces, span_of
 from greenroom.analytics.rollup import PERCENTS, Part, merge, minute_row
 from greenroom.stores.analytics.duck import DuckEngine
-from greenroom.stores.analytics.keeper import Keeper
+from greenroom.stores.analytics.keeper import Keeper, Retention
 
 times = st.lists(st.integers(0, histogram.HIGHEST_MS), min_size=1, max_size=60)
 
@@ -130,6 +130,12 @@ def test_a_span_is_what_its_conditions_say_minute_by_minute(op: str, data: st.Da
         assert (span.start_s <= t < span.end_s) == holds
 
 
+def test_a_time_range_says_the_same_inside_another_and() -> None:
+    begin, end = DimensionFilter("datetime", "geq", (BEGIN_S,)), DimensionFilter("datetime", "lt", (BEGIN_S + 3_600,))
+    room = DimensionFilter("waitingRoomId", "in", ("r1",))
+    assert span_of(AllOf((AllOf((begin, AllOf((end,)))), room))) == span_of(AllOf((begin, end, room)))
+
+
 ROOMS = ("r1", "r2", "r3")
 HOURS = 27
 WRITTEN_EVERY = 4
@@ -231,3 +237,16 @@ def test_what_nothing_is_known_of_any_more_is_refused_and_not_counted_twice(fill
     old = [Part("three", (now_s - 7 * 3_600) // 60, "r1", a_rollup(random.Random(1)))]
     assert keeper.write(old, now_s).late == 1
     same(keeper.answer(every()).rows, oracle(parts, every()), ())
+
+
+@pytest.mark.parametrize("dimension", ["datetimeHour", "date"])
+def test_a_time_range_in_minutes_is_answered_where_only_hours_and_days_are_kept(dimension: str, tmp_path: Path) -> None:
+    day = BEGIN_S // DAY_S + 1
+    parts = parts_of(random.Random(5), range(day * 1_440, day * 1_440 + 120), ROOMS, ("one",))
+    keeper = Keeper(DuckEngine(tmp_path / "analytics.duckdb"), retention=Retention(minutes_s=DAY_S))
+    keeper.write(parts, day * DAY_S + 7_200)
+    keeper.tend((day + 4) * DAY_S)
+    found = AllOf((DimensionFilter("datetime", "geq", (day * DAY_S,)), DimensionFilter("datetime", "lt", ((day + 1) * DAY_S,))))
+    question = every(dimension, filter=found)
+    same(keeper.answer(question).rows, oracle(parts, question), (dimension,))
+    keeper.close()

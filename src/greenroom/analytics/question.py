@@ -112,11 +112,11 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def finest_s(self) -> int:
-        """The narrowest bucket that its rows or conditions tell apart; a day where time does not matter."""
+        """The narrowest bucket that its rows or conditions tell apart; a day where time does not matter. A time range tells none apart."""
         if self.raw:
             return MINUTE_S
         named = [*self.dimensions, *(order.name for order in self.order if not order.aggregate and order.name in DIMENSIONS)]
-        widths = [DIMENSIONS[name].bucket_s for name in (*named, *_dimensions_of(self.filter))]
+        widths = [DIMENSIONS[name].bucket_s for name in (*named, *_dimensions_of(span_of(self.filter).rest))]
         return min([width for width in widths if width], default=DAY_S)
 
 
@@ -196,13 +196,22 @@ def span_of(found: Filter | None) -> Span:
     A minute counts for the moment at which it begins.
     """
     start_s, end_s, rest = NO_BEGIN_S, FOREVER_S, list[Filter]()
-    for part in found.parts if isinstance(found, AllOf) else (found,) if found is not None else ():
+    for part in _required(found):
         bounds = _bounds(part) if isinstance(part, DimensionFilter) else None
         if bounds is None:
             rest.append(part)
         else:
             start_s, end_s = max(start_s, bounds[0]), min(end_s, bounds[1])
     return Span(start_s, end_s, AllOf(tuple(rest)) if rest else None)
+
+
+def _required(found: Filter | None) -> Iterator[Filter]:
+    """What must hold at the top of a filter, however many ANDs are around it."""
+    if isinstance(found, AllOf):
+        for part in found.parts:
+            yield from _required(part)
+    elif found is not None:
+        yield found
 
 
 def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:

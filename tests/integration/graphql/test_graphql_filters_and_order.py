@@ -108,3 +108,19 @@ def test_order_by_a_dimension_that_is_not_selected(rig: GraphqlRig) -> None:
 )  # fmt: skip
 def test_a_pattern_with_percent_signs(text: str, pattern: str, matches: bool) -> None:
     assert like(text, pattern) is matches
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ('datetime_geq: "2023-03-15T03:00:00.001Z", datetime_leq: "2023-03-15T03:09:59.999Z"', "03:01", "03:09"),
+        ('datetime_gt: "2023-03-15T02:59:59.999Z", datetime_lt: "2023-03-15T03:09:59.999Z"', "03:00", "03:09"),
+        ('datetimeFiveMinutes_gt: "2023-03-15T02:59:59.5Z", datetimeFiveMinutes_leq: "2023-03-15T03:04:59.5Z"', "03:00", "03:04"),
+    ],
+)
+def test_a_range_that_ends_in_a_fraction_of_a_second_has_the_minutes_that_begin_in_it(
+    rig: GraphqlRig, text: str, first: str, last: str
+) -> None:
+    found = rig.groups(f"limit: 100, filter: {{{text}}}, orderBy: [datetimeMinute_ASC]", "{ dimensions { datetimeMinute } }")
+    minutes = [row["dimensions"]["datetimeMinute"][11:16] for row in found]
+    assert (minutes[0], minutes[-1]) == (first, last)

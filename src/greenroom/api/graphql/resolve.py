@@ -29,7 +29,7 @@ from greenroom.api.graphql.datasets import (
     TooLong,
     Where,
 )
-from greenroom.api.graphql.schema import order_of, schema
+from greenroom.api.graphql.schema import order_of, schema, whole_second
 from greenroom.control.authenticator import Caller
 from greenroom.control.refusals import Refused
 from greenroom.errors import StorageFailed
@@ -141,7 +141,7 @@ def _tag_matches(tag: str, op: str, wanted: Any) -> bool:
 
 
 def _dataset_resolver(dataset: Dataset) -> Callable[..., Any]:
-    keys = {f"{name}{suffix}": (name, suffix) for name, kind in dataset.filters.items() for suffix in OPERATORS[kind]}
+    keys = {f"{name}{suffix}": (name, suffix, kind) for name, kind in dataset.filters.items() for suffix in OPERATORS[kind]}
 
     def resolve(zone: Mapping[str, Any], info: Info, limit: int, **given: Any) -> list[dict[str, Any]]:
         context: Context = info.context
@@ -181,7 +181,7 @@ def _answered(context: Context, query: DatasetQuery) -> list[dict[str, Any]]:
     return found.rows
 
 
-def _where(filter: Mapping[str, Any], keys: Mapping[str, tuple[str, str]], count: list[int]) -> Where:
+def _where(filter: Mapping[str, Any], keys: Mapping[str, tuple[str, str, str]], count: list[int]) -> Where:
     """Commas mean AND; nulls and empty objects say nothing."""
     parts: list[Where] = []
     for name, value in filter.items():
@@ -196,8 +196,13 @@ def _where(filter: Mapping[str, Any], keys: Mapping[str, tuple[str, str]], count
             raise refusal(f"a filter has at most {CONDITIONS_MAX} conditions")
         if isinstance(value, list) and len(value) > VALUES_MAX:
             raise refusal(f"{name} takes at most {VALUES_MAX} values, not {len(value)}")
-        parts.append(Comparison(keys[name][0], keys[name][1], value))
+        field, op, kind = keys[name]
+        parts.append(Comparison(field, op, _whole_seconds(op, value) if kind == "Time" else value))
     return parts[0] if len(parts) == 1 else Every(tuple(parts))
+
+
+def _whole_seconds(op: str, value: float | list[float]) -> int | list[int]:
+    return [whole_second(one, op) for one in value] if isinstance(value, list) else whole_second(value, op)
 
 
 # -- what is selected ---------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime
+from math import ceil, floor
 from typing import Any
 
 from ariadne import ObjectType, QueryType, ScalarType, make_executable_schema
@@ -141,8 +142,8 @@ def _fraction(value: Any) -> float:
     return float(value)
 
 
-def moment(value: Any) -> int:
-    """RFC 3339 as whole Unix seconds, rounded up: what begins at a fraction has not begun at the second before."""
+def moment(value: Any) -> float:
+    """RFC 3339 as Unix seconds, with their fraction: which whole second it means depends on the comparison (`whole_second`)."""
     if not isinstance(value, str) or len(value) > 64:
         raise ValueError(f"must be a time such as 2030-01-01T10:00:00Z, not {value!r}")
     try:
@@ -154,7 +155,12 @@ def moment(value: Any) -> int:
         seconds = found.timestamp()
     except (ValueError, OverflowError):
         raise ValueError(f"must be a time such as 2030-01-01T10:00:00Z, not {value!r}") from None
-    return _bounded(-int(-seconds // 1))
+    return _bounded(seconds)
+
+
+def whole_second(seconds: float, op: str) -> int:
+    """The whole second with which this operator says the same about times that begin with a whole second."""
+    return floor(seconds) if op in ("_gt", "_leq") else ceil(seconds)
 
 
 def day(value: Any) -> int:
@@ -165,10 +171,10 @@ def day(value: Any) -> int:
         found = None
     if found is None:
         raise ValueError(f"must be a date such as 2030-01-01, not {value!r}")
-    return _bounded(int(datetime(found.year, found.month, found.day, tzinfo=UTC).timestamp()))
+    return int(_bounded(datetime(found.year, found.month, found.day, tzinfo=UTC).timestamp()))
 
 
-def _bounded(seconds: int) -> int:
+def _bounded(seconds: float) -> float:
     """Times before 1970 and after 2106 mean the same as those limits: there are no rows beyond."""
     return max(0, min(seconds, (1 << 32) - 1))
 

@@ -14,6 +14,7 @@ from greenroom.asgi import WaitingRoom
 from greenroom.decision.observer import Decided
 from greenroom.decision.render import OUTAGE
 from greenroom.errors import InvalidConfig
+from greenroom.wsgi import WaitingRoom as WsgiWaitingRoom
 
 FRONTS = {"asgi": AsgiFront, "wsgi": WsgiFront}
 
@@ -120,3 +121,25 @@ def test_an_error_in_the_decision_holds_the_visitor(kind: Any, tmp_path: Path) -
 def test_a_wrong_configuration_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match="unknown"):
         WaitingRoom(lambda *_: None, {"data": str(tmp_path), "romms": []})  # type: ignore[arg-type,return-value]
+
+
+def test_a_rule_about_the_listener_looks_at_the_one_that_each_request_came_to(tmp_path: Path) -> None:
+    rules = [{"expression": "cf.edge.server_port == 8001", "action": "bypass_waiting_room"}]
+    limits = {"total_active_users": 200, "new_users_per_minute": 200}
+    configuration = {"data": str(tmp_path), "rooms": [{"name": "main", "host": "*", **limits, "rules": rules}]}
+    room = WsgiWaitingRoom(lambda _environ, start_response: [start_response("200 OK", []) or b""], configuration)
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": "/",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "192.0.2.1",
+        "HTTP_HOST": "shop.example",
+    }
+    tickets = []
+    for port in ("8001", "8000", "8001"):
+        found: list[Any] = []
+        listener = {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": port, "wsgi.url_scheme": "http"}
+        list(room({**environ, **listener}, lambda _status, headers, found=found: found.extend(headers)))
+        tickets.append("Set-Cookie" in dict(found))
+    room.close()
+    assert tickets == [False, True, False], "only the port of the rule goes by the room"

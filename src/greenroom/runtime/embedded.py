@@ -73,7 +73,7 @@ class AppRequests:
         self._policy = policy
         self._limits = limits
         self._on_error = on_error
-        self._senders: OrderedDict[tuple[str, bool], Sender] = OrderedDict()
+        self._senders: OrderedDict[tuple[str, bool, tuple[str, int]], Sender] = OrderedDict()
         self._known = KnownLines()
         self.closed = False
 
@@ -191,7 +191,7 @@ class AppRequests:
         return known
 
     def _sender(self, request: AppRequest) -> Sender:
-        key = (request.address, request.tls)
+        key = (request.address, request.tls, request.server)
         sender = self._senders.get(key)
         if sender is None:
             sender = Sender(request.address, request.tls, self._policy, request.server)

@@ -94,7 +94,9 @@ class DataDir:
         return self.path / "config.last-good"
 
     def release(self) -> None:
-        """Gives the lock back."""
+        """Gives the lock back, also when a process that the application has forked still has the file open."""
         with contextlib.suppress(OSError):
             (self.path / PID_FILE).unlink()
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
         os.close(self._lock)

@@ -286,11 +286,17 @@ class Embedded:
     async def _start_or_report(self) -> None:
         try:
             await self.start()
-        except (GreenroomError, OSError) as error:
-            log.error("greenroom cannot start, every visitor is held: %s", error)
+        except Exception as error:  # whatever it is, the visitor is held
+            report_failed_start(error)
         finally:
             self._starting = None
             self._not_before_s = time.monotonic() + RETRY_S
+
+
+def report_failed_start(error: Exception) -> None:
+    """Says in the log why every visitor is held."""
+    expected = isinstance(error, (GreenroomError, OSError))
+    log.error("greenroom cannot start, every visitor is held: %s", error, exc_info=None if expected else error)
 
 
 def _report_end(running: asyncio.Task[None]) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import atexit
-import logging
 import os
 import threading
 import time
@@ -14,15 +13,12 @@ from concurrent.futures import thread as _executors  # noqa: F401 - registers it
 from greenroom.config.source import ConfigSource
 from greenroom.decision.render import OUTAGE
 from greenroom.decision.verdict import Forward
-from greenroom.errors import GreenroomError
 from greenroom.model.answer import Answer
-from greenroom.runtime.embedded import ANSWER_S, RETRY_S, AppRequest, AppRequests, Embedded
+from greenroom.runtime.embedded import ANSWER_S, RETRY_S, AppRequest, AppRequests, Embedded, report_failed_start
 from greenroom.runtime.serve import loop_factory
 
 CLOSING_S = 10.0
 """How long the end of the process waits for the journals."""
-
-log = logging.getLogger("greenroom")
 
 
 class EmbeddedThread:
@@ -39,6 +35,7 @@ class EmbeddedThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._embedded: Embedded | None = None
         self._thread: threading.Thread | None = None
+        self._failed_in = 0
         self._not_before_s = float("-inf")
 
     @property
@@ -54,7 +51,7 @@ class EmbeddedThread:
         return self._embedded.own_requests
 
     def start(self) -> None:
-        """Returns when it decides; does nothing when it does already. Raises InvalidConfig, CannotStart or StorageFailed."""
+        """Returns when it decides; does nothing when it does already. Raises InvalidConfig, CannotStart, StorageFailed or OSError."""
         with self._starting:
             if self.requests is None and not self._closed:
                 started: Future[None] = Future()
@@ -66,9 +63,9 @@ class EmbeddedThread:
 
     def close(self) -> None:
         """Returns when every journal is closed, after CLOSING_S at most; from then on every visitor is held. Idempotent."""
+        self._closed = True
         if self._owner != os.getpid():
             return
-        self._closed = True
         loop, embedded, thread = self._loop, self._embedded, self._thread
         if loop is not None and embedded is not None and thread is not None and thread.is_alive():
             loop.call_soon_threadsafe(embedded.end)
@@ -98,18 +95,23 @@ class EmbeddedThread:
             return b""
 
     def _started(self) -> AppRequests | None:
-        if time.monotonic() >= self._not_before_s or self._owner != os.getpid():
+        if time.monotonic() >= self._not_before_s or self._failed_in != os.getpid():
             try:
                 self.start()
-            except (GreenroomError, OSError) as error:
-                self._owner = os.getpid()
+            except Exception as error:  # whatever it is, the visitor is held
+                self._failed_in = os.getpid()
                 self._not_before_s = time.monotonic() + RETRY_S
-                log.error("greenroom cannot start, every visitor is held: %s", error)
+                report_failed_start(error)
         return self.requests
 
     def _run(self, started: "Future[None]") -> None:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(self._main(started))
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._main(started))
+        except Exception as error:
+            if started.done():
+                raise
+            started.set_exception(error)  # there is no event loop: too many open files, for example
 
     async def _main(self, started: "Future[None]") -> None:
         try:

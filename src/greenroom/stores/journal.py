@@ -151,6 +151,9 @@ class FileJournal:
     def close(self) -> None:
         """Gives the file and its lock back; call `sync` before if a power cut matters. May be called twice."""
         with self._compacting, self._guard:
+            if self._lock >= 0:
+                with contextlib.suppress(OSError):  # closing is not enough where the application has forked a process that lives on
+                    fcntl.flock(self._lock, fcntl.LOCK_UN)
             for file in (self._file, self._lock):
                 if file >= 0:
                     os.close(file)

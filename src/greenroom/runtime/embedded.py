@@ -286,7 +286,7 @@ class Embedded:
     async def _start_or_report(self) -> None:
         try:
             await self.start()
-        except Exception as error:  # whatever it is, the visitor is held
+        except Exception as error:  # of any kind: the visitor is held
             report_failed_start(error)
         finally:
             self._starting = None

@@ -98,7 +98,7 @@ class EmbeddedThread:
         if time.monotonic() >= self._not_before_s or self._failed_in != os.getpid():
             try:
                 self.start()
-            except Exception as error:  # whatever it is, the visitor is held
+            except Exception as error:  # of any kind: the visitor is held
                 self._failed_in = os.getpid()
                 self._not_before_s = time.monotonic() + RETRY_S
                 report_failed_start(error)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime
+import http.client
 import socket
 import ssl
 from collections.abc import Callable
@@ -84,6 +85,48 @@ def test_plain_http_on_the_tls_listener_gets_nothing(rig, run, certificate) -> N
         assert rig.decisions.arrivals == []
 
     run(story())
+
+
+async def silent(rig, count: int) -> list[asyncio.StreamReader]:
+    """Clients that connect and never begin with TLS."""
+    return [(await asyncio.open_connection(*rig.address))[0] for _ in range(count)]
+
+
+def test_connections_count_before_their_tls_handshake_is_over_and_handshakes_have_their_time(rig, run, certificate) -> None:
+    async def story() -> None:
+        client = ssl.create_default_context(cafile=certificate[0])
+        async with rig.running(tls=server_context(*certificate), connections_per_address=5, head_s=2):
+            async with rig.visitor(tls=client) as talk:
+                connected = await silent(rig, 9)
+                await rig.until(lambda: rig.counts.connections_refused == 4, "four are refused")
+                assert (await talk.get()).status == 200, "a connection that is there goes on"
+                with contextlib.suppress(ConnectionError):
+                    await asyncio.wait_for(asyncio.gather(*[reader.read() for reader in connected]), 40)
+            async with rig.visitor(tls=client) as talk:
+                assert (await talk.get()).status == 200
+
+    run(story())
+
+
+def test_handshakes_that_never_end_take_no_descriptor_from_visitors(greenroom, origin, certificate) -> None:
+    few = 256
+    path = greenroom.folder / "greenroom.toml"
+    path.write_text(
+        f'origin = "{origin.url}"\n[tls]\ncert = "{certificate[0]}"\nkey = "{certificate[1]}"\n'
+        '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 100\nnew_users_per_minute = 100\n'
+    )
+    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
+    within = ("sh", "-c", f'ulimit -n {few}; exec "$@"', "sh")
+    running = greenroom.run("serve", "--config", str(path), *places, within=within).wait_until_ready()
+    client = ssl.create_default_context(cafile=certificate[0])
+    with contextlib.ExitStack() as connected:
+        for _ in range(few + 50):
+            connected.enter_context(socket.create_connection(running.address, timeout=60))
+        for _ in range(10):
+            visitor = http.client.HTTPSConnection("localhost", running.address[1], timeout=60, context=client)
+            visitor.request("GET", "/", headers={"Connection": "close"})
+            assert visitor.getresponse().status == 200
+            visitor.close()
 
 
 def test_a_visitor_by_tls_that_leaves_takes_its_request_with_it(rig, run, certificate) -> None:

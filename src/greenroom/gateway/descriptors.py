@@ -60,9 +60,9 @@ class Descriptors:
         self._closed = 0  # in the present shortage
         self._last = 0.0
 
-    def short(self, number: int) -> bool:
-        """Whether descriptors run short, now that a connection has come with this number."""
-        held = self._counts.connections_open + self._counts.origin_connections_open
+    def short(self, number: int, handshakes: int = 0) -> bool:
+        """Whether descriptors run short, now that a connection has come with this number; so many are not over with their handshake."""
+        held = self._counts.connections_open + self._counts.origin_connections_open + handshakes
         if number > self._others + held:  # more are in use than was known, or were when it was accepted
             self._others = max(self._others, _lowest_free(number, self._limit) - held)
         return self._others + held >= self.line

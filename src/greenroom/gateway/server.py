@@ -7,10 +7,12 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.descriptors import Descriptors
+from greenroom.gateway.handshakes import Handshakes, TlsListener
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.origin.pool import Pool
@@ -81,7 +83,8 @@ class Gateway:
         self.batch = DecisionBatch(receiver.verdict, self.later)
         self._sweep_s = sweep_s
         self.sweep_at = 0.0
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server | TlsListener] = []
+        self._handshakes = Handshakes(self._loop, self.counts)
         self._connections: set[OpenConnection] = set()
         self._per_address: Counter[str] = Counter()
         self._pools: dict[Origin, Pool] = {}
@@ -108,18 +111,32 @@ class Gateway:
         `protocol` makes what speaks on a new connection, when that is not always `connection`. May be called again for another listener.
         OSError when the address cannot be had.
         """
-        handshake_s = self.limits.head_s if tls else None
         speaks = self.connection if protocol is None else protocol
         listening = list(sockets) or await self._bound(host, port)
         at_once = self._descriptors.accepted_at_once  # or asyncio would accept all that the kernel keeps
-        begun = [
-            await self._loop.create_server(speaks, sock=sock, ssl=tls, backlog=at_once, ssl_handshake_timeout=handshake_s)
-            for sock in listening
-        ]
-        self._servers += begun
+        if tls is None:
+            self._servers += [await self._loop.create_server(speaks, sock=sock, backlog=at_once) for sock in listening]
         for sock in listening:
             sock.listen(BACKLOG)
+        if tls is not None:
+            shake = partial(self._shake, tls, speaks)
+            self._servers += [TlsListener(self._loop, sock, at_once, shake) for sock in listening]
         return [sock.getsockname()[:2] if sock.family != socket.AF_UNIX else (sock.getsockname(), 0) for sock in listening]
+
+    def _shake(self, tls: ssl.SSLContext, speaks: Callable[[], asyncio.BaseProtocol], sock: socket.socket, address: str) -> None:
+        """A connection that begins with a TLS handshake; where as many are under way as there may be connections it is closed at once.
+
+        When the handshake is over it counts as a connection (`admit`), and can be told that there are too many.
+        """
+        most, shakes = self.limits.connections_per_address, self._handshakes
+        fits = len(shakes) < self.limits.connections
+        if most and address and not self.forwarded_policy.trusts(address):
+            fits = fits and shakes.of(address) < most
+        if fits and self._has_descriptors(sock.fileno()):
+            shakes.begin(sock, address, speaks(), tls, self.limits.head_s)
+        else:
+            self.counts.connections_refused += 1
+            sock.close()
 
     def connection(self) -> VisitorConnection:
         """The protocol of a new connection."""
@@ -183,6 +200,7 @@ class Gateway:
         self._stop_listening()
         if self._sweeper:
             self._sweeper.cancel()
+        self._handshakes.close()
         for connection in list(self._connections):
             connection.transport.abort()
         for pool in self._pools.values():
@@ -203,7 +221,7 @@ class Gateway:
 
     def admit(self, connection: OpenConnection) -> bool:
         """Registers a new connection; False when a limit of connections is reached."""
-        fits = len(self._connections) < self.limits.connections and self._has_descriptors(connection)
+        fits = len(self._connections) < self.limits.connections and self._has_descriptors(connection.flow.descriptor)
         self._connections.add(connection)
         self.counts.connections_opened += 1
         self.counts.connections_open += 1
@@ -214,10 +232,10 @@ class Gateway:
         self.counts.connections_refused += not fits
         return fits
 
-    def _has_descriptors(self, connection: OpenConnection) -> bool:
-        """Whether this new connection leaves enough of them, if need be after others were closed."""
-        descriptors = self._descriptors
-        return not descriptors.short(connection.flow.descriptor) or descriptors.make_room(self._connections, self.now())
+    def _has_descriptors(self, number: int) -> bool:
+        """Whether a new connection with this one leaves enough of them, if need be after others were closed."""
+        descriptors, shakes = self._descriptors, self._handshakes
+        return not descriptors.short(number, len(shakes)) or shakes.make_room() or descriptors.make_room(self._connections, self.now())
 
     def forget(self, connection: OpenConnection) -> None:
         """The connection is closed."""

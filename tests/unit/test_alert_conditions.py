@@ -125,6 +125,18 @@ def test_a_restart_neither_tells_a_start_again_nor_forgets_an_end() -> None:
     assert end.correlation_id == next(iter(before.open.values())).correlation_id
 
 
+def test_a_restart_does_not_end_an_incident_before_its_condition_has_been_over_for_long_enough() -> None:
+    full, empty = RoomPicture(room(), waiting=5), RoomPicture(room())
+    before, after = Tracker(), Tracker()
+    steps(before, picture(0, (full,)), picture(3_000, (full,)))
+    after.adopt(before.open.values())
+    told = steps(
+        after, *(picture(second * 1_000, (found,)) for second, found in ((10, empty), (11, full), (15, full), (16, empty), (75, empty)))
+    )
+    assert told == []
+    assert steps(after, picture(76_000, (empty,))) == [("greenroom_queueing", "end", 76_000)]
+
+
 @pytest.mark.parametrize(
     "found",
     [
@@ -190,9 +202,7 @@ def test_an_alert_that_stands_for_itself_is_told_once() -> None:
 @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=60))
 def test_starts_and_ends_always_alternate(course: list[tuple[int, bool]]) -> None:
     tracker, now_ms, told = Tracker(), 0, []
-    condition = AlertCondition(
-        "greenroom_rejecting", "room:here:greenroom_rejecting:r1:", {**_DATA}, "r1", "shop", after_ms=(3_000, 10_000)
-    )
+    condition = AlertCondition("greenroom_rejecting", "room:here:greenroom_rejecting:r1:", {**_DATA}, "r1", "shop")
     for seconds, holds in course:
         now_ms += seconds * 1000
         told += tracker.step([condition] if holds else [], lambda _incident: True, now_ms)

@@ -20,6 +20,17 @@ BOUND_TYPES = ("greenroom_wait_time", "greenroom_event_soon", "greenroom_origin_
 SOURCES = ("room:", "event:", "center:", "origin:", "config-", "certificate:")
 """What the incidents of these conditions begin with."""
 
+AFTER_MS: Mapping[str, tuple[int, int]] = {
+    "greenroom_queueing": (3_000, 60_000),
+    "greenroom_wait_time": (15_000, 60_000),
+    "greenroom_newcomers_confirmed": (20_000, 60_000),  # shorter than it takes to find out that it was a false alarm: not told
+    "greenroom_rejecting": (1_000, 10_000),
+    "greenroom_admissions_stopped": (2_000, 5_000),
+    "greenroom_data_center_cut_off": (0, 5_000),
+    "greenroom_origin_errors": (0, 60_000),
+}
+"""How long a condition of this type must hold before it is told, and must be over before its end is told; others: at once."""
+
 REQUESTS_LEAST = 20
 """Requests of a minute that make a percentage worth an alert."""
 
@@ -81,7 +92,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class AlertCondition:
-    """Something that holds. `after_ms`: how long it must hold before it is told, and must be over before its end is told."""
+    """Something that holds."""
 
     type: str
     incident: str
@@ -89,7 +100,6 @@ class AlertCondition:
     subject_id: str = ""
     subject_name: str = ""
     zone_id: str = ""
-    after_ms: tuple[int, int] = (0, 0)
     alone: bool = False
     """A single event without an end."""
 
@@ -100,9 +110,7 @@ def conditions(picture: Picture) -> Iterator[AlertCondition]:
         if picture.speaks_for_rooms and not found.room.suspended:
             yield from _of_room(picture, found)
         if found.storage_failed:
-            yield _room_condition(
-                picture, found, "greenroom_admissions_stopped", {"reason": "the ledger cannot be written"}, after_ms=(2_000, 5_000)
-            )
+            yield _room_condition(picture, found, "greenroom_admissions_stopped", {"reason": "the ledger cannot be written"})
     yield from _of_process(picture)
 
 
@@ -119,17 +127,16 @@ def _of_room(picture: Picture, found: RoomPicture) -> Iterator[AlertCondition]:
     now = effective(found.room, found.events, picture.now_ms)
     if found.waiting:
         figures = {"waiting": found.waiting, "active": found.active}
-        yield _room_condition(picture, found, "greenroom_queueing", figures, after_ms=(3_000, 60_000))
+        yield _room_condition(picture, found, "greenroom_queueing", figures)
     minutes = None if found.wait_s is None or not math.isfinite(found.wait_s) else math.ceil(found.wait_s / 60)
     for limit in picture.limits.get("greenroom_wait_time", ()):
         if minutes is not None and minutes > limit:
             data = {"minutes": minutes, "limit": limit}
-            yield _room_condition(picture, found, "greenroom_wait_time", data, more=f"{limit}:", after_ms=(15_000, 60_000))
-    if found.confirms and found.room.confirm_newcomers == "auto":  # shorter than it takes to find out that it was a false alarm: not told
-        data = {"active": found.active}
-        yield _room_condition(picture, found, "greenroom_newcomers_confirmed", data, after_ms=(20_000, 60_000))
+            yield _room_condition(picture, found, "greenroom_wait_time", data, more=f"{limit}:")
+    if found.confirms and found.room.confirm_newcomers == "auto":
+        yield _room_condition(picture, found, "greenroom_newcomers_confirmed", {"active": found.active})
     if now.turns_away:
-        yield _room_condition(picture, found, "greenroom_rejecting", {}, after_ms=(1_000, 10_000))
+        yield _room_condition(picture, found, "greenroom_rejecting", {})
     for event in found.events:
         yield from _of_event(picture, found, event)
 
@@ -157,13 +164,13 @@ def _of_process(picture: Picture) -> Iterator[AlertCondition]:
     if picture.cut_off_s is not None:
         data = {"data_center": picture.data_center, "seconds": int(picture.cut_off_s)}
         name = picture.data_center
-        yield AlertCondition("greenroom_data_center_cut_off", f"center:{name}:", data, name, name, after_ms=(0, 5_000))
+        yield AlertCondition("greenroom_data_center_cut_off", f"center:{name}:", data, name, name)
     for limit in picture.limits.get("greenroom_origin_errors", ()):
         if picture.requests >= REQUESTS_LEAST and picture.failed * 100 > limit * picture.requests:
             percent = round(picture.failed * 100 / picture.requests)
             data = {"percent": percent, "requests": picture.requests, "limit": limit}
             incident = f"origin:{picture.process}:{limit}:"
-            yield AlertCondition("greenroom_origin_errors", incident, data, picture.process, picture.process, after_ms=(0, 60_000))
+            yield AlertCondition("greenroom_origin_errors", incident, data, picture.process, picture.process)
     for source, problems in picture.config_problems.items():
         if problems:
             data = {"source": source, "problems": "; ".join(problems)[:1_000]}
@@ -182,12 +189,10 @@ def _of_certificate(picture: Picture, found: Certificate) -> Iterator[AlertCondi
             yield AlertCondition("greenroom_certificate_expiring", incident, data, found.name, names)
 
 
-def _room_condition(
-    picture: Picture, found: RoomPicture, type: str, data: Mapping[str, Any], *, more: str = "", after_ms: tuple[int, int]
-) -> AlertCondition:
+def _room_condition(picture: Picture, found: RoomPicture, type: str, data: Mapping[str, Any], *, more: str = "") -> AlertCondition:
     room = found.room
     incident = f"room:{picture.data_center}:{type}:{room.id}:{more}"
-    return AlertCondition(type, incident, {**_room_data(room), **data}, room.id, room.name, found.zone_id, after_ms)
+    return AlertCondition(type, incident, {**_room_data(room), **data}, room.id, room.name, found.zone_id)
 
 
 def _room_data(room: Room) -> dict[str, Any]:

@@ -5,7 +5,7 @@ long enough. Pure; what was open before a restart is taken over, so that a resta
 from collections.abc import Callable, Iterable
 
 from greenroom.alerting.alert_types import make
-from greenroom.alerting.conditions import SOURCES, AlertCondition
+from greenroom.alerting.conditions import AFTER_MS, SOURCES, AlertCondition
 from greenroom.model.alert import Alert
 
 REMEMBERED_MAX = 10_000
@@ -18,7 +18,6 @@ class Tracker:
     def __init__(self) -> None:
         self.open: dict[str, Alert] = {}
         """By the `incident` of their condition: the start of each that goes on."""
-        self._after: dict[str, int] = {}
         self._since: dict[str, int] = {}
         self._clear: dict[str, int] = {}
         self._told: dict[str, None] = {}
@@ -59,9 +58,8 @@ class Tracker:
         if condition.alone:
             return self._alone(condition, now_ms)
         self._clear.pop(incident, None)
-        self._after[incident] = condition.after_ms[1]
         since_ms = self._since.setdefault(incident, now_ms)
-        if incident in self.open or now_ms - since_ms < condition.after_ms[0]:
+        if incident in self.open or now_ms - since_ms < _after_ms(condition.type)[0]:
             return []
         alert = _alert(condition, "start", now_ms, f"{incident}{since_ms}" if incident.endswith(":") else incident)
         self.open[incident] = alert
@@ -77,11 +75,10 @@ class Tracker:
 
     def _cleared(self, incident: str, now_ms: int) -> list[Alert]:
         since_ms = self._clear.setdefault(incident, now_ms)
-        if now_ms - since_ms < self._after.get(incident, 0):
+        if now_ms - since_ms < _after_ms(self.open[incident].type)[1]:
             return []
         start = self.open.pop(incident)
         del self._clear[incident]
-        self._after.pop(incident, None)
         return [
             make(
                 start.type,
@@ -94,6 +91,10 @@ class Tracker:
                 zone_id=start.zone_id,
             )
         ]
+
+
+def _after_ms(type: str) -> tuple[int, int]:
+    return AFTER_MS.get(type, (0, 0))
 
 
 def _incident(alert: Alert) -> str:

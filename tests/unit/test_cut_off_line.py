@@ -61,6 +61,29 @@ def test_the_first_line_of_a_random_room_moves_behind_a_cut() -> None:
     assert here.lease.permits == 0
 
 
+def test_a_line_behind_a_cut_does_not_wait_for_an_older_line_elsewhere() -> None:
+    now_ms = START_MS
+    room = small_room(total_active_users=8, new_users_per_minute=100)
+    coordinator = Coordinator(["here", "there"], room, now_ms)
+    here, there = (Ledger(room, name, 1, now_ms) for name in ("here", "there"))
+    for number in range(100, 160):
+        for ledger in (here, there):
+            ledger.sweep(now_ms)
+            ledger.apply(coordinator.sync(ledger.report(now_ms), now_ms, 0), now_ms)
+        here.arrive(ticket_id(number), now_ms, 0)
+        for place in range(4 * (number > 120)):  # places of ten minutes ago, whose visitors were away
+            there.poll(ticket_id(place), make_key(START_MS - 600_000, place), now_ms, 0)
+        if number > 130:
+            here.poll(ticket_id(10), make_key(START_MS, 10), now_ms, 0)
+        now_ms += 500
+    assert here.lease.horizon_ms
+    assert here.lease.horizon_ms < now_ms - 500_000
+    cut_off_ms = now_ms
+    while here.poll(ticket_id(10), make_key(START_MS, 10), now_ms, 0).standing is Standing.WAITING:
+        now_ms += 1_000
+        assert now_ms - cut_off_ms < CUT_OFF_MS + 2 * room.session_ms
+
+
 def test_what_may_be_let_in_behind_a_cut_follows_the_limit_when_that_is_lowered() -> None:
     wide, narrow = (small_room(total_active_users=800, new_users_per_minute=limit, pace_admissions=False) for limit in (600, 60))
     coordinator = Coordinator(["here", "there"], wide, START_MS)

@@ -158,8 +158,11 @@ class Lease:
         return max(0, pacing.wait_us(self.spent_until_us, self.gap_us, place, now_ms)) / 1_000_000 if self.holds_back else 0.0
 
     def horizon_at(self, now_ms: int, gap_ms: int) -> int | None:
-        """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`: between two tries."""
-        if self.horizon_ms is None or self.answered_ms is None:
+        """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`: between two tries.
+
+        Cut off there is none: who is first here does not wait for older places elsewhere, which these units cannot reach.
+        """
+        if self.horizon_ms is None or self.answered_ms is None or not self.connected(now_ms):
             return None
         return self.horizon_ms + now_ms - self.answered_ms + HORIZON_SLACK_MS + gap_ms
 

@@ -112,7 +112,7 @@ local function has_turn(id, rank, key)
   local permits = spendable()
   if rank >= permits + floor(state.lookahead) then return false end
   if rank >= permits and arrival_ms(key) > first_ms() + OVERTAKING_MS then return false end
-  if not state.horizon_ms or not state.answered_ms then return true end
+  if not state.horizon_ms or not connected() then return true end
   return arrival_ms(key) <= state.horizon_ms + now - state.answered_ms + HORIZON_SLACK_MS + floor(state.gap_ms)
 end
 

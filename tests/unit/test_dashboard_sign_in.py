@@ -262,6 +262,26 @@ def test_the_last_admin_stays_and_zones_must_exist(rig: DashboardRig) -> None:
         assert said in refused.text
 
 
+def test_a_form_without_a_ticked_zone_leaves_an_account_its_zones(rig: DashboardRig) -> None:
+    rig.fill()
+    rig.add_account("bob", "viewer", "z1")
+    admin = rig.person("admin")
+
+    def save(*zones: str) -> tuple[str, ...]:
+        bob = accounts.find(rig.store.read(), "bob")
+        assert bob is not None
+        assert admin.post(f"/accounts/{bob.id}/edit", role="operator", zone=list(zones)).status_code == 303
+        saved = accounts.find(rig.store.read(), "bob")
+        assert saved is not None
+        return saved.zone_ids
+
+    assert save() == ("z1",)  # as when z1 was removed and has no box
+    assert save("z2") == ("z2",)
+    assert save("*", "z1") == ("z1",)
+    assert save("*") == ()
+    assert save() == ()
+
+
 def test_a_person_changes_the_own_password_and_keeps_this_browser_only(rig: DashboardRig) -> None:
     rig.add_account("ada")
     here, there = Visitor(rig), Visitor(rig)

@@ -20,6 +20,9 @@ ROLE_WORDS = {
     "admin": "Admin: also manages accounts, tokens and keys",
 }
 
+EVERY_ZONE = "*"
+"""What the box for all zones sends; no zone has this id."""
+
 
 def table(page: PageRequest) -> Response:
     """All accounts and everyone's sessions."""
@@ -59,10 +62,20 @@ def save(page: PageRequest) -> Response:
     entry = _entry(page)
     password = page.field("password") or None
     try:
-        page.change(accounts.edit(entry.id, role=_role(page), zones=list(page.form.get("zone", ())), password=password))
+        page.change(accounts.edit(entry.id, role=_role(page), zones=_zones(page), password=password))
     except Refused as refused:
         return _form(page, entry, Faults(refused.faults), refused.status)
     return page.redirect("/accounts", notice="saved")
+
+
+def _zones(page: PageRequest) -> list[str] | None:
+    """The zones that were ticked; empty: all of them; None: as before.
+
+    Nothing ticked is no choice: the form of an account whose only zone was removed comes like that, and must not give it all zones.
+    """
+    ticked = page.form.get("zone", ())
+    chosen = [zone for zone in ticked if zone != EVERY_ZONE]
+    return chosen if chosen or EVERY_ZONE in ticked else None
 
 
 def remove(page: PageRequest) -> Response:
@@ -159,6 +172,8 @@ def _form(page: PageRequest, entry: Entry[Account] | None, faults: Faults, statu
         role=page.field("role") if sent or record is None else record.role,
         chosen=set(page.form.get("zone", ())) if sent or record is None else set(record.zone_ids),
         zones=page.person.zones(page.known),
+        every_zone=EVERY_ZONE,
+        everywhere=EVERY_ZONE in page.form.get("zone", ()) if sent or record is None else not record.zone_ids,
         roles=ROLE_WORDS,
         problems=problems,
         general=faults.general,

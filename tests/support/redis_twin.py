@@ -37,7 +37,7 @@ class Twin:
         self.found: list[str] = []
         self.confirmed = 0
         """Looks at which new visitors had to show their ticket, because few did."""
-        self.arrived_there = self._reports_there = 0
+        self.arrived_there = self._reports_there = self._applied_there = 0
         self.fixed = room.disable_session_renewal
         self.ledgers = Ledger(room, HERE, START_MS, START_MS)
         self.coordinators = [Coordinator(centers, room, START_MS) for _ in range(2)]
@@ -174,7 +174,9 @@ class Twin:
 
     def hear_from_there(self, up: SyncUp) -> None:
         """A report of the other data center; what it is answered is taken in there at once."""
+        up = msgspec.structs.replace(up, applied=self._applied_there, whole=True)
         downs = [coordinator.sync(up, self.now_ms, 0) for coordinator in self.coordinators]
+        self._applied_there = downs[0].number
         self.law(downs[0].moves == downs[1].moves, f"answers there differ:\n{downs[0].moves}\n{downs[1].moves}")
         if downs[0].moves:
             self.arrived_there = downs[0].moves.arrived

@@ -85,7 +85,7 @@ def moving(server: redis.Redis, seed: int) -> list[str]:
     for _ in range(3):
         hear(())
         twin.sync()
-        twin.advance(60_000)  # until nothing is left that a coordinator before this one may have granted
+        twin.advance(60_000)
     hear(())
     twin.sync()
     admitted = twin.arrive(one)

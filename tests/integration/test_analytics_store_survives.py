@@ -163,6 +163,25 @@ def test_a_clock_that_jumps_back_an_hour_counts_nothing_twice_and_loses_nothing(
     keeper.close()
 
 
+def test_of_a_process_that_is_killed_in_its_first_minute_that_minute_is_marked(tmp_path: Path) -> None:
+    keeper = opened(tmp_path)
+    keeper.begin(FIRST)
+    write(keeper, 0)
+    write(keeper, 1)  # a part of a minute, because it ends
+    keeper.end()
+    keeper.close()
+    killed = opened(tmp_path)
+    killed.begin(FIRST + 1)
+    killed.close()
+    keeper = opened(tmp_path)
+    assert keeper.begin(FIRST + 2) == len(ROOMS)
+    write(keeper, 2)
+    question = Question(0, 1 << 32, dimensions=("datetimeMinute",), metrics=(Wanted("sum", "minutesIncomplete"),))
+    marked = [row["sum", "minutesIncomplete"] for row in keeper.answer(question).rows]
+    keeper.close()
+    assert marked == [0, len(ROOMS), 0]
+
+
 def test_a_file_of_a_newer_program_is_refused_with_a_reason_and_left_alone(tmp_path: Path) -> None:
     keeper = opened(tmp_path)
     write(keeper, 0)

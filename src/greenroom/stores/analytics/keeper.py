@@ -129,8 +129,8 @@ class Keeper:
     def begin(self, minute: int) -> int:
         """A process begins to write in this minute. Raises StorageFailed.
 
-        One before it that did not end in order was killed: the minute after its last one is marked in every room that it had. Returns
-        how many rooms these are.
+        One before it that did not end in order was killed: the minute after the last one that it wrote (or the one in which it began) is
+        marked in every room that there was. Returns how many rooms these are.
         """
         found = self._engine.select("SELECT name, value FROM facts WHERE name = 'running'")
         killed = bool(found and found[0][1])
@@ -138,11 +138,11 @@ class Keeper:
         marked = self._mark_incomplete(last) if killed and last else 0
         with self._change():
             self._note("running", 1)
-            self._note("last_minute", max(last, minute - 1))
+            self._note("last_minute", minute - 1)  # even where another one has written a part of this minute
         return marked
 
     def _mark_incomplete(self, last: int) -> int:
-        rows = self._engine.select(f"SELECT DISTINCT room FROM minutes WHERE t = {last * MINUTE_S}")  # noqa: S608 - a number
+        rows = self._engine.select(f"SELECT DISTINCT room FROM minutes WHERE t IN ({last * MINUTE_S}, {(last + 1) * MINUTE_S})")  # noqa: S608 - a number
         ids = {number: room for room, number in self._numbers.items()}
         parts = [Part(f"killed-{last}", last + 1, ids[number], Rollup(incomplete=True)) for (number,) in rows]
         self.write(parts, (last + 2) * MINUTE_S)

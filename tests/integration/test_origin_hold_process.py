@@ -1,6 +1,7 @@
 """A running greenroom notices that the origin is gone, holds new visitors, says so everywhere, and lets them in again."""
 
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 CONFIG = """
@@ -54,5 +55,30 @@ def test_an_origin_that_goes_and_comes_back(greenroom, free_port) -> None:
     server = application(port)
     assert newcomer.wait_until_in(within_s=60).text == "ok"
     assert running.room()["origin"] == "healthy"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_restart_lets_no_visitor_to_an_origin_that_is_down(greenroom, free_port) -> None:
+    port, ours = free_port(), f"127.0.0.1:{free_port()}"
+    config = CONFIG.format(port=port).replace("interval = 1", "interval = 10")
+    running = greenroom.config(config, "--listen", ours)
+    greenroom.eventually(lambda: running.room()["origin"] == "unhealthy", "the origin is known")
+    active = running.room()["active_users"]  # from before the first probe
+    running.stop()
+    running = greenroom.config(config, "--listen", ours)
+    until_s = time.monotonic() + 2
+    while time.monotonic() < until_s:
+        assert "A short pause" in running.visitor().get().text
+        time.sleep(0.02)  # the process reads what it knew of the origin meanwhile
+    assert running.room()["active_users"] == active
+    assert running.room()["origin"] == "unhealthy"
+
+
+def test_a_room_without_checks_lets_visitors_in_from_the_start(greenroom, free_port) -> None:
+    port = free_port()
+    server = application(port)
+    running = greenroom.config(CONFIG.format(port=port).partition("[[health_checks]]")[0])
+    assert running.visitor().get().text == "ok"
     server.shutdown()
     server.server_close()

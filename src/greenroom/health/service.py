@@ -60,6 +60,8 @@ class HealthService:
         self._seen = HealthMemory()
         self._placed: Mapping[str, Placed] = {}
         self.leads = False
+        self.remembers = asyncio.Event()
+        """Set when the conditions that were written before have been read."""
         self._writer = HealthWriter(store, sink, now_ms)
         self._runner = ProbeRunner(LOCAL, probe, self._report, now_ms)
         self._monitor = self._new_monitor()
@@ -175,6 +177,7 @@ class HealthService:
                     await self._lead()
                 else:
                     self._seen = await asyncio.to_thread(self._store.load)
+                    self.remembers.set()
             except StorageFailed as error:
                 log.warning("health_store_unreachable", reason=str(error))
             await asyncio.sleep(FOLLOW_S)
@@ -187,6 +190,7 @@ class HealthService:
         self.leads = True
         self._place_own_agent()
         self._monitor.configure(self._placed)
+        self.remembers.set()
         log.info("health_checks_lead", checks=len(self._placed))
         loops = [self._runner.run(), self._writer.run(), _every_second(lambda: self._monitor.sweep())]
         tasks = [asyncio.create_task(loop) for loop in loops]

@@ -15,7 +15,7 @@ from greenroom.config.settings import Address, Config
 from greenroom.control.state import HealthState
 from greenroom.core.health.condition import shown_status
 from greenroom.core.health.memory import Uptime
-from greenroom.core.health.origin import HOLD, OriginChecks, OriginHold, held_after, origin_status
+from greenroom.core.health.origin import HOLD, RELEASE_MS, OriginChecks, OriginHold, held_after, origin_status
 from greenroom.decision.room_table import RoomTable
 from greenroom.health.alerts import Placed
 from greenroom.health.network import probe_policy, threaded_resolver
@@ -79,7 +79,8 @@ class ProcessHealth:
         self._guard = Guard(probe_policy(private=file.health.private_addresses), threaded_resolver(), lambda: own(tuple(listeners())))
         equipment = Equipment(self._guard, TlsContexts())
         self._now_ms = clock.now_ms
-        self._speaking: dict[str, tuple[str, ...]] = {}
+        self._made_ms = clock.now_ms()
+        self._speaking: dict[str, tuple[str, ...]] | None = None
         self._holds: dict[str, OriginHold] = {}
         self.service = HealthService(
             self._store, OutboxSink(outbox, clock), clock.now_ms, partial(probe, equipment=equipment), holder=holder(file, data)
@@ -93,7 +94,7 @@ class ProcessHealth:
 
     def origin_of(self, room: Room) -> str:
         """What the checks on the origin of a room say; empty when there are none."""
-        return origin_status(self._status(key) for key in self._speaking.get(room.id, ()))
+        return origin_status(self._status(key) for key in (self._speaking or {}).get(room.id, ()))
 
     def _status(self, check_id: str) -> str:
         condition = self.service.condition(check_id)
@@ -107,16 +108,36 @@ class ProcessHealth:
             wants = room.on_unhealthy_origin == HOLD
             if not wants and room_id not in self._holds:
                 continue
-            hold = held_after(self._holds.get(room_id, OriginHold()), self.origin_of(room), now_ms) if wants else OriginHold()
+            if wants and not self._remembers(room_id, now_ms):
+                schedule.hold_for_origin(True)
+                continue
+            before = self._holds.get(room_id, OriginHold())
+            hold = held_after(before, self.origin_of(room), now_ms) if wants else OriginHold()
             self._holds[room_id] = hold
-            if schedule.hold_for_origin(hold.held):
+            schedule.hold_for_origin(hold.held)
+            if hold.held is not before.held:
                 log.warning("room_held_for_origin" if hold.held else "room_released_for_origin", room=room.name)
+
+    def _remembers(self, room_id: str, now_ms: int) -> bool:
+        """Whether it is known what was said of a room's origin before this process began: an origin that was unhealthy is not well because
+        of a restart. A store that does not answer is waited for as long as an origin that has become well.
+        """
+        if self.service.remembers.is_set() or now_ms - self._made_ms >= RELEASE_MS:
+            return True
+        if self._speaking is None:
+            self._speaking = _read(self._layers())[1]
+        return not self._speaking.get(room_id)
 
     async def keep_holding(self, table: Callable[[], RoomTable]) -> None:
         """Until cancelled."""
+        remembers = self.service.remembers
         while True:
             self.hold_rooms(table())
-            await asyncio.sleep(LOOK_S)
+            if remembers.is_set():
+                await asyncio.sleep(LOOK_S)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(remembers.wait(), LOOK_S)
 
     def state(self) -> HealthState:
         """For the control listener."""

@@ -109,7 +109,7 @@ def test_averages_buckets_and_order_by_count(api: ApiInProcess) -> None:
         ("originResponseStatus_neq: 200", 5),
         ('datetime_gt: "2023-11-14T22:03:20Z"', 10),
         ('OR: [{healthCheckId: "c1"}, {healthStatus: "Unhealthy"}]', 15),
-        ('scope: "overall"', 10),
+        ('scope: "overall", healthCheckId: null, OR: [], AND: [{}]', 10),
     ],
 )
 def test_filters(api: ApiInProcess, wanted: str, count: int) -> None:

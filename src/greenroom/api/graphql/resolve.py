@@ -182,10 +182,10 @@ def _answered(context: Context, query: DatasetQuery) -> list[dict[str, Any]]:
 
 
 def _where(filter: Mapping[str, Any], keys: Mapping[str, tuple[str, str, str]], count: list[int]) -> Where:
-    """Commas mean AND; nulls and empty objects say nothing."""
+    """Commas mean AND; nulls, empty objects, and AND and OR of nothing say nothing."""
     parts: list[Where] = []
     for name, value in filter.items():
-        if value is None:
+        if value is None or (name in ("AND", "OR") and not value):
             continue
         if name in ("AND", "OR"):
             inner = tuple(_where(item, keys, count) for item in value)

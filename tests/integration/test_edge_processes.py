@@ -68,6 +68,11 @@ def workers_of(running) -> list[int]:
     return [int(one) for one in children if b"--worker" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
+def redis_of(running) -> int:
+    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split()
+    return next(int(one) for one in children if b"redis-server" in Path(f"/proc/{one}/cmdline").read_bytes())
+
+
 def two_free_ports() -> int:
     """The first of two neighbours."""
     while True:
@@ -102,6 +107,24 @@ def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom,
         visitor.address = again.address
         assert not visitor.get().waiting, "who was inside is inside after a restart"
     assert again.stop() == 0
+
+
+def test_a_private_redis_that_cannot_start_at_once_is_started_again_until_it_can(greenroom, origin) -> None:
+    options = ("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "1000")
+    places = ("--listen", "127.0.0.1:0", "--control", f"127.0.0.1:{two_free_ports()}", "--data", str(greenroom.data))
+    running = greenroom.run("serve", *options, *places, "--workers", "2")
+    greenroom.eventually(lambda: running.output.count(": ready") == 2, lambda: running.output, within_s=60)
+    visitor = running.visitor()
+    visitor.wait_until_in()
+    written, aside = greenroom.data / "redis" / "appendonlydir", greenroom.data / "aside"
+    written.rename(aside)
+    written.write_text("in the way, as an error of the disk would be")
+    os.kill(redis_of(running), signal.SIGKILL)
+    running.wait_until_printed("redis-server ended", times=2)
+    written.unlink()
+    aside.rename(written)
+    visitor.wait_until_in()
+    assert running.stop() == 0
 
 
 def test_workers_without_a_redis_server_say_what_to_install(greenroom, origin) -> None:

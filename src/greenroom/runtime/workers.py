@@ -86,24 +86,39 @@ class PrivateRedis:
             self._command += [f"--{name}", value]
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._rest_until_s = 0.0
         self.url = f"unix://{self._path}"
+
+    def __str__(self) -> str:
+        return "redis-server"
 
     def start(self) -> None:
         """Returns when it answers. Raises CannotStart when it does not."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_as_child)  # noqa: S603
+        try:
+            process = self._process = self._begun()
+        except OSError as error:
+            raise CannotStart(f"redis-server did not start: {error.strerror or error}") from None
         until = time.monotonic() + REDIS_START_S
         while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > until:
+            if process.poll() is not None or time.monotonic() > until:
                 self.stop()
                 raise CannotStart(f"redis-server did not start: see {self._log}")
             time.sleep(LOOK_S / 2)
 
     def keep(self, say: Say) -> None:
-        """Starts it again when it has died."""
-        if self._process is not None and self._process.poll() is not None:
-            say("redis-server ended and has been restarted")
-            self.start()
+        """Starts it again when it has died, until it lives: every REST_S at most. Workers hold visitors while it reads its data.
+
+        Raises OSError when the machine does not let it start; it is tried again then, too.
+        """
+        if self._process is None or self._process.poll() is None or time.monotonic() < self._rest_until_s:
+            return
+        code, self._rest_until_s = self._process.returncode, time.monotonic() + REST_S
+        self._process = self._begun()
+        say(f"redis-server ended ({code}: see {self._log}) and has been restarted")
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            return subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_as_child)  # noqa: S603
 
     def stop(self) -> None:
         """An orderly end."""
@@ -143,6 +158,9 @@ class Worker:
         self._rest_until_s = 0.0
         self._process: subprocess.Popen[bytes] | None = None
 
+    def __str__(self) -> str:
+        return f"worker {self.number}"
+
     def start(self) -> None:
         """Begins it."""
         self._began_s = time.monotonic()
@@ -166,7 +184,10 @@ class Worker:
         return code if code is not None and code > 0 and time.monotonic() - self._began_s < LIVED_S else 0
 
     def keep(self, say: Say) -> None:
-        """Starts it again when it has died, after a rest when it did not live long."""
+        """Starts it again when it has died, after a rest when it did not live long.
+
+        Raises OSError when the machine does not let it start; it is tried again after a rest.
+        """
         if self.alive:
             return
         if self._process is not None:
@@ -175,6 +196,7 @@ class Worker:
             lived_s = time.monotonic() - self._began_s
             self._rest_until_s = time.monotonic() + (REST_S if lived_s < LIVED_S else 0.0)
         if time.monotonic() >= self._rest_until_s:
+            self._rest_until_s = time.monotonic() + REST_S
             self.start()
 
 
@@ -257,13 +279,12 @@ class _Foreman:
     def _look(self) -> None:
         if self._stopping:
             return
-        if self._redis:
+        children: list[PrivateRedis | Worker] = [*([self._redis] if self._redis else []), *self._workers]
+        for child in children:
             try:
-                self._redis.keep(self._say)
-            except CannotStart as error:
-                self._say(str(error))
-        for worker in self._workers:
-            worker.keep(self._say)
+                child.keep(self._say)
+            except OSError as error:  # no memory, no process or no space is left, for a moment
+                self._say(f"cannot start {child} again: {error.strerror or error}")
 
     def _pass_on(self, number: int, _frame: FrameType | None) -> None:
         self._stopping = self._stopping or number != signal.SIGHUP

@@ -134,3 +134,15 @@ def test_a_full_disk_stops_admissions_and_nothing_else_and_heals(greenroom, orig
     assert not late.wait_until_in().waiting
     assert running.metric('greenroom_room_storage_failed{room="main"}') == 0
     running.wait_until_printed("admissions_resumed")
+
+
+def test_a_lost_key_file_does_not_keep_journals_from_the_disk(greenroom, origin) -> None:
+    running = greenroom.room(origin.url, 2)
+    visitor = running.visitor()
+    visitor.wait_until_in()
+    journal = next((greenroom.data / "rooms").glob("*.journal"))
+    journal.unlink()
+    (greenroom.data / "keys.json").unlink()
+    greenroom.eventually(journal.exists, lambda: f"the journal is written again: {running.output}")
+    running.wait_until_printed("keys.json: cannot read the ticket keys")
+    assert not visitor.get().waiting

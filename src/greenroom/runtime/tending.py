@@ -20,12 +20,7 @@ async def tend(ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], 
     failure, halted = "", set[str]()
     while True:
         await asyncio.sleep(TEND_S)
-        found = ""
-        try:
-            ring.tend(now_ms())
-            await ledgers.flush()
-        except (StorageFailed, InvalidConfig) as error:
-            found = str(error)
+        found = "; ".join([*_failure_of_keys(ring, now_ms()), *await _failure_of_ledgers(ledgers)])
         if found and found != failure:
             log.error("data_directory_failed", reason=found)
         reasons = ledgers.halted()
@@ -34,3 +29,20 @@ async def tend(ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], 
         for name in halted - reasons.keys():
             log.info("admissions_resumed", room=name)
         failure, halted = found, set(reasons)
+
+
+def _failure_of_keys(ring: KeyRing, now_ms: int) -> list[str]:
+    try:
+        ring.tend(now_ms)
+    except (StorageFailed, InvalidConfig) as error:
+        return [str(error)]
+    return []
+
+
+async def _failure_of_ledgers(ledgers: ProcessLedgerStore) -> list[str]:
+    """Also when something is wrong with the keys: journals that are not flushed are lost with the power, and grow without end."""
+    try:
+        await ledgers.flush()
+    except (StorageFailed, InvalidConfig) as error:
+        return [str(error)]
+    return []

@@ -7,7 +7,7 @@ import pytest
 from redis_world import RedisServer
 
 from greenroom.errors import StorageFailed
-from greenroom.stores.keys import KeyRing
+from greenroom.stores.keys import ACTIVATION_DELAY_MS, KeyRing
 from greenroom.stores.redis.key_exchange import KeyExchange
 from greenroom.stores.redis.link import Link
 from greenroom.stores.sealed_secrets import SealedSecrets
@@ -40,6 +40,25 @@ def test_machines_that_have_keys_learn_each_others(server: RedisServer, tmp_path
         for exchange, _ in (*found, *found):
             await exchange.begin(NOW)
         assert all(KeyRing(folder, NOW).opening.keys() == set(own) for _, folder in found)
+
+    asyncio.run(story())
+
+
+def test_a_key_made_while_the_others_could_not_hear_of_it_seals_only_when_all_can_open(server: RedisServer, tmp_path: Path) -> None:
+    async def story() -> None:
+        (first, shared), (late, alone) = machines(server.url, tmp_path, 2)
+        await first.begin(NOW)
+        common = KeyRing(shared, NOW).current.id
+        ring = KeyRing(alone, NOW + 1_000)  # it started while Redis did not answer
+        assert ring.current.id != common
+        await late.run(NOW + 5_000)
+        ring.tend(NOW + 5_000)
+        assert ring.current.id == common, "until the others have read its key"
+        await first.run(NOW + 7_000)
+        for folder in (shared, alone):
+            assert KeyRing(folder, NOW + 7_000).current.id == common
+            assert len(KeyRing(folder, NOW + 7_000).opening) == 2, "what it has sealed meanwhile opens everywhere"
+            assert KeyRing(folder, NOW + 5_000 + ACTIVATION_DELAY_MS).current.id != common
 
     asyncio.run(story())
 

@@ -193,6 +193,15 @@ def test_a_key_rotates_after_a_day(tmp_path: Path) -> None:
     assert ring.current.id != first
 
 
+def test_a_key_goes_on_beyond_its_day_while_other_machines_could_not_hear_of_a_new_one(tmp_path: Path) -> None:
+    ring = KeyRing(tmp_path, NOW)
+    later = NOW + KEY_AGE_MAX_MS + 3_600_000
+    ring.tend(later, rotates=False)
+    assert len(ring.opening) == 1
+    ring.tend(later + 1_000)
+    assert len(ring.opening) == 2
+
+
 def test_a_key_rotates_long_before_random_nonces_could_meet(tmp_path: Path) -> None:
     assert SEALS_MAX * 16 <= 2**32
     ring = KeyRing(tmp_path, NOW)

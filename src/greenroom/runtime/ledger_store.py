@@ -62,6 +62,9 @@ class ProcessLedgerStore(Protocol):
         """Before the key ring is read: takes in the keys of other machines, where there are any."""
 
     async def restore(self, rooms: RoomsAt) -> None:
+    def exchanges_keys(self) -> bool:
+        """Whether other machines, where there are any, would hear of a new key before it seals."""
+
         """Opens these rooms as they are remembered. Raises StorageFailed."""
 
     async def run(self) -> None:
@@ -143,6 +146,10 @@ class LocalLedgerStore:
         """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
         journals: dict[str, LateJournal] = {}
         try:
+    def exchanges_keys(self) -> bool:
+        """There is none to tell."""
+        return True
+
             for room in rooms(self._clock.now_ms()):
                 journals[room.id] = LateJournal(self._data.journal(room.id))
             size = sum(journal.size for journal in journals.values())

@@ -41,6 +41,9 @@ EXCHANGE_S = 2.0
 """How often keys are exchanged: well within the 15 s after which a new one seals."""
 
 NOTHING = Gauges(0, 0, 0, 0, 0, False)
+EXCHANGED_S = 3 * EXCHANGE_S
+"""Since the last exchange for which the next one may be relied on."""
+
 
 log = structlog.get_logger(__name__)
 
@@ -91,6 +94,7 @@ class SharedLedgerStore:
         self._tallies: dict[str, Taken] = {}
         self._exchange_s = 0.0
         self._rooms: tuple[Room, ...] = ()
+        self._exchanged_s = float("-inf")
         self._clock = clock
         self._name = str(shared.redis)
         self._failed = RedisFailures(self._name, on_error)
@@ -107,6 +111,11 @@ class SharedLedgerStore:
         with contextlib.suppress(StorageFailed):
             await self._keys.begin(self._clock.now_ms())
 
+            self._exchanged_s = time.monotonic()
+
+    def exchanges_keys(self) -> bool:
+        """See ProcessLedgerStore."""
+        return time.monotonic() - self._exchanged_s < EXCHANGED_S
     async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
         self.take_over((), self.prepare(rooms))
@@ -177,6 +186,7 @@ class SharedLedgerStore:
                 await client.aclose()
         self.open = {}
 
+            self._exchanged_s = time.monotonic()
     def asked(self) -> None:
         """Notes that the figures are wanted: they are read for a while."""
         self._asked_s = time.monotonic()

@@ -20,7 +20,7 @@ async def tend(ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], 
     failure, halted = "", set[str]()
     while True:
         await asyncio.sleep(TEND_S)
-        found = "; ".join([*_failure_of_keys(ring, now_ms()), *await _failure_of_ledgers(ledgers)])
+        found = "; ".join([*_failure_of_keys(ring, now_ms(), ledgers.exchanges_keys()), *await _failure_of_ledgers(ledgers)])
         if found and found != failure:
             log.error("data_directory_failed", reason=found)
         reasons = ledgers.halted()
@@ -31,9 +31,9 @@ async def tend(ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], 
         failure, halted = found, set(reasons)
 
 
-def _failure_of_keys(ring: KeyRing, now_ms: int) -> list[str]:
+def _failure_of_keys(ring: KeyRing, now_ms: int, rotates: bool) -> list[str]:
     try:
-        ring.tend(now_ms)
+        ring.tend(now_ms, rotates=rotates)
     except (StorageFailed, InvalidConfig) as error:
         return [str(error)]
     return []

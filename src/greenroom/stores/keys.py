@@ -10,7 +10,8 @@ at SEALS_MAX, which leaves room for sixteen processes on one file.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,18 +68,20 @@ class KeyRing:
     def __repr__(self) -> str:
         return f"KeyRing({self._file.path}, current={self.current.id.hex()}, keys={len(self.opening)})"
 
-    def tend(self, now_ms: int) -> bool:
+    def tend(self, now_ms: int, *, rotates: bool = True) -> bool:
         """Reads the file again when another process changed it, activates, rotates and drops keys; True when `current` changed.
+
+        `rotates`: a new key may be made now. Not while other machines could not be told of it: their visitors would be new visitors here.
 
         Raises InvalidConfig or StorageFailed when the file is unusable or cannot be written; the keys at hand stay in use, and
         writing is tried again after RETRY_MS.
         """
         before = self.current.id
         self.reload(now_ms)
-        outdated = len(self._listed) > len(self.opening) or self._wants_rotation(self._listed, now_ms)
+        outdated = len(self._listed) > len(self.opening) or (rotates and self._wants_rotation(self._listed, now_ms))
         if outdated and now_ms >= self._retry_ms:
             self._retry_ms = now_ms + RETRY_MS
-            self._publish(now_ms, ACTIVATION_DELAY_MS, lambda keys: self._wants_rotation(keys, now_ms))
+            self._publish(now_ms, ACTIVATION_DELAY_MS, lambda keys: rotates and self._wants_rotation(keys, now_ms))
             self._retry_ms = 0
             self.reload(now_ms)
         return self.current.id != before
@@ -138,17 +141,30 @@ def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
 def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:
     """Adds rows of the key files of other machines; returns all rows that still open tickets, from this and other machines.
 
-    What is no row is ignored. Raises InvalidConfig or StorageFailed, as KeyRing does.
+    A key of this machine that they do not know yet and that seals here already waits until they do (`_announced`). What is no row is
+    ignored. Raises InvalidConfig or StorageFailed, as KeyRing does.
     """
     file = _file(data)
-    found = {key.id: key for key in map(key_of, theirs) if key is not None}
+    known = {key.id: key for key in map(key_of, theirs) if key is not None}
     with file.alone(wait=True):
         own = file.read()[0] if file.exists else ()
-        found |= {key.id: key for key in own}
+        found = known | {key.id: _announced(key, known, now_ms) for key in own}
         kept = _still_valid(by_activation(found.values()), now_ms)[-KEYS_MAX:]
         if kept != own:
             file.write(kept)
     return [key_row(key) for key in kept]
+
+
+def _announced(key: Key, known: Mapping[bytes, Key], now_ms: int) -> Key:
+    """The key, which takes over from those that the others know only after ACTIVATION_DELAY_MS from now.
+
+    One that was made while they could not be told would seal tickets that they cannot open.
+    """
+    sealing_ms = max((other.active_ms for other in known.values() if other.active_ms <= now_ms), default=None)
+    takes_over = key.id not in known and sealing_ms is not None and key.active_ms >= sealing_ms
+    if not takes_over or key.active_ms >= now_ms + ACTIVATION_DELAY_MS // 2:
+        return key
+    return replace(key, active_ms=now_ms + ACTIVATION_DELAY_MS)
 
 
 def _file(data: Path) -> KeysOnDisk:

@@ -1,8 +1,9 @@
 """Edges on several machines exchange their keys through Redis, so that each can open what another one sealed: tickets, and stored secrets.
 
 Every machine keeps its own key files and reads them as always (`stores.keys`, `stores.sealed_secrets`); this brings the files to the same
-content. A ticket key that was just made seals only 15 s later, and every machine has it by then. Nothing is lost with Redis: every machine
-that has a key brings it back.
+content. A ticket key that was just made seals only 15 s later, and every machine has it by then. None is made while
+keys cannot be exchanged, and a key that a machine made by itself stops sealing for 15 s when the others hear of it. Nothing is lost with
+Redis: every machine that has a key brings it back.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
 """The few errors greenroom raises on purpose; expected outcomes are values, not errors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,15 @@ class GreenroomError(Exception):
 
 
 class InvalidConfig(GreenroomError):
-    """What the operator wrote cannot be used; carries ALL problems found, never just the first."""
+    """What the operator wrote cannot be used; carries ALL problems found, never just the first.
 
-    def __init__(self, problems: list[Problem]) -> None:
+    `files` are those that it names, where it is a file: what is wrong may be in one of them, and be put right there.
+    """
+
+    def __init__(self, problems: list[Problem], files: Sequence[Path] = ()) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
+        self.files = tuple(files)
 
 
 class StorageFailed(GreenroomError):

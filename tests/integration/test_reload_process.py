@@ -56,6 +56,16 @@ def test_a_link_that_is_turned_counts_like_a_changed_file(greenroom, origin) -> 
     assert running.room()["total_active_users"] == 2
 
 
+def test_a_file_that_is_refused_for_want_of_a_template_counts_as_soon_as_the_template_is_there(greenroom, origin) -> None:
+    running = greenroom.config(text(origin, active=1))
+    (greenroom.folder / "greenroom.toml").write_text(text(origin, active=2, more='custom_page_file = "late.html"'))
+    running.wait_until_printed("config_refused")
+    in_place(greenroom.folder / "late.html", "<p>{{waitTime}}</p>")
+    running.wait_until_printed("config_loaded")
+    assert running.room()["total_active_users"] == 2
+    assert running.output.count("config_refused [") == 1
+
+
 def test_sighup_reads_the_file_again(greenroom, origin) -> None:
     running = greenroom.config(text(origin))
     running.send(signal.SIGHUP)

@@ -125,7 +125,7 @@ def config_of(
     reading = _Reading(raw, path, lines, needs_origin)
     config = reading.config()
     if config is None:
-        raise InvalidConfig(_placed(reading.problems, lines, options or {}))
+        raise InvalidConfig(_placed(reading.problems, lines, options or {}), reading.files)
     return config
 
 
@@ -162,6 +162,7 @@ class _Reading:
 
     def __init__(self, raw: Mapping[str, Any], path: Path | None, lines: KeyLines | None, needs_origin: bool | None = True) -> None:
         self.problems: list[Problem] = []
+        self.files: tuple[Path, ...] = ()
         self._raw = raw
         self._path = path
         self._needs_origin = needs_origin if needs_origin is not None else "decide" not in raw
@@ -181,6 +182,7 @@ class _Reading:
         tls = {name: self._tls(name, sections[name]) for name in CERTIFICATES}
         data = self._data(known.data)
         shared = read_shared(server, self.problems) if server else None
+        self.files = self._files(tls.values(), *(file for part in parts for file in part.files))
         if self.problems or server is None:
             return None
         fields = {name: value for part in parts for name, value in part.fields.items()}
@@ -201,7 +203,7 @@ class _Reading:
             control_tls=tls["control_tls"],
             **{name: sections[name] or SECTIONS[name]() for name in WITH_DEFAULTS},
             path=self._path,
-            files=self._files(tls.values(), *(file for part in parts for file in part.files)),
+            files=self.files,
             notes=(
                 *exposed,
                 *socket_notes(server),

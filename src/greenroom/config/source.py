@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from greenroom.config.load import Overrides, config_of, load_config
 from greenroom.config.settings import Config
+from greenroom.errors import InvalidConfig
 
 Stamp = tuple[tuple[str, int, int, int, int], ...]
 
@@ -27,9 +28,15 @@ class ConfigSource(Protocol):
 
 def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
     """The configuration, and the stamp that its files had before they were read: of those it did not name before, the one they have now."""
-    before = {item[0]: item for item in source.stamp()}
+    before = source.stamp()
     config = source.load()
-    return config, tuple(before.get(item[0], item) for item in source.stamp())
+    return config, stamp_since(before, source)
+
+
+def stamp_since(before: Stamp, source: ConfigSource) -> Stamp:
+    """The stamp `before` its files were read, with what they named only then as it is now."""
+    known = {item[0]: item for item in before}
+    return tuple(known.get(item[0], item) for item in source.stamp())
 
 
 class FileSource:
@@ -41,6 +48,7 @@ class FileSource:
         self._path = path
         self._overrides = overrides
         self._files: tuple[Path, ...] = (path,)
+        self._good: tuple[Path, ...] = (path,)
 
     @property
     def name(self) -> str:
@@ -48,9 +56,13 @@ class FileSource:
         return str(self._path)
 
     def load(self) -> Config:
-        """Also notes which files to look at from now on: those of the last good configuration."""
-        config = load_config(self._path, self._overrides, needs_origin=self._needs_origin)
-        self._files = config.files
+        """Also notes which files to look at from now on: its own, and those of a configuration that was refused since besides."""
+        try:
+            config = load_config(self._path, self._overrides, needs_origin=self._needs_origin)
+        except InvalidConfig as error:
+            self._files = tuple(dict.fromkeys((*self._good, *error.files)))
+            raise
+        self._good = self._files = config.files
         return config
 
     def stamp(self) -> Stamp:

@@ -8,7 +8,7 @@ import structlog
 
 from greenroom.config.addresses import store_shown
 from greenroom.config.settings import Config
-from greenroom.config.source import ConfigSource, Stamp, load_stamped
+from greenroom.config.source import ConfigSource, Stamp, load_stamped, stamp_since
 from greenroom.control.state import ConfigState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 
@@ -69,11 +69,12 @@ class Reloader:
 
         A thousand rooms take 0.1 s to read, so they are read in a thread; visitors are served meanwhile.
         """
-        self._stamp = self._source.stamp()
+        before = self._stamp = self._source.stamp()
         try:
             config, self._stamp = await asyncio.to_thread(load_stamped, self._source)
             self._apply(config)
         except InvalidConfig as error:
+            self._stamp = stamp_since(before, self._source)
             self._refuse(error.problems)
         except (StorageFailed, OSError) as error:
             self._refuse((Problem("data", str(error)),))

@@ -32,8 +32,11 @@ class LongFile:
 def test_visitors_are_served_while_a_configuration_is_read() -> None:
     source, applied = LongFile(), []
 
+    async def apply(config) -> None:
+        applied.append(config)
+
     async def story() -> None:
-        reloader = Reloader(source, source.config, applied.append, lambda: 1, ())
+        reloader = Reloader(source, source.config, apply, lambda: 1, ())
         watching = asyncio.create_task(reloader.watch())
         reloader.ask()
         while not (reloader.state.reloads or watching.done()):

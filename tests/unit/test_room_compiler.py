@@ -1,6 +1,8 @@
 """Only what changed is compiled again, and rules may wait until they are asked."""
 
+import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,6 +47,36 @@ def config(*rooms: Any, **more: Any) -> Config:
 
 def arrival(client: str) -> Arrival:
     return Arrival("GET", "https", "r1.z1.example", "/", "", (), client)
+
+
+async def turns_during(work: Awaitable[Any]) -> int:
+    """How often visitors could have been served while this was done."""
+    turns = 0
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        turns += 1
+        await asyncio.sleep(0)
+    await task
+    return turns
+
+
+def test_visitors_are_served_while_many_rooms_are_compiled_and_the_table_then_compiles_none() -> None:
+    shop, many = Shop(), [room(f"r{number}", host=f"r{number}.z1.example") for number in range(300)]
+    books: Any = {one.id: SimpleNamespace(ledger=object()) for one in many}
+    rules = {one.id: (Rule(id="a", expression=f'http.host eq "{one.id}" or ip.src in $staff'),) for one in many}
+    whole = config(*many, rules=rules, lists=(LISTED,))
+    assert asyncio.run(turns_during(shop.compiler.compile_ahead(whole, books, 0, NOTHING_KNOWN))) > 3
+    ahead = {room_id: schedule for room_id, (_, schedule) in shop.compiler._rooms_ahead.items()}
+    assert shop.compiler.table(whole, books, 0, NOTHING_KNOWN).rooms == ahead
+
+
+def test_what_is_wrong_with_rooms_compiled_ahead_is_told_at_once_by_the_table() -> None:
+    shop = Shop()
+    broken = config(room("r1"), room("r2"), rules={"r1": (replace(STAFF, expression="?"),), "r2": (replace(STAFF, expression="!"),)})
+    asyncio.run(shop.compiler.compile_ahead(broken, BOOKS, 0, NOTHING_KNOWN))
+    with pytest.raises(InvalidConfig) as found:
+        shop.table(broken)
+    assert {problem.pointer.split(":")[0] for problem in found.value.problems} == {"room r1", "room r2"}
 
 
 def test_a_room_that_did_not_change_is_the_very_same_afterwards() -> None:

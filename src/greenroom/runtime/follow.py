@@ -6,7 +6,7 @@ cannot be reached changes nothing: what runs goes on, and a copy of it in the da
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -23,7 +23,7 @@ RETRY_S = 5.0
 """Between two tries of a revision that was refused, or of a copy that could not be written."""
 
 log = structlog.get_logger(__name__)
-Apply = Callable[[Configuration], None]
+Apply = Callable[[Configuration], Awaitable[None]]
 
 
 class StoreFollower:
@@ -48,7 +48,7 @@ class StoreFollower:
         """
         try:
             found = await asyncio.to_thread(self._store.read)
-            apply(found)
+            await apply(found)
         except TooNew:
             raise
         except (StorageFailed, InvalidConfig) as error:
@@ -56,7 +56,7 @@ class StoreFollower:
             copied = await asyncio.to_thread(self._copy.load)
             if copied is None and not (may_be_new and isinstance(error, StorageFailed)):
                 raise
-            apply(copied or Configuration())
+            await apply(copied or Configuration())
             self._running = self._copied = copied or Configuration()
             self.state = self.state.of_revision(self._running.revision, self._now_ms(), from_copy=copied is not None)
             log.warning("config_store_copy_used", revision=self._running.revision)
@@ -97,7 +97,7 @@ class StoreFollower:
         self._next_try_s = time_s() + RETRY_S
         if found is not self._running or self.state.problems:
             try:
-                apply(found)
+                await apply(found)
             except (InvalidConfig, StorageFailed) as error:
                 self._refuse(found.revision, error)
                 return

@@ -18,6 +18,7 @@ from greenroom.ports import LedgerPort
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.entropy import Entropy
+from greenroom.runtime.pace import Pace
 from greenroom.stores.late_journal import LateJournal
 from greenroom.stores.memory import SNAPSHOT_RECORDS, MemoryLedger
 from greenroom.sync.tick_loop import TickLoop
@@ -61,17 +62,20 @@ class ProcessLedgerStore(Protocol):
     async def exchange_keys(self) -> None:
         """Before the key ring is read: takes in the keys of other machines, where there are any."""
 
-    async def restore(self, rooms: RoomsAt) -> None:
     def exchanges_keys(self) -> bool:
         """Whether other machines, where there are any, would hear of a new key before it seals."""
 
+    async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms as they are remembered. Raises StorageFailed."""
 
     async def run(self) -> None:
         """Until cancelled: time passes."""
 
-    def prepare(self, rooms: RoomsAt) -> dict[str, Any]:
-        """The ledgers of these rooms. Raises StorageFailed, having changed nothing."""
+    async def prepare(self, rooms: RoomsAt) -> dict[str, Any]:
+        """The ledgers of these rooms; visitors are served meanwhile. Raises StorageFailed, having changed nothing.
+
+        Between this and `take_over` or `discard` it is not called again.
+        """
 
     def discard(self, prepared: Mapping[str, Any]) -> None:
         """Closes the rooms that `prepare` opened and that were not used."""
@@ -142,14 +146,14 @@ class LocalLedgerStore:
     async def exchange_keys(self) -> None:
         """One process has no others."""
 
-    async def restore(self, rooms: RoomsAt) -> None:
-        """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
-        journals: dict[str, LateJournal] = {}
-        try:
     def exchanges_keys(self) -> bool:
         """There is none to tell."""
         return True
 
+    async def restore(self, rooms: RoomsAt) -> None:
+        """Opens these rooms as the journals remember them, with a clock that is behind none of them. Raises StorageFailed."""
+        journals: dict[str, LateJournal] = {}
+        try:
             for room in rooms(self._clock.now_ms()):
                 journals[room.id] = LateJournal(self._data.journal(room.id))
             size = sum(journal.size for journal in journals.values())
@@ -168,13 +172,15 @@ class LocalLedgerStore:
         """Until cancelled: sessions end, ghosts are swept, permits are leased."""
         await self._loop.run()
 
-    def prepare(self, rooms: RoomsAt) -> dict[str, LocalRoom]:
-        """The ledgers of these rooms: those at hand, and new ones opened. Raises StorageFailed, having changed nothing."""
+    async def prepare(self, rooms: RoomsAt) -> dict[str, LocalRoom]:
+        """See ProcessLedgerStore: those at hand, and new ones opened."""
         wanted: dict[str, LocalRoom] = {}
+        pace = Pace()
         try:
             for room in rooms(self._clock.now_ms()):
-                wanted[room.id] = self.open.get(room.id) or self._opened(room)
-        except StorageFailed:
+                wanted[room.id] = self.open.get(room.id) or await self._opened(room)
+                await pace.breathe()
+        except BaseException:
             self.discard(wanted)
             raise
         return wanted
@@ -247,11 +253,12 @@ class LocalLedgerStore:
         self.open = rooms
         self._ledgers = {room_id: ledgers.ledger for room_id, ledgers in rooms.items()}
 
-    def _opened(self, room: Room) -> LocalRoom:
+    async def _opened(self, room: Room) -> LocalRoom:
         journal = LateJournal(self._data.journal(room.id))
         try:
-            return self._restored(room, journal, _read(journal))
-        except StorageFailed:
+            memory = await asyncio.to_thread(_read, journal) if journal.size else _read(journal)
+            return self._restored(room, journal, memory)
+        except BaseException:
             journal.close()
             raise
 

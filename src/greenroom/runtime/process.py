@@ -116,6 +116,7 @@ class Process:
         self._names = ConfirmedNames(Resolver(), self._clock.now_ms)
         self._reloader = Reloader(source, self.config, self._apply_file, self._clock.now_ms, stamp)
         self._stored = Configuration()
+        self._applying = asyncio.Lock()
         self._follower: StoreFollower | None = None
         self._health: ProcessHealth | None = None
         self._notifications: Notifications | None = None
@@ -320,28 +321,33 @@ class Process:
         self._phase = "draining"
         await drain(self._front_ends, self.config.drain_seconds, self._hurry, self._say)
 
-    def _apply_file(self, file: Config) -> None:
+    async def _apply_file(self, file: Config) -> None:
         """The file changed, or a file that it names."""
-        self._known_places = None
-        self._apply(merged(file, self._stored))
-        self._file = file
+        async with self._applying:
+            await self._apply(merged(file, self._stored), assemble.lookups(file, self._names))
+            self._file = file
 
-    def _apply_stored(self, stored: Configuration) -> None:
+    async def _apply_stored(self, stored: Configuration) -> None:
         """The store has a new revision."""
-        self._apply(merged(self._file, stored))
-        self._stored = stored
+        async with self._applying:
+            await self._apply(merged(self._file, stored), self._lookups())
+            self._stored = stored
         if self._reloader.state.problems:
             self._reloader.ask()  # what was wrong with the file may have been what stood in the store
 
-    def _apply(self, config: Config) -> None:
-        """Applies a changed configuration; all steps that can fail come before the first change."""
+    async def _apply(self, config: Config, lookups: Lookups) -> None:
+        """Applies a changed configuration; all steps that can fail come before the first change.
+
+        Visitors are served until then: the longest steps, which make what is new, are done in small pieces.
+        """
         ledgers, decision, compiler = self._ledgers, self._decision, self._compiler
         if ledgers is None or decision is None or compiler is None or not self._front_ends:
-            self.config = config  # no visitor is served yet
+            self.config, self._known_places = config, lookups  # no visitor is served yet
             return
-        prepared = ledgers.prepare(assemble.ledger_rooms(config))
+        prepared = await ledgers.prepare(assemble.ledger_rooms(config))
         try:
-            table = compiler.table(config, prepared, self._clock.now_ms(), self._lookups(config))
+            await compiler.compile_ahead(config, prepared, self._clock.now_ms(), lookups)
+            table = compiler.table(config, prepared, self._clock.now_ms(), lookups)
             configure_all(config, *self._control_listeners, *self._front_ends)
         except BaseException:
             ledgers.discard(prepared)
@@ -354,11 +360,11 @@ class Process:
             set_up_logs(config.log)
         if self._notifications is not None:
             self._notifications.apply(config)
-        self.config = config
+        self.config, self._known_places = config, lookups
 
-    def _lookups(self, config: Config | None = None) -> Lookups:
-        """The lookups for rules; opened again after the file has changed."""
-        self._known_places = self._known_places or assemble.lookups(config or self.config, self._names)
+    def _lookups(self) -> Lookups:
+        """The lookups for rules of the configuration that runs; opened again after the file has changed."""
+        self._known_places = self._known_places or assemble.lookups(self.config, self._names)
         return self._known_places
 
     def _settle(self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]) -> None:

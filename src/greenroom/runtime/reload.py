@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -36,7 +36,7 @@ class Reloader:
     """Applies what `source` says. `apply` takes a checked configuration over, as a whole or not at all."""
 
     def __init__(
-        self, source: ConfigSource, running: Config, apply: Callable[[Config], None], now_ms: Callable[[], int], stamp: Stamp
+        self, source: ConfigSource, running: Config, apply: Callable[[Config], Awaitable[None]], now_ms: Callable[[], int], stamp: Stamp
     ) -> None:
         """`running` is what was loaded when the files had this `stamp`."""
         self._source = source
@@ -72,7 +72,7 @@ class Reloader:
         before = self._stamp = self._source.stamp()
         try:
             config, self._stamp = await asyncio.to_thread(load_stamped, self._source)
-            self._apply(config)
+            await self._apply(config)
         except InvalidConfig as error:
             self._stamp = stamp_since(before, self._source)
             self._refuse(error.problems)

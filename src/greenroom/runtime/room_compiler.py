@@ -5,6 +5,7 @@ a process rules wait until they are first asked, or until there is time (`catch_
 thousand rooms of them would take longer to compile than everything else.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from greenroom.model.visit import Arrival
 from greenroom.ports import DrawStore
 from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.ledger_store import OpenRoom
+from greenroom.runtime.pace import Pace
 
 SEARCH_ENGINES = (Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),)
 """The setting search_engine_crawler_bypass is a rule of every room it holds for."""
@@ -49,7 +51,25 @@ class RoomCompiler:
         self._rule_failed = rule_failed
         self._lists: dict[str, tuple[RuleList, ListMembership]] = {}
         self._rooms: dict[str, tuple[tuple[Any, ...], RoomSchedule]] = {}
+        self._lists_ahead: dict[str, tuple[RuleList, ListMembership]] = {}
+        self._rooms_ahead: dict[str, tuple[tuple[Any, ...], RoomSchedule]] = {}
         self._asleep: list[LazyRules] = []
+
+    async def compile_ahead(self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups) -> None:
+        """Compiles what `table` is about to need, piece by piece: visitors are served in between. What is wrong, `table` tells.
+
+        The next call of `table` uses it, or drops it.
+        """
+        pace = Pace()
+        for found in config.lists:
+            with contextlib.suppress(InvalidConfig):
+                self._lists_ahead[found.name] = self._compiled_list(found)
+            await pace.breathe()
+        memberships = {name: membership for name, (_, membership) in self._lists_ahead.items()}
+        for room in config.rooms:
+            with contextlib.suppress(InvalidConfig):
+                self._rooms_ahead[room.id] = self._room(config, room, ledgers[room.id], memberships, now_ms, lookups, False)
+            await pace.breathe()
 
     def table(
         self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups, *, rules_later: bool = False
@@ -58,6 +78,12 @@ class RoomCompiler:
 
         Raises InvalidConfig, or StorageFailed when the seed of a draw cannot be had; the running table is not touched.
         """
+        try:
+            return self._table(config, ledgers, now_ms, lookups, rules_later)
+        finally:
+            self._lists_ahead, self._rooms_ahead = {}, {}
+
+    def _table(self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups, rules_later: bool) -> RoomTable:
         lists = self._compiled_lists(config.lists)
         memberships = {name: membership for name, (_, membership) in lists.items()}
         rooms, problems = {}, []
@@ -81,17 +107,19 @@ class RoomCompiler:
         compiled: dict[str, tuple[RuleList, ListMembership]] = {}
         problems = []
         for found in lists:
-            known = self._lists.get(found.name)
-            if known and known[0] == found:
-                compiled[found.name] = known
-                continue
             try:
-                compiled[found.name] = found, compile_lists([found])[found.name]
+                compiled[found.name] = self._compiled_list(found)
             except InvalidConfig as error:
                 problems += [Problem(f"list {found.name}: {problem.pointer}", problem.reason) for problem in error.problems]
         if problems:
             raise InvalidConfig(problems)
         return compiled
+
+    def _compiled_list(self, found: RuleList) -> tuple[RuleList, ListMembership]:
+        for known in (self._lists_ahead.get(found.name), self._lists.get(found.name)):
+            if known and known[0] == found:
+                return known
+        return found, compile_lists([found])[found.name]
 
     def _room(
         self,
@@ -112,9 +140,9 @@ class RoomCompiler:
         made_of: tuple[Any, ...] = (room, events, rules, named, https, well_known, id(ledgers.ledger), id(lookups))
         if room.native_pass in ANY_PASS and config.pass_keys is not None:
             made_of += (config.pass_keys, no_pass_because(room, config.pass_keys, config.rooms))
-        known = self._rooms.get(room.id)
-        if known and known[0] == made_of:
-            return known
+        for known in (self._rooms_ahead.get(room.id), self._rooms.get(room.id)):
+            if known and known[0] == made_of:
+                return known
         schedule = compile_room(
             room,
             events,

@@ -21,6 +21,7 @@ from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
 from greenroom.runtime.data_center_membership import DataCenterMembership
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.ledger_store import RoomsAt
+from greenroom.runtime.pace import Pace
 from greenroom.runtime.redis_failures import RedisFailures, cause_of
 from greenroom.stores.memory import Gauges
 from greenroom.stores.redis.clock import ServerClock
@@ -40,10 +41,10 @@ KNOWN_S = 5 * LOOK_S
 EXCHANGE_S = 2.0
 """How often keys are exchanged: well within the 15 s after which a new one seals."""
 
-NOTHING = Gauges(0, 0, 0, 0, 0, False)
 EXCHANGED_S = 3 * EXCHANGE_S
 """Since the last exchange for which the next one may be relied on."""
 
+NOTHING = Gauges(0, 0, 0, 0, 0, False)
 
 log = structlog.get_logger(__name__)
 
@@ -93,8 +94,8 @@ class SharedLedgerStore:
         self._counting = False  # whether analytics want what the ledgers counted
         self._tallies: dict[str, Taken] = {}
         self._exchange_s = 0.0
-        self._rooms: tuple[Room, ...] = ()
         self._exchanged_s = float("-inf")
+        self._rooms: tuple[Room, ...] = ()
         self._clock = clock
         self._name = str(shared.redis)
         self._failed = RedisFailures(self._name, on_error)
@@ -110,15 +111,15 @@ class SharedLedgerStore:
         """Before the key ring is read: takes in the keys of other machines, unless Redis does not answer."""
         with contextlib.suppress(StorageFailed):
             await self._keys.begin(self._clock.now_ms())
-
             self._exchanged_s = time.monotonic()
 
     def exchanges_keys(self) -> bool:
         """See ProcessLedgerStore."""
         return time.monotonic() - self._exchanged_s < EXCHANGED_S
+
     async def restore(self, rooms: RoomsAt) -> None:
         """Opens these rooms. A Redis that cannot be reached is said, and no reason not to begin: visitors are held until it can."""
-        self.take_over((), self.prepare(rooms))
+        self.take_over((), await self.prepare(rooms))
         await self._look()
         self._say(f"ledgers    {self._name}{'' if not self.failing else '  (no answer yet: visitors are held until it answers)'}")
 
@@ -131,9 +132,18 @@ class SharedLedgerStore:
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
 
-    def prepare(self, rooms: RoomsAt) -> dict[str, SharedRoom]:
-        """The ledgers of these rooms: those at hand, and new ones."""
-        return {room.id: self.open.get(room.id) or self._opened(room) for room in rooms(self._clock.now_ms())}
+    async def prepare(self, rooms: RoomsAt) -> dict[str, SharedRoom]:
+        """See ProcessLedgerStore: those at hand, and new ones."""
+        wanted: dict[str, SharedRoom] = {}
+        pace = Pace()
+        try:
+            for room in rooms(self._clock.now_ms()):
+                wanted[room.id] = self.open.get(room.id) or self._opened(room)
+                await pace.breathe()
+        except BaseException:
+            self.discard(wanted)
+            raise
+        return wanted
 
     def discard(self, prepared: Mapping[str, SharedRoom]) -> None:
         """Forgets the rooms that `prepare` opened and that were not used."""
@@ -176,6 +186,7 @@ class SharedLedgerStore:
         if time.monotonic() >= self._exchange_s and not self.failing:
             self._exchange_s = time.monotonic() + EXCHANGE_S
             await self._keys.run(self._clock.now_ms())
+            self._exchanged_s = time.monotonic()
 
     async def close(self) -> None:
         """Ends the connections."""
@@ -186,7 +197,6 @@ class SharedLedgerStore:
                 await client.aclose()
         self.open = {}
 
-            self._exchanged_s = time.monotonic()
     def asked(self) -> None:
         """Notes that the figures are wanted: they are read for a while."""
         self._asked_s = time.monotonic()

@@ -64,9 +64,11 @@ class Allotment:
             return self._recalled(center, -spare)
         if self.doubting:
             return NO_RECALL
-        debts = self.sums.owed
         spare -= self._grant(center, min(spare, center.owed))
-        spare = min(spare, self.pool - debts + center.owed) if debts else spare
+        if debts := self.sums.owed:  # passthrough let in more than there are: permits elsewhere would let in even more
+            if debts > self.pool:
+                return self._recalled(center, debts - self.pool)
+            spare = min(spare, self.pool - debts)
         waiting = self.sums.uncovered
         if waiting:
             share = self._share(center, min(spare, self._pace.permits), waiting, random_bits)

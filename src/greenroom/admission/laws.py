@@ -36,7 +36,7 @@ def coordinator_problems(coordinator: Coordinator) -> list[str]:
     problems = []
     if coordinator.pool + held != coordinator.total:
         problems.append(f"{coordinator.pool} in the pool and {held} held make {coordinator.pool + held}, not {coordinator.total}")
-    problems += [f"{center.name} holds {center.held}" for center in centers if center.held < 0]
+    problems += [f"{center.name} holds {center.held} and owes {center.owed}" for center in centers if center.held + center.owed < 0]
     problems += [f"{center.name} has {center.outstanding} outstanding" for center in centers if center.outstanding < 0]
     return problems + sum_problems(coordinator)
 

@@ -153,10 +153,13 @@ class Coordinator(Allotment):
     def _begin_epoch(self, center: DataCenter, epoch: int, now_ms: int) -> None:
         """The ledger lost its memory (or this is the first message): its units stay in use until its sessions have ended.
 
-        Admissions that it may have made without reporting them count as made just now.
+        Admissions that it may have made without reporting them count as made just now. Those of passthrough that no permit has paid for
+        are paid out of the pool, which may become negative: their sessions are as alive as others.
         """
-        if center.held:
-            center.orphans += center.held
+        owed = center.owed
+        if center.held + owed:
+            self.pool -= owed
+            center.orphans += center.held + owed
             center.orphans_until_ms = now_ms + max(self._life_ms, center.life_ms) + ORPHAN_SLACK_MS
         if center.value > center.minute:
             center.admit(now_ms + WINDOW_MS, center.value - center.minute)

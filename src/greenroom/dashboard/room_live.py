@@ -52,6 +52,21 @@ STATES: tuple[tuple[str, str, str, Callable[[LiveFacts], bool]], ...] = (
 )
 """(word, label, tone, whether it applies). What stops admissions stands before what merely slows them."""
 
+FAULT_STATES = ("storage", "origin")
+"""States in which a fault keeps visitors out, and no one has chosen so."""
+
+
+def urgency(live: RoomLive) -> tuple[int, int, int]:
+    """For sorting, the most urgent first: rooms with a fault, then those with a line, by their wait and then by the line, then the rest.
+
+    Waits (in minutes) and lines count by the power of two that they have reached, so that rooms do not change places with every refresh.
+    """
+    waiting = 0 if live.word == "suspended" else live.figures.waiting
+    rank = 0 if live.word in FAULT_STATES else 1 if waiting else 2
+    least_s = 60 * waiting / live.now.room.new_users_per_minute
+    wait_s = live.wait_s if live.wait_s is not None and isfinite(live.wait_s) else least_s
+    return rank, -int(wait_s / 60).bit_length() if waiting else 0, -waiting.bit_length()
+
 
 def room_live(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> RoomLive:
     """From the ledgers of this process; a room that it does not serve (yet) is empty."""

@@ -12,7 +12,7 @@ from greenroom.dashboard import field_help
 from greenroom.dashboard.forms import Faults, FieldView, differences, document_of, field_view, flat, schema_field, unchanged_since
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
 from greenroom.dashboard.request import PageRequest
-from greenroom.dashboard.room_live import STATES, RoomLive, room_live
+from greenroom.dashboard.room_live import STATES, RoomLive, room_live, urgency
 from greenroom.dashboard.routing import action, view
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
@@ -21,7 +21,9 @@ from greenroom.model.room import Room, Route
 from greenroom.model.zone import Zone
 
 PER_PAGE = 50
-SORTS = ("name", "waiting", "active", "state")
+SORTS = {"state": "most urgent first", "name": "by name", "waiting": "most waiting first", "active": "most active first"}
+"""The orders of the table; the first is used where none is asked for."""
+
 ROOM_PATH = "/zones/{zone_id}/rooms/{room_id}"
 
 LABELS: Mapping[str, str] = {
@@ -94,7 +96,7 @@ class RoomTableRow(NamedTuple):
 def table(page: PageRequest) -> Response:
     """All rooms of the person's zones, with their live state."""
     text, zone_id, state = page.query("q").strip().lower(), page.query("zone"), page.query("state")
-    sort = page.query("sort") if page.query("sort") in SORTS else "name"
+    sort = page.query("sort") if page.query("sort") in SORTS else next(iter(SORTS))
     rows = [row for row in _rows(page, zone_id) if _fits(row, text, state)]
     rows.sort(key=_ORDERS[sort])
     number = page.query("page", "1")
@@ -108,6 +110,7 @@ def table(page: PageRequest) -> Response:
         at=at,
         pages=pages,
         sort=sort,
+        sorts=SORTS.items(),
         asked={"q": page.query("q"), "zone": zone_id, "state": state, "sort": sort},
         zones=page.person.zones(page.known),
         states=[(word, label) for word, label, _, _ in STATES],
@@ -129,12 +132,15 @@ def _fits(row: RoomTableRow, text: str, state: str) -> bool:
     return (not state or row.live.word == state) and (not text or text in f"{room.name} {room.host}{room.path} {room.description}".lower())
 
 
-_RANKS = {word: rank for rank, (word, *_) in enumerate(STATES)}
-_ORDERS: dict[str, Any] = {
-    "name": lambda row: (row.entry.record.name.lower(), row.entry.id),
-    "waiting": lambda row: (-row.live.figures.waiting, row.entry.record.name),
-    "active": lambda row: (-row.live.figures.active, row.entry.record.name),
-    "state": lambda row: (_RANKS[row.live.word], row.entry.record.name),
+def _by_name(row: RoomTableRow) -> tuple[str, str]:
+    return row.entry.record.name.lower(), row.entry.id
+
+
+_ORDERS: Mapping[str, Any] = {
+    "state": lambda row: (urgency(row.live), _by_name(row)),
+    "name": _by_name,
+    "waiting": lambda row: (-row.live.figures.waiting, _by_name(row)),
+    "active": lambda row: (-row.live.figures.active, _by_name(row)),
 }
 
 

@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from greenroom.analytics.question import AnalyticsAnswer, Order, Question, Row, Wanted
+from greenroom.analytics.question import AnalyticsAnswer, Order, Question, QuestionRefused, Row, Wanted
 from greenroom.control.time_format import milliseconds
-from greenroom.ports import AnalyticsStore
+from greenroom.errors import StorageFailed
+from greenroom.ports import AnalyticsStore, SlowAnswer
 
 HOUR_S, DAY_S = 3_600, 86_400
 SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S
 PATIENCE_S = 10.0
+OPENING_PATIENCE_S = 2.0
+"""Of the question how old a room is: the page opens on DEFAULT_SPAN when the answer takes longer."""
 
 
 class PanelSeries(NamedTuple):
@@ -140,6 +143,11 @@ COMPARISONS = {
 """Name -> (label, seconds earlier; -1: as long as the span)."""
 
 
+DEFAULT_SPAN = "24h"
+YOUNG_SPANS = (("6h", 6 * HOUR_S), ("1h", HOUR_S))
+"""What a room opens on instead of DEFAULT_SPAN when nothing of it was recorded before them; the longest first."""
+
+
 class ChartSpan(NamedTuple):
     """From `start_s` (inclusive) to `end_s` (exclusive), in steps of `step_s`; Unix seconds, both on a step."""
 
@@ -214,6 +222,22 @@ def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
     )
     rows = {_second(row["", span.dimension]): row for row in steps.rows}
     return SpanAnswer(span, rows, whole.rows[0] if whole.rows else {}, steps.generated, steps.incomplete)
+
+
+def opening_span(store: AnalyticsStore | None, room_id: str, now_s: int) -> str:
+    """The name of the shortest span that ends now and holds all recorded minutes of the room, DEFAULT_SPAN for an older one. Blocks."""
+    found = DEFAULT_SPAN
+    if store is None:
+        return found
+    for name, seconds in YOUNG_SPANS:
+        before = Question(0, span_of(now_s - seconds, now_s).start_s, frozenset({room_id}), ("waitingRoomId",), all_wanted()[:1], limit=1)
+        try:
+            if store.answer(before, OPENING_PATIENCE_S).rows:
+                return found
+        except (QuestionRefused, SlowAnswer, StorageFailed):  # the page says what is wrong with the store
+            return DEFAULT_SPAN
+        found = name
+    return found
 
 
 def _second(text: object) -> int:

@@ -11,6 +11,7 @@ from greenroom.control.refusals import ApiFault, Code, Refused
 from greenroom.control.time_format import plain_moment
 from greenroom.dashboard.analytics_panels import (
     COMPARISONS,
+    DEFAULT_SPAN,
     GLANCE,
     MORE_SPANS,
     PANELS,
@@ -20,6 +21,7 @@ from greenroom.dashboard.analytics_panels import (
     ask,
     csv_lines,
     earlier,
+    opening_span,
     span_of,
 )
 from greenroom.dashboard.local_times import from_input, local_input
@@ -30,7 +32,6 @@ from greenroom.errors import StorageFailed
 from greenroom.ports import SlowAnswer
 
 ANALYTICS = "/zones/{zone_id}/rooms/{room_id}/analytics"
-DEFAULT = "24h"
 REMOVED_MAX = 200
 """Entries of the audit log among which removed events are looked for: a room has rules too."""
 
@@ -50,7 +51,7 @@ class EventMark(NamedTuple):
 
 def show(page: PageRequest) -> Response:
     """The charts, their explanations and tables."""
-    span, named = _asked_span(page)
+    span, named = _asked_span(page, opening=True)
     compare = page.query("compare") if page.query("compare") in COMPARISONS else ""
     answer, before, problem = _answers(page, span, compare)
     zone = _zone(page)
@@ -96,13 +97,17 @@ def _zone(page: PageRequest) -> str:
     return Viewer.of(page.request.headers, page.request.cookies).zone
 
 
-def _asked_span(page: PageRequest) -> tuple[ChartSpan, str]:
-    """The span of the address, and its name when it is one of the usual ones that end now."""
+def _asked_span(page: PageRequest, *, opening: bool = False) -> tuple[ChartSpan, str]:
+    """The span of the address, and its name when it is one of the usual ones that end now.
+
+    `opening`: an address without one gets what fits the age of the room.
+    """
     start_s, end_s = _second(page, "from"), _second(page, "to")
     if start_s is not None and end_s is not None and start_s < end_s:
         return span_of(start_s, end_s), ""
-    named = page.query("span") if page.query("span") in LENGTHS else DEFAULT
-    now_s = page.now_ms // 1000
+    now_s, named = page.now_ms // 1000, page.query("span")
+    if named not in LENGTHS:
+        named = opening_span(page.services.analytics, page.room.id, now_s) if opening else DEFAULT_SPAN
     return span_of(now_s - LENGTHS[named], now_s), named
 
 

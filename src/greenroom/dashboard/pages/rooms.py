@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from greenroom.control import rooms
+from greenroom.control.api_schema import NEEDED, UNSET
 from greenroom.control.api_shapes import Json
 from greenroom.control.refusals import Refused
 from greenroom.dashboard import field_help
@@ -156,8 +157,23 @@ def show(page: PageRequest) -> Response:
         said=sentences(shown),
         example=example_of(page, shown),
         shown=worded(shown),
-        labels=LABELS,
+        **_settings_by_change(shown),
     )
+
+
+def _settings_by_change(shown: Mapping[str, Any]) -> Json:
+    """Labels of the settings that are not what a room has by itself, and of those that are: the page folds the second ones."""
+    present = [name for name in LABELS if name in shown]
+    kept = [name for name in present if _is_default(name, shown[name])]
+    return {
+        "changed": [(name, LABELS[name]) for name in present if name not in kept],
+        "kept": [(name, LABELS[name]) for name in kept],
+    }
+
+
+def _is_default(name: str, value: Any) -> bool:
+    one = schema_field(rooms.ROOM, name)
+    return one.default is not NEEDED and one.default is not UNSET and one.shape.show(one.default) == value
 
 
 def worded(shown: Mapping[str, Any]) -> Json:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +28,10 @@ class GreenroomError(Exception):
 class InvalidConfig(GreenroomError):
     """What the operator wrote cannot be used; carries ALL problems found, never just the first.
 
-    `files` are those that it names, where it is a file: what is wrong may be in one of them, and be put right there.
+    `files` are the paths of those that it names, where it is a file: what is wrong may be in one of them, and be put right there.
     """
 
-    def __init__(self, problems: list[Problem], files: Sequence[Path] = ()) -> None:
+    def __init__(self, problems: list[Problem], files: Sequence[str] = ()) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
         self.files = tuple(files)

@@ -125,7 +125,7 @@ def config_of(
     reading = _Reading(raw, path, lines, needs_origin)
     config = reading.config()
     if config is None:
-        raise InvalidConfig(_placed(reading.problems, lines, options or {}), reading.files)
+        raise InvalidConfig(_placed(reading.problems, lines, options or {}), [str(file) for file in reading.files])
     return config
 
 

@@ -60,7 +60,7 @@ class FileSource:
         try:
             config = load_config(self._path, self._overrides, needs_origin=self._needs_origin)
         except InvalidConfig as error:
-            self._files = tuple(dict.fromkeys((*self._good, *error.files)))
+            self._files = tuple(dict.fromkeys((*self._good, *map(Path, error.files))))
             raise
         self._good = self._files = config.files
         return config

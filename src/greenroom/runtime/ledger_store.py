@@ -18,7 +18,7 @@ from greenroom.ports import LedgerPort
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.entropy import Entropy
-from greenroom.runtime.pace import Pace
+from greenroom.runtime.work_pieces import WorkPieces
 from greenroom.stores.late_journal import LateJournal
 from greenroom.stores.memory import SNAPSHOT_RECORDS, MemoryLedger
 from greenroom.sync.tick_loop import TickLoop
@@ -175,11 +175,11 @@ class LocalLedgerStore:
     async def prepare(self, rooms: RoomsAt) -> dict[str, LocalRoom]:
         """See ProcessLedgerStore: those at hand, and new ones opened."""
         wanted: dict[str, LocalRoom] = {}
-        pace = Pace()
+        pieces = WorkPieces()
         try:
             for room in rooms(self._clock.now_ms()):
                 wanted[room.id] = self.open.get(room.id) or await self._opened(room)
-                await pace.breathe()
+                await pieces.breathe()
         except BaseException:
             self.discard(wanted)
             raise

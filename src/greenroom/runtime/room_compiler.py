@@ -25,7 +25,7 @@ from greenroom.model.visit import Arrival
 from greenroom.ports import DrawStore
 from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.ledger_store import OpenRoom
-from greenroom.runtime.pace import Pace
+from greenroom.runtime.work_pieces import WorkPieces
 
 SEARCH_ENGINES = (Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),)
 """The setting search_engine_crawler_bypass is a rule of every room it holds for."""
@@ -60,16 +60,16 @@ class RoomCompiler:
 
         The next call of `table` uses it, or drops it.
         """
-        pace = Pace()
+        pieces = WorkPieces()
         for found in config.lists:
             with contextlib.suppress(InvalidConfig):
                 self._lists_ahead[found.name] = self._compiled_list(found)
-            await pace.breathe()
+            await pieces.breathe()
         memberships = {name: membership for name, (_, membership) in self._lists_ahead.items()}
         for room in config.rooms:
             with contextlib.suppress(InvalidConfig):
                 self._rooms_ahead[room.id] = self._room(config, room, ledgers[room.id], memberships, now_ms, lookups, False)
-            await pace.breathe()
+            await pieces.breathe()
 
     def table(
         self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups, *, rules_later: bool = False

@@ -21,8 +21,8 @@ from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
 from greenroom.runtime.data_center_membership import DataCenterMembership
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.ledger_store import RoomsAt
-from greenroom.runtime.pace import Pace
 from greenroom.runtime.redis_failures import RedisFailures, cause_of
+from greenroom.runtime.work_pieces import WorkPieces
 from greenroom.stores.memory import Gauges
 from greenroom.stores.redis.clock import ServerClock
 from greenroom.stores.redis.key_exchange import KeyExchange
@@ -135,11 +135,11 @@ class SharedLedgerStore:
     async def prepare(self, rooms: RoomsAt) -> dict[str, SharedRoom]:
         """See ProcessLedgerStore: those at hand, and new ones."""
         wanted: dict[str, SharedRoom] = {}
-        pace = Pace()
+        pieces = WorkPieces()
         try:
             for room in rooms(self._clock.now_ms()):
                 wanted[room.id] = self.open.get(room.id) or self._opened(room)
-                await pace.breathe()
+                await pieces.breathe()
         except BaseException:
             self.discard(wanted)
             raise

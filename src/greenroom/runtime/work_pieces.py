@@ -7,7 +7,7 @@ WORK_S = 0.005
 """After this much work in one go requests are served first."""
 
 
-class Pace:
+class WorkPieces:
     """For one piece of long work. What it works on must not be what a request changes."""
 
     def __init__(self) -> None:

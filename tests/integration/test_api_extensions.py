@@ -37,6 +37,15 @@ def test_a_room_may_follow_the_browsers_language(api: ApiInProcess) -> None:
     assert api.ask("GET", f"{rooms}/{made['id']}").json()["result"]["greenroom"]["follow_accept_language"] is True
 
 
+def test_a_room_may_list_the_origins_of_scripts(api: ApiInProcess) -> None:
+    rooms = f"/zones/{zone(api)}/waiting_rooms"
+    room = {"name": "a", "host": "example.com", **LIMITS}
+    made = api.make(rooms, {**room, "greenroom": {"cors_origins": ["HTTPS://www.example.com:443/"]}})
+    assert made["greenroom"]["cors_origins"] == ["https://www.example.com"]
+    refused = api.ask("PATCH", f"{rooms}/{made['id']}", {"greenroom": {"cors_origins": ["https://a.example", "null"]}})
+    assert [fault["source"]["pointer"] for fault in refused.json()["errors"]] == ["/greenroom/cors_origins/1"]
+
+
 def test_the_route_tester_says_everything_wrong_with_a_question(api: ApiInProcess) -> None:
     told = api.ask("GET", "/explain?url=https://shop.example/&header=Accept:%20text/html&client=192.0.2.1").json()["result"]
     assert (told["result"], told["word"], told["room"]) == ("origin", "bypassed", "a")

@@ -41,8 +41,18 @@ def save_room(rig: DashboardRig, visitor: Visitor, **changes: str) -> httpx.Resp
     form |= {name: "true" for name in LABELS if getattr(record, name) is True}
     form |= {"confirm_newcomers": str(record.confirm_newcomers).lower()}
     form["additional_routes"] = "\n".join(f"{route.host}{route.path}" for route in record.additional_routes)
+    form["cors_origins"] = "\n".join(record.cors_origins)
     revision = str(rig.store.read().rooms["r1"].revision)
     return visitor.post(f"{ROOM}/edit", **form | changes, revision=revision, step="save")
+
+
+def test_origins_of_scripts_are_written_one_on_each_line(dashboard: DashboardRig) -> None:
+    visitor = dashboard.person("operator")
+    wrong = save_room(dashboard, visitor, cors_origins="https://www.example.com\n*")
+    assert (wrong.status_code, "must be an origin such as https://www.example.com" in wrong.text) == (400, True)
+    save_room(dashboard, visitor, cors_origins="https://WWW.example.com/\n\nhttp://localhost:3000\n")
+    assert dashboard.store.read().rooms["r1"].record.cors_origins == ("https://www.example.com", "http://localhost:3000")
+    assert "https://www.example.com\nhttp://localhost:3000</textarea>" in visitor.get(f"{ROOM}/edit").text
 
 
 def test_settings_of_a_room_are_taken_back_and_the_audit_log_says_so(dashboard: DashboardRig) -> None:

@@ -19,10 +19,11 @@ ROOMS: Mapping[str, str] = {
     "json": "total_active_users = 1\njson_response_enabled = true",
     "busy": "total_active_users = 1\nqueueing_status_code = 429",
     "strict": "total_active_users = 1\nsame_status_for_all = true",
+    "scripts": 'total_active_users = 1\njson_response_enabled = true\ncors_origins = ["https://a.example"]',
 }
 """Rooms by the first label of their host; all but the first two and `asleep` are never entered."""
 
-NEVER_ENTERED = ("closed", "later", "json", "busy", "strict")
+NEVER_ENTERED = ("closed", "later", "json", "busy", "strict", "scripts")
 
 
 def rooms_toml() -> str:
@@ -46,6 +47,10 @@ FORMS: Mapping[str, tuple[str, dict[str, str]]] = {
     "update": ("GET", {"Accept": "*/*", "Greenroom-Update": "1"}),
     "prefetch": ("GET", {**PAGE, "Sec-Purpose": "prefetch"}),
     "crawler": ("GET", {**PAGE, "User-Agent": "Mozilla/5.0 (compatible; Googlebot/2.1)"}),
+    "script of a listed origin": ("GET", {"Accept": "*/*", "Sec-Fetch-Dest": "empty", "Origin": "https://a.example"}),
+    "JSON of a listed origin": ("PUT", {"Accept": "application/json", "Sec-Fetch-Dest": "empty", "Origin": "https://a.example"}),
+    "script of another origin": ("GET", {"Accept": "*/*", "Sec-Fetch-Dest": "empty", "Origin": "https://b.example"}),
+    "preflight of another origin": ("OPTIONS", {"Origin": "https://b.example", "Access-Control-Request-Method": "PUT"}),
     "preflight": ("OPTIONS", {"Origin": "https://a.example", "Access-Control-Request-Method": "PUT"}),
 }
 """(method, headers) by name."""
@@ -147,13 +152,14 @@ def table() -> list[Row]:
 @dataclass(frozen=True)
 class Seen:
     """What a visitor could tell: who answered, with which status, in which form, whether a ticket came with it; `host` is the
-    one that the application was given."""
+    one that the application was given, `readable` the origin whose scripts may read the answer."""
 
     origin: bool
     status: int
     form: str = ""
     ticket: bool = False
     host: str = ""
+    readable: str = ""
 
 
 def send(address: tuple[str, int], row: Row, tickets: Mapping[str, str]) -> Seen:
@@ -180,4 +186,5 @@ def send(address: tuple[str, int], row: Row, tickets: Mapping[str, str]) -> Seen
     ticket = any(line.startswith(NAME) for line in answer.headers.get_all("Set-Cookie", []))
     origin = answer.headers.get("X-Origin") is not None
     given = {name.lower(): value for name, value in json.loads(body)["headers"]} if origin and body else {}
-    return Seen(origin, answer.status, form, ticket, given.get("host", "").lower().partition(":")[0].rstrip("."))
+    host = given.get("host", "").lower().partition(":")[0].rstrip(".")
+    return Seen(origin, answer.status, form, ticket, host, answer.headers.get("Access-Control-Allow-Origin", ""))

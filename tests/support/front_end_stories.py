@@ -21,6 +21,9 @@ JSON: Pairs = ((b"Accept", b"application/json"),)
 UPDATE: Pairs = ((b"Accept", b"*/*"), (b"Greenroom-Update", b"1"))
 LEAVE: Pairs = ((b"Greenroom-Update", b"leave"),)
 IMAGE: Pairs = ((b"Accept", b"image/*"), (b"Sec-Fetch-Dest", b"image"))
+SCRIPTS = "https://www.example"
+CALL: Pairs = ((b"Origin", SCRIPTS.encode()), (b"Sec-Fetch-Dest", b"empty"))
+PREFLIGHT: Pairs = ((b"Origin", SCRIPTS.encode()), (b"Accept", b"*/*"), (b"Access-Control-Request-Method", b"PUT"))
 NOT_COMPARED = frozenset({b"date", b"connection", b"content-length", b"set-cookie", b"cache-control"})
 NAME = b"__cfwaitingroom="
 
@@ -134,6 +137,18 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.ADMITTED, change=room_of(line_table=True)),
         Step(Decided.HELD, visitor="b"),
         Step(Decided.LINE_TABLE, target="/?greenroom=line", visitor="c"),
+    ],
+    "scripts of another origin": [
+        Step(Decided.PREFLIGHT, PREFLIGHT, "OPTIONS", change=room_of(cors_origins=(SCRIPTS,), json_response_enabled=True)),
+        Step(Decided.ADMITTED),
+        Step(Decided.PREFLIGHT, PREFLIGHT, "OPTIONS", visitor="b"),
+        Step(Decided.PLACELESS, CALL, visitor="b"),
+        Step(Decided.HELD, (*CALL, *JSON), visitor="b"),
+        Step(Decided.HELD, (*CALL, *JSON), visitor="b"),
+        Step(Decided.HELD, (*UPDATE, *CALL[:1]), visitor="b", wait_ms=3_000),
+        Step(Decided.LINE_TABLE, CALL, target="/?greenroom=line", visitor="c", change=room_of(cors_origins=(SCRIPTS,), line_table=True)),
+        Step(Decided.PLACELESS, PREFLIGHT[1:], "OPTIONS", visitor="d"),
+        Step(Decided.LEFT, LEAVE, "POST", visitor="a"),
     ],
     "a forged ticket": [Step(Decided.ADMITTED, (*PAGE, (b"Cookie", NAME + b"x" * 108)))],
     "something breaks": [Step(Decided.FAILED, change=broken)],

@@ -66,6 +66,7 @@ def test_every_field_of_a_room_can_be_written() -> None:
         "branding": '{ site_name = "Shop" }',
         "branding_messages": '[{ language = "de-DE", text = "Hallo" }]',
         "frame_ancestors": "\"'self' https://partner.example\"",
+        "cors_origins": '["https://www.example.com"]',
     }
     elsewhere = ["native_pass", "line_table"]  # need other rooms: test_native_pass.py, test_line_table.py
     assert {*written, *elsewhere} == set(specs(Room))

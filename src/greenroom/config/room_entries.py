@@ -147,11 +147,12 @@ def _already(found: Problem, problems: list[Problem]) -> bool:
 
 def _read_lists(values: dict[str, Any], pointer: str, problems: list[Problem]) -> None:
     """Turns what TOML writes as lists and tables into what a Room holds; what is not one is reported and left out."""
-    lists = ("additional_routes", "enabled_origin_commands", "branding_messages")
+    lists = ("additional_routes", "enabled_origin_commands", "branding_messages", "cors_origins")
     wrong = [key for key in lists if not isinstance(values.get(key, []), list)]
     problems += [Problem(step(pointer, key), f"must be a list, not {values.pop(key)!r}") for key in wrong]
-    if "enabled_origin_commands" in values:
-        values["enabled_origin_commands"] = tuple(map(str, values["enabled_origin_commands"]))
+    for key in ("enabled_origin_commands", "cors_origins"):
+        if key in values:
+            values[key] = tuple(map(str, values[key]))
     if "additional_routes" in values:
         at = step(pointer, "additional_routes")
         values["additional_routes"] = tuple(_route(entry, step(at, i), problems) for i, entry in enumerate(values["additional_routes"]))

@@ -95,10 +95,11 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A list of strings, or of records when `record` is given."""
+    """A list of strings, or of records when `record` is given. `pattern` only describes the strings; the record's rules check them."""
 
     record: type | None = None
     choices: tuple[str, ...] = ()
+    pattern: str = ""
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
         """A tuple."""
@@ -118,6 +119,8 @@ class Several:
     def schema(self, rule: Spec) -> Json:
         """Of the list and its items."""
         strings: Json = {"type": "string", **({"enum": list(self.choices)} if self.choices else {})}
+        if self.pattern:
+            strings["pattern"] = self.pattern
         listed: Json = {"type": "array", "items": _record_schema(self.record) if self.record else strings}
         return listed | ({} if rule.high is None else {"maxItems": rule.high})
 

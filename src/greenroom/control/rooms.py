@@ -16,6 +16,7 @@ from greenroom.core.routing import Coverage, unreachable
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.cors_origin import CORS_ORIGIN
 from greenroom.model.event import Event, draws_by
 from greenroom.model.room import OPERATED, CookieAttributes, Room, Route, room_problems
 from greenroom.model.zone import Zone
@@ -38,6 +39,7 @@ ROOM = ApiSchema.of(
         "branding": Nested(Branding),
         "branding_messages": Several(LocalMessage),
         "enabled_origin_commands": Several(choices=("revoke",)),
+        "cors_origins": Several(pattern=f"^{CORS_ORIGIN}$"),
         "confirm_newcomers": Choice(),
         "queueing_method": Plain(str, caseless=True),
         "path": Plain(str, absent=("",)),

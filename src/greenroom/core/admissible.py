@@ -6,7 +6,7 @@ The first row that fits decides:
 |---|---|---|---|
 | prefetch, prerender, preview (Sec-Purpose, Purpose, X-Purpose, X-Moz) | SPECULATION | no | the visitor has not asked to see it yet |
 | WebSocket upgrade (Upgrade or Sec-WebSocket-Key, see below) | SOCKET | no | has no page to show, its page is a visitor already |
-| CORS preflight | PREFLIGHT | no | the browser shows nothing, and it may not carry cookies |
+| CORS preflight | PREFLIGHT | no | the browser shows nothing, and it may not carry cookies; see core.cors |
 | link preview (PREVIEW_AGENTS) | PREVIEW | no | a chat message with a link is not a visitor |
 | our own page's update (UPDATE_HEADER) | UPDATE | yes | the visitor watches the page that sent it |
 | Sec-Fetch-Mode navigate, or Sec-Fetch-Dest document, frame, iframe | DOCUMENT | yes | a window shows it (mode: through a service worker) |

@@ -10,6 +10,7 @@ and queue_all make of that is the ledger's to say, in one operation.
 | the room is suspended | SUSPENDED | to the origin, nothing is recorded |
 | the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
 | a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
+| no ticket, and a CORS preflight of a listed origin (core.cors) | PREFLIGHT | to the origin, it is only counted as a decision |
 | no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
 | the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
 | the saved receipt of a draw is asked for | RECEIPT | a file |
@@ -25,6 +26,7 @@ from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
 from greenroom.core.admissible import UPDATE_HEADER, kind_of, may_take_place
+from greenroom.core.cors import is_preflight
 from greenroom.core.same_origin import from_here
 from greenroom.model.arrival_kind import ArrivalKind
 from greenroom.model.record import replace
@@ -78,6 +80,7 @@ class ArrivalQuestion(IntEnum):
     PEEK = 9
     POLL = 10
     LINE_TABLE = 11
+    PREFLIGHT = 12
 
 
 # The members under short names: looking them up in the class for every request costs five times as much.
@@ -93,6 +96,7 @@ VIEW: Final = ArrivalQuestion.VIEW
 PEEK: Final = ArrivalQuestion.PEEK
 POLL: Final = ArrivalQuestion.POLL
 LINE_TABLE: Final = ArrivalQuestion.LINE_TABLE
+PREFLIGHT: Final = ArrivalQuestion.PREFLIGHT
 
 
 class Receipts(Protocol):
@@ -176,8 +180,11 @@ def decide_among(covered: Covered, arrival: Arrival, now_ms: int, found: Found, 
     if not (found or proven):
         if arrival.method == "POST" and comes_from_elsewhere(arrival) and not covered.ticket_crosses_sites(arrival.scheme):
             return PROVISIONAL if room.provisional_sessions else PLACELESS, found
-        if not (covered.holds_nobody or may_take_place(arrival, room.json_response_enabled, bool(room.frame_ancestors))):
-            return PROVISIONAL if room.provisional_sessions else PLACELESS, found
+        if covered.holds_nobody or not may_take_place(arrival, room.json_response_enabled, bool(room.frame_ancestors)):
+            if room.cors_origins and is_preflight(arrival, room.cors_origins):  # it may not take a place, and brings no cookie
+                return PREFLIGHT, found
+            if not covered.holds_nobody:
+                return PROVISIONAL if room.provisional_sessions else PLACELESS, found
     if covered.draw is not None and found and arrival.query == RECEIPT_QUERY and covered.draw.has_receipt(found[0][0].id):
         return RECEIPT, found
     if arrival.method == "POST" and _gives_up(arrival):

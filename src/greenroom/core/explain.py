@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from greenroom.core.admissible import is_crawler, shows_page, signs_in
-from greenroom.core.cookie_scope import cookie_scope, crosses_sites
-from greenroom.core.decide import ArrivalQuestion, comes_from_elsewhere, decide, is_head_of_page
+from greenroom.core.cookie_scope import crosses_sites
+from greenroom.core.decide import ArrivalQuestion, comes_from_elsewhere, decide
+from greenroom.core.explain_answer import answer_words, cookie_words, notes_words
 from greenroom.core.hosts import KnownHosts
 from greenroom.core.routing import RouteTable, route_prefix
 from greenroom.core.rules import ListMembership, Lookups, RequestFacts, compile_rule
@@ -154,10 +154,10 @@ def explain(
         event=_event(now),
         rules=rules,
         settings=_settings(now),
-        cookie=_cookie(room),
-        answer=_answer(arrival, now.room, word) if result != "origin" else "",
+        cookie=cookie_words(room),
+        answer=answer_words(arrival, now.room, word) if result != "origin" else "",
         seats=known,
-        notes=_notes(arrival, room, result),
+        notes=notes_words(arrival, room, result),
     )
 
 
@@ -280,6 +280,11 @@ _WORDS = {
         "placeless",
         "It shows neither a page nor JSON, and there is no room to spare: it is held without a place.",
     ),
+    ArrivalQuestion.PREFLIGHT: (
+        "origin",
+        "preflight",
+        "It is a CORS preflight of a listed origin (cors_origins): the application answers it; no cookie, not counted as a visitor.",
+    ),
     ArrivalQuestion.LINE_TABLE: ("table", "line_table", "It asks for the table of the line (line_table), which is the same for everybody."),
     ArrivalQuestion.LEAVE: ("waiting", "leaves", "This request gives up a place in line: it is answered with a farewell."),
 }
@@ -356,44 +361,3 @@ def _event(now: Effective) -> EventSeen | None:
         return None
     phase = "prequeue" if now.phase is Phase.PREQUEUE else "running"
     return EventSeen(now.event.id, now.event.name, phase, now.phase_ends_ms or now.event.event_end_ms)
-
-
-def _cookie(room: Room) -> str:
-    scope = cookie_scope(room.routes, room.case_insensitive_paths)
-    return f"{room.cookie_name}; {f'Domain={scope.domain}; ' if scope.domain else ''}Path={scope.path}"
-
-
-def _answer(arrival: Arrival, room: Room, word: str) -> str:
-    """The response to a visitor who does not go to the origin."""
-    if word == "line_table":
-        return "status 200, JSON, the same for all visitors for a second, without a cookie"
-    status = room.queueing_status_code
-    in_json = room.json_response_enabled and signs_in(arrival).prefers_json
-    without_place, head = word in ("placeless", "provisional"), is_head_of_page(room, arrival)
-    if (without_place and not head) or not (in_json or room.same_status_for_all or shows_page(arrival)):
-        return f"status {status if room.same_status_for_all else 503}, a short text, no page"
-    if not room.same_status_for_all and is_crawler(arrival):
-        status = 503
-    if in_json:
-        page = "JSON"
-    elif room.custom_page_html:
-        page = f"the custom page ({len(room.custom_page_html)} characters)"
-    else:
-        follows = " or the browser's language" if room.follow_accept_language else ""
-        page = f"the built-in page in {room.default_template_language}{follows}"
-    refreshes = "which does not refresh" if word == "reject" else "which refreshes by itself"
-    cookie = "" if word == "reject" else ", without a cookie" if without_place else ", with a cookie"
-    return f"status {status}, {page}, {refreshes}{cookie}{'; only its head' if head else ''}"
-
-
-def _notes(arrival: Arrival, room: Room, result: str) -> tuple[str, ...]:
-    notes = []
-    cookies = b"; ".join(value for name, value in arrival.headers if name == b"cookie").decode("latin-1")
-    if any(part.strip().startswith(f"{room.cookie_name}=") for part in cookies.split(";")):
-        notes.append(
-            "The request has a ticket of this room. While the ticket is valid and its session is active, the visitor goes to the origin; "
-            "otherwise this applies."
-        )
-    elif result not in ("origin", "table"):
-        notes.append("This applies to a new visitor. A visitor with an active session goes to the origin.")
-    return tuple(notes)

@@ -61,13 +61,14 @@ class Admitting:
         lasts_s = (room.session_ms if room.renews else outcome.renewed_ms + room.session_ms - now_ms) // 1000
         cookie = room.cookies.of(arrival.scheme).set(sealed, lasts_s if lasts_s > 1 else 1, now_ms)
         if update:
-            verdict: Forward | Answer = let_in_update(room.page, cookie)
+            verdict: Forward | Answer = let_in_update(room.page, arrival, cookie)
         else:
             verdict = _forward(asked, ticket, outcome, decided, cookie, early, visiting)
         if found:
             if len(self._given) >= SESSIONS_REMEMBERED:
                 self._given.clear()
-            lasts = outcome.renewed_ms and room.renews and room.passes is None  # else it depends on more
+            by_origin = update and bool(room.page.cors_origins)
+            lasts = outcome.renewed_ms and room.renews and room.passes is None and not by_origin  # else it depends on more
             self._given[ticket.id] = (terms if lasts else (), verdict, content, sealed)
         return verdict
 

@@ -33,6 +33,7 @@ class Decided(IntEnum):
     UNKNOWN_HOST = 12  # no room, zone or origin names the host: refused
     SEVERAL_ROOMS = 13  # the path can be read in several ways, and different rooms cover them: refused
     LINE_TABLE = 14  # was sent the table of the line
+    PREFLIGHT = 15  # a CORS preflight of a listed origin: let by
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from greenroom.core.admissible import UPDATE_HEADER, shows_page, signs_in, speculative
 from greenroom.core.kept_form import form_of, may_keep_form, sent_by_form
+from greenroom.decision.cors import with_cors
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival, Held
@@ -50,14 +51,17 @@ UNKNOWN_HOST = Answer(421, _PLAIN, b"421 Misdirected Request: this host is not c
 """For a host that no room, zone or origin names."""
 
 
-def render(hold: Hold, arrival: Arrival, body: bytes | None = None) -> Answer:
+def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: bool = True) -> Answer:
     """What a held request is answered: the waiting page in the right language, its JSON, or a short problem text.
 
     A HEAD gets the answer to GET; front ends send it without the body, and with the body's length.
     What shows no page (an image, an autosave, a preflight, a WebSocket) never gets a success, or it would be taken for the real thing.
     `body` is that of a form that may be kept (core.kept_form.may_keep_form); None where the front end has not read it, or not to its end.
+    `cors`: with the headers that the room gives to origins that it lists.
     """
     held, page, status = hold.held, hold.page, hold.status
+    if page.cors_origins and cors:
+        return with_cors(render(hold, arrival, body, cors=False), page.cors_origins, arrival)
     header = arrival.header if arrival.facts is None else arrival.facts.get
     if page.follows:
         page = page.speaking(header(b"accept-language"))
@@ -132,9 +136,14 @@ def _held_headers(headers: AnswerHeaders, next_try_s: int, status: int) -> Answe
     return refreshing if status == 200 else refreshing.plus((b"Retry-After", seconds))
 
 
-def let_in_update(page: Page, cookie: bytes) -> Answer:
+def for_scripts(answer: Answer, page: Page, arrival: Arrival) -> Answer:
+    """The same with the headers that the room gives to origins that it lists."""
+    return with_cors(answer, page.cors_origins, arrival) if page.cors_origins else answer
+
+
+def let_in_update(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
     """For the page's own update: the visitor is let in, and the page loads itself again."""
-    return Answer(200, page.json_headers, UPDATE_LET_IN, cookie)
+    return for_scripts(Answer(200, page.json_headers, UPDATE_LET_IN, cookie), page, arrival)
 
 
 def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
@@ -150,9 +159,9 @@ def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
 def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
     """The farewell; without Refresh, or the page would take a new place."""
     if arrival.header(UPDATE_HEADER) is not None:
-        return Answer(200, page.json_headers, LEFT, cookie)
+        return for_scripts(Answer(200, page.json_headers, LEFT, cookie), page, arrival)
     spoken = page.speaking(arrival.header(b"accept-language"))
-    return Answer(200, spoken.farewell_headers(), left_page(spoken.language, spoken.brand), cookie)
+    return for_scripts(Answer(200, spoken.farewell_headers(), left_page(spoken.language, spoken.brand), cookie), page, arrival)
 
 
 def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None = None) -> Answer:
@@ -160,6 +169,11 @@ def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None
 
     Only a request that is safe to repeat refreshes by itself. Programs that ask for JSON get JSON; the page is in the visitor's language.
     """
+    answer = _origin_error(status, arrival, cookie, page)
+    return for_scripts(answer, page, arrival) if page is not None else answer
+
+
+def _origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None) -> Answer:
     repeatable = arrival.method in ("GET", "HEAD")
     wanted = arrival.header(b"accept") or b""
     if b"json" in wanted and b"text/html" not in wanted:

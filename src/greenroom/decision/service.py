@@ -28,12 +28,13 @@ from greenroom.decision.inquiry import Inquiry, Late
 from greenroom.decision.late_try import Done, LateTry, is_late
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
-from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, left_answer, receipt_answer
+from greenroom.decision.render import OUTAGE, SEVERAL_ROOMS, UNKNOWN_HOST, for_scripts, left_answer, receipt_answer
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.ticket_reader import TicketReader
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward, Verdict
+from greenroom.model.answer import Answer
 from greenroom.model.record import replace
 from greenroom.model.visit import (
     NO_HOME,
@@ -167,6 +168,7 @@ class DecisionService:
             ArrivalQuestion.PEEK: self._peek,
             ArrivalQuestion.POLL: self._poll,
             ArrivalQuestion.LINE_TABLE: self._line_table,
+            ArrivalQuestion.PREFLIGHT: lambda asked: self._by(asked, Decided.PREFLIGHT),
         }
         return tuple([ways[question] for question in sorted(ArrivalQuestion)])
 
@@ -187,7 +189,8 @@ class DecisionService:
     def _by(self, asked: Inquiry, decided: Decided) -> Verdict:
         """The room lets the arrival by."""
         self._observe(DecisionEvent(asked.now_ms, decided, asked.room.effective, asked.arrival))
-        return PASS
+        page = asked.room.page
+        return Forward(page=page) if page.cors_origins else PASS  # a script may read then that the origin fails
 
     def _view(self, asked: Inquiry) -> Verdict | None:
         """An accepted ticket."""
@@ -286,7 +289,7 @@ class DecisionService:
         if room.draw is None or receipt is None:
             raise ValueError("a receipt was promised, and there is none")
         self._observe(DecisionEvent(asked.now_ms, Decided.RECEIPT, room.effective, asked.arrival, ticket))
-        return receipt_answer(receipt, room.draw.draw_id)
+        return for_scripts(receipt_answer(receipt, room.draw.draw_id), room.page, asked.arrival)
 
     def _line_table(self, asked: Inquiry) -> Verdict | None:
         """The table of the line, the same for everybody."""
@@ -294,7 +297,12 @@ class DecisionService:
         if room.line_table is None:
             raise ValueError("a table of the line was promised, and there is none")
         self._observe(DecisionEvent(asked.now_ms, Decided.LINE_TABLE, room.effective, asked.arrival))
-        return room.line_table.answer(asked.now_ms, asked.later)
+
+        def readable(answer: Answer) -> Answer:
+            return for_scripts(answer, room.page, asked.arrival)
+
+        answer = room.line_table.answer(asked.now_ms, lambda answer: asked.later(readable(answer)))
+        return None if answer is None else readable(answer)
 
     def _not_asked(self, asked: Inquiry) -> Verdict:  # noqa: ARG002 - asked like the others
         raise ValueError("no room is asked about such an arrival")
@@ -365,4 +373,4 @@ class DecisionService:
     def _failed(self, error: Exception, arrival: Arrival, now_ms: int, compiled: CompiledRoom | None = None) -> Verdict:
         self._on_error(error)
         self._observe(DecisionEvent(now_ms, Decided.FAILED, compiled.effective if compiled else None, arrival))
-        return OUTAGE
+        return OUTAGE if compiled is None else for_scripts(OUTAGE, compiled.page, arrival)

@@ -7,6 +7,7 @@ from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.branding import Branding, LocalMessage, branding_problems, message_problems
+from greenroom.model.cors_origin import CORS_ORIGINS_MAX, cors_origin_problems, normal_origin
 from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec, specs
 from greenroom.model.line_table import CHECK_IN_S
 
@@ -112,6 +113,13 @@ class Room:
         high=1_000,
         extension=True,
     )
+    cors_origins: tuple[str, ...] = spec(
+        "origins of pages whose scripts may read that a visitor waits, with credentials (CORS), such as https://www.example.com; their "
+        "preflights go on to the application without a place",
+        (),
+        high=CORS_ORIGINS_MAX,
+        extension=True,
+    )
     same_status_for_all: bool = spec(
         "answer every held request with the waiting page and its status; false: what shows no page gets 503, crawlers too",
         False,
@@ -167,6 +175,8 @@ class Room:
         problems = room_problems({item.name: getattr(self, item.name) for item in fields(self) if SPEC in item.metadata})
         if problems:
             raise InvalidConfig(problems)
+        if self.cors_origins:
+            object.__setattr__(self, "cors_origins", tuple(map(normal_origin, self.cors_origins)))
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -197,6 +207,7 @@ class Room:
 _KINDS: dict[str, Any] = {
     "additional_routes": tuple,
     "enabled_origin_commands": tuple,
+    "cors_origins": tuple,
     "cookie_attributes": CookieAttributes,
     "branding": Branding,
     "branding_messages": tuple,
@@ -223,6 +234,8 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
     wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
     if "enabled_origin_commands" not in wrong and set(values.get("enabled_origin_commands", ())) - {"revoke"}:
         problems.append(Problem(f"{pointer}enabled_origin_commands", "may only contain revoke"))
+    if "cors_origins" not in wrong:
+        problems += cors_origin_problems(f"{pointer}cors_origins", values.get("cors_origins", ()))
     if "line_table" not in wrong and values.get("line_table") and values.get("queueing_method", "fifo") != "fifo":
         method = values["queueing_method"]
         problems.append(

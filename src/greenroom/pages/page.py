@@ -55,8 +55,8 @@ class Page:
     """One room's page. The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
     __slots__ = (
-        "_asked", "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_table", "_template", "brand", "follows",
-        "html_headers", "json_headers", "language",
+        "_asked", "_branding", "_built_in", "_framed_by", "_packed_headers", "_spoken", "_table", "_template", "brand", "cors_origins",
+        "follows", "html_headers", "json_headers", "language",
     )  # fmt: skip
 
     def __init__(
@@ -67,11 +67,12 @@ class Page:
         branding: tuple[Branding, tuple[LocalMessage, ...]] = (Branding(), ()),
         framed_by: str = "",
         table: str = "",
+        cors_origins: tuple[str, ...] = (),
     ) -> None:
         """`language` is that of the built-in page; `follows`: visitors get their browser's language instead.
 
         `framed_by`: sites that may show it in a frame, as `Room.frame_ancestors`. `table`: the URL of the table of the line, seen
-        from the page; empty: there is none.
+        from the page; empty: there is none. `cors_origins`: origins whose scripts may read it, for those who send it.
         """
         self.language = language
         self._branding = branding
@@ -83,6 +84,7 @@ class Page:
         self._spoken: dict[str, Page] = {}
         self._asked: dict[bytes | None, Page] = {}  # by the header
         self._framed_by = framed_by
+        self.cors_origins = cors_origins
         own = CUSTOM_HEADERS if template else _varying(headers_of(brand, bool(table)), b"Accept-Encoding")
         shown = _framed(own, framed_by or "'none'")
         self.html_headers, self.json_headers = shown, JSON_HEADERS
@@ -100,12 +102,15 @@ class Page:
         wanted = asked_for(accept_language) if self.follows and accept_language else ""
         page = self if not wanted or wanted == self.language else self._spoken.get(wanted)
         if page is None:
-            page = self._spoken[wanted] = Page(wanted, self._template, self.follows, self._branding, self._framed_by, self._table)
+            page = self._spoken[wanted] = self._in(wanted)
         if accept_language is None or len(accept_language) <= HEADER_MAX:
             if len(self._asked) >= HEADERS_REMEMBERED:
                 self._asked.clear()
             self._asked[accept_language] = page
         return page
+
+    def _in(self, language: str) -> "Page":
+        return Page(language, self._template, self.follows, self._branding, self._framed_by, self._table, self.cors_origins)
 
     def brand_in(self, language: str) -> Brand:
         """What the site adds to a built-in page in this language."""
@@ -201,7 +206,8 @@ def compile_page(room: Room) -> Page:
     """The page of one room. A template that cannot be used (see template_problems) gives the built-in page, never an error."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
     branding, own = (room.branding, room.branding_messages), template if isinstance(template, Template) else None
-    return Page(room.default_template_language, own, room.follow_accept_language, branding, room.frame_ancestors, _table_of(room))
+    language, follows = room.default_template_language, room.follow_accept_language
+    return Page(language, own, follows, branding, room.frame_ancestors, _table_of(room), room.cors_origins)
 
 
 def _table_of(room: Room) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from greenroom.control import rooms
-from greenroom.control.api_schema import NEEDED, UNSET
+from greenroom.control.api_schema import EXTENSION, NEEDED, UNSET
 from greenroom.control.api_shapes import Json
 from greenroom.control.refusals import Refused
 from greenroom.dashboard import field_help
@@ -48,6 +48,7 @@ LABELS: Mapping[str, str] = {
     "case_insensitive_paths": "Ignore case in paths",
     "confirm_newcomers": "Let new visitors in after their ticket came back",
     "provisional_sessions": "Let images and scripts in while there is room",
+    "cors_origins": "Other origins whose scripts call this room",
     "same_status_for_all": "Same status for all held requests",
     "pace_admissions": "Spread admissions evenly",
     "strong_sessions": "Strong sessions between data centers",
@@ -82,6 +83,15 @@ WORDS = {
     "confirm_newcomers": {"false": "Never", "true": "Always", "auto": "While most tickets do not come back"},
     "on_unhealthy_origin": {"ignore": "Ignore it", "hold": "Hold new visitors"},
 }
+
+LINES: Mapping[str, str] = {
+    "additional_routes": "One host and path on each line, such as shop.example.com/tickets. They share this room and its line.",
+    "cors_origins": (
+        "One on each line, such as https://www.example.com. Their scripts can read that a visitor waits, and your application answers "
+        "their CORS preflights."
+    ),
+}
+"""Lists, one entry on each line, with their help."""
 
 DEFAULTS: Json = {"total_active_users": 500, "new_users_per_minute": 500, "path": "/"}
 
@@ -259,9 +269,12 @@ def remove(page: PageRequest) -> Response:
 
 
 def _document(page: PageRequest) -> Json:
-    document = document_of(rooms.ROOM, [name for name in LABELS if name != "additional_routes"], page.form)
-    lines = [line.strip() for line in page.field("additional_routes").splitlines() if line.strip()]
-    return {**document, "additional_routes": [_route(line) for line in lines]}
+    document = document_of(rooms.ROOM, [name for name in LABELS if name not in LINES], page.form)
+    for name in LINES:
+        lines = [line.strip() for line in page.field(name).splitlines() if line.strip()]
+        where = document[EXTENSION] if schema_field(rooms.ROOM, name).rule.extension else document
+        where[name] = [_route(line) for line in lines] if name == "additional_routes" else lines
+    return document
 
 
 def _route(line: str) -> Json:
@@ -286,15 +299,17 @@ def _form(page: PageRequest, values: Mapping[str, Any], faults: Faults, entry: E
 def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
     default = next(one.default for one in rooms.ROOM.fields if one.name == name)
     value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
-    if name == "additional_routes":
-        text = value if isinstance(value, str) else "\n".join(f"{route['host']}{route['path']}" for route in map(_plain, value or ()))
-        told = "One host and path on each line, such as shop.example.com/tickets. They share this room and its line."
-        return FieldView(name=name, label=LABELS[name], kind="textarea", value=text, help=told, problems=faults.take(name))
+    if name in LINES:
+        text = value if isinstance(value, str) else "\n".join(_line(one) for one in value or ())
+        return FieldView(name=name, label=LABELS[name], kind="textarea", value=text, help=LINES[name], problems=faults.take(name))
     return field_view(rooms.ROOM, name, value, faults, label=LABELS[name], told=field_help.ROOM.get(name, ""), words=WORDS.get(name))
 
 
-def _plain(route: Any) -> Any:
-    return {"host": route.host, "path": route.path} if isinstance(route, Route) else route
+def _line(item: Any) -> str:
+    """One entry of a list, as it is written on its line."""
+    if isinstance(item, Route):
+        return f"{item.host}{item.path}"
+    return item if isinstance(item, str) else f"{item['host']}{item['path']}"
 
 
 def _review(page: PageRequest, before: Json | None, after: Json, entry: Entry[Room] | None = None) -> Response:

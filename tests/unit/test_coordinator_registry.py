@@ -164,3 +164,20 @@ def test_a_data_center_that_is_added_delays_no_visitor() -> None:
     down = ask(registry, FRA, ("r", fra), now_ms=START_MS + 10)["r"]
     assert not down.alone
     assert not registry.coordinators["r"].doubting
+
+
+def test_damaged_rows_count_as_lost_and_stop_no_coordinator() -> None:
+    room, store = small_room(), dict[str, bytes]()
+    fra, nyc = ledgers(room)
+    registry = board(room)
+    for _ in range(2):
+        ask(registry, FRA, ("r", fra))
+        ask(registry, NYC, ("r", nyc))
+    written(registry, store)
+    for name in store:
+        following = CoordinatorRegistry(bits(1))
+        assert following.restore({**store, name: b"\xc1 nonsense"}, START_MS, "1") == ([name] if name != "~" else [])
+        following.configure([room], (FRA, NYC), START_MS)
+        assert ask(following, FRA, ("r", fra)), name
+        coordinator = following.coordinators["r"]
+        assert coordinator.doubting, "nothing is granted before every data center has said what it holds"

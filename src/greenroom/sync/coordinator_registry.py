@@ -32,6 +32,15 @@ DORMANT_MS = 3_600_000
 """How long rows of a removed room are kept: by then every session is over, and every process has the same rooms."""
 
 
+def _is_readable(name: str, row: bytes) -> bool:
+    decoder = _clock if name == CLOCK_ROW else _center_row if "|" in name else _room_row
+    try:
+        decoder.decode(row)
+    except ValueError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Dormant:
     """What is remembered of a room that has no coordinator."""
@@ -63,10 +72,15 @@ class CoordinatorRegistry:
 
     # -- what is written down ----------------------------------------------------------------------------------------------------
 
-    def restore(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> None:
-        """Takes over what earlier leaders wrote; rooms get their coordinators with `configure`. Raises ValueError for damaged rows."""
+    def restore(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> list[str]:
+        """Takes over what earlier leaders wrote; rooms get their coordinators with `configure`.
+
+        Answers the names of damaged rows: they count as lost, and every room as one of which newer rows may be missing.
+        """
         self._life = encode(life)
-        complete = rows.get(LIFE_ROW) == self._life
+        damaged = [name for name, row in rows.items() if name != LIFE_ROW and not _is_readable(name, row)]
+        rows = {name: row for name, row in rows.items() if name not in damaged}
+        complete = rows.get(LIFE_ROW) == self._life and not damaged
         written_ms = _clock.decode(rows[CLOCK_ROW]) if CLOCK_ROW in rows else now_ms
         self.now_ms = max(now_ms, written_ms)
         ledgers: dict[str, dict[str, CenterRow]] = {}
@@ -78,6 +92,7 @@ class CoordinatorRegistry:
             if "|" not in room_id:
                 room = _room_row.decode(rows[room_id])
                 self._dormant[room_id] = Dormant(self.now_ms, self.now_ms - written_ms, complete, room, ledgers.get(room_id, {}))
+        return damaged
 
     def rows(self) -> dict[str, bytes]:
         """What has changed since the last `written`: to be written down before an answer goes out."""

@@ -110,7 +110,9 @@ class LeaderLoop:
 
     def _begin(self, saved: SavedState) -> CoordinatorRegistry:
         registry = CoordinatorRegistry(self._getrandbits)
-        registry.restore(saved.rows, saved.now_ms, saved.life)
+        damaged = registry.restore(saved.rows, saved.now_ms, saved.life)
+        if damaged:
+            self._on_error(StorageFailed(f"the saved state of the coordinator is damaged: {', '.join(sorted(damaged))}"))
         self._ahead_ms = registry.now_ms - time.monotonic_ns() // 1_000_000
         self._begun_ms = registry.now_ms
         self._seen = None

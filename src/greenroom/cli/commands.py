@@ -330,6 +330,6 @@ for _heading, _commands in COMMANDS.items():
 def main() -> None:
     """The `greenroom` command."""
     try:
-        app()
+        app(prog_name="greenroom")
     except KeyboardInterrupt:
         sys.exit(130)

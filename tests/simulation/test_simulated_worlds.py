@@ -1,12 +1,14 @@
 """Small worlds under the simulator: runs repeat exactly, and limits hold under random faults."""
 
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 from small_worlds import (
     CUT,
     GHOSTS,
     LOST,
+    OPERATED,
     STEPPED,
     STOPPED,
     campaign,
@@ -40,6 +42,11 @@ def test_the_same_seed_gives_the_same_run_and_another_one_does_not() -> None:
 
 def test_limits_and_laws_hold_under_random_faults() -> None:
     assert campaign(SEEDS) == []
+
+
+@pytest.mark.parametrize("changes", OPERATED.values(), ids=OPERATED)
+def test_the_line_moves_on_and_limits_hold_when(changes: dict[str, Any]) -> None:
+    assert trials(**changes) == []
 
 
 @pytest.mark.campaign

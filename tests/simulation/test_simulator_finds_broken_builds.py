@@ -4,11 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from broken_builds import Break, Broken, Trial, found_by, must_be_found
+from broken_builds import Break, Broken, Trial, around, found_by, must_be_found
 from small_worlds import (
     CUT,
+    FIRST_LINE,
     GHOSTS,
     LOST,
+    LOWERED,
+    OUTAGE,
+    PASSED,
+    REMOVED,
     STOPPED,
     campaign,
     moves_while_the_coordinator_loses_its_state,
@@ -220,6 +225,48 @@ def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
 @broken(57)
 def believes_an_old_copy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("greenroom.simulator.lease_model.doubted", lambda memory, now_ms: memory)
+
+
+@broken_in(**OUTAGE)
+def does_not_look_how_far_permits_reach_where_all_wait_in_one_data_center(patch: pytest.MonkeyPatch) -> None:
+    def share(original: Any, self: Coordinator, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
+        alone = center.uncovered == waiting
+        return min(count, waiting) if alone else int(original(self, center, count, waiting, random_bits))
+
+    around(patch, Coordinator, "_share", share)
+
+
+@broken_in(**REMOVED)
+def leaves_the_horizon_of_a_line_where_it_is_when_only_one_data_center_is_left(patch: pytest.MonkeyPatch) -> None:
+    def rank(original: Any, self: Coordinator) -> None:
+        horizon_s = self._horizon_s
+        original(self)
+        self._horizon_s = horizon_s
+
+    around(patch, Coordinator, "_rank", rank)
+    does_not_look_how_far_permits_reach_where_all_wait_in_one_data_center(patch)
+
+
+@broken_in(**PASSED)
+def paces_those_whom_passthrough_lets_pass(patch: pytest.MonkeyPatch) -> None:
+    around(patch, Lease, "spend", lambda original, self, source, now_ms, paced=True: original(self, source, now_ms, True))
+
+
+@broken_in(**FIRST_LINE)
+def draws_no_visitor_for_freed_units(patch: pytest.MonkeyPatch) -> None:
+    def spendable(original: Any, self: Lease, now_ms: int) -> int:
+        return int(original(self, now_ms)) if self.permits else 0
+
+    around(patch, Lease, "spendable", spendable)
+
+
+@broken_in(**LOWERED)
+def goes_on_at_the_old_rate_behind_a_cut(patch: pytest.MonkeyPatch) -> None:
+    def rate(self: Coordinator, center: DataCenter) -> int:
+        left = max(0, min(self.pool, self.per_minute - self.sums.value))
+        return max(int(0.95 * center.minute), min(int(0.05 * left), left + center.minute + center.outstanding)) * (self.pool >= 0)
+
+    patch.setattr(Coordinator, "_disconnected_rate", rate)
 
 
 @pytest.mark.needs("patching")

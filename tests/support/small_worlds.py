@@ -54,9 +54,21 @@ def trials(**changes: Any) -> list[str]:
     return next((found for seed in TRIALS if (found := verdict(watched(little(**changes), seed)))), [])
 
 
+class Never(Random):
+    """Draws that let nothing happen."""
+
+    def random(self) -> float:
+        return 0.999
+
+
+def without_operators(seed: int) -> Callable[[str], Random]:
+    """Streams of a world in which operators do nothing and no fault takes minutes."""
+    return lambda name: Never() if name in ("operators", "long faults") else Random(f"{seed}/{name}")
+
+
 def moves_while_the_coordinator_loses_its_state() -> list[str]:
-    """World 209 with all that goes wrong there but an orderly stop and requests that cannot wait."""
-    world = random_scenario(streams_of(209))
+    """World 209 with all that goes wrong there but an orderly stop, requests that cannot wait, long faults and operators."""
+    world = random_scenario(without_operators(209))
     faults = tuple(fault for fault in world.faults if fault.kind not in ("stop", "provisional flood"))
     return verdict(watched(replace(world, faults=faults), 209))
 
@@ -80,6 +92,46 @@ LOST = {
 """A data center is cut off when the coordinator loses its state."""
 
 STOPPED = {"behaviour": Behaviour(visit_s=300, page_gap_s=3), "faults": (Fault("stop", 100, 300, (0,)),), "fence_s": 180}
+
+OUTAGE = {
+    "centers": 2,
+    "arrivals": [(500 * number, number % 2) for number in range(1_000)],
+    "faults": (Fault("outage", 100, 350, (0,)),),
+}
+"""Of two data centers with a line one dies."""
+
+REMOVED = {**OUTAGE, "faults": (Fault("removed", 100, 350, (0,), 1),)}
+"""It is stopped, and taken off the list."""
+
+PASSED = {
+    "room": room(150, 300),
+    "arrivals": [(500 * number, number % 3) for number in range(1_000)],
+    "faults": (Fault("passthrough", 100, 160), Fault("flood", 100, 130, (0, 1, 2), 50)),
+    "lasts_s": 560,
+}
+"""A crowd is let pass, and then a line forms."""
+
+FIRST_LINE = {
+    "room": room(40, 60, method="random"),
+    "arrivals": [(6_000 * number, number % 3) for number in range(20)] + [(125_000 + 500 * number, number % 3) for number in range(480)],
+    "faults": (Fault("partition", 120, 400, (0, 1)),),
+}
+"""The first line of a random room forms behind a cut."""
+
+LOWERED = {
+    "room": room(400, 300),
+    "arrivals": [(250 * number, number % 3) for number in range(1_600)],
+    "faults": (Fault("rate", 100, 400, amount=10), Fault("partition", 110, 400, (0, 1))),
+}
+"""The rate is lowered, and soon after most data centers are cut off."""
+
+OPERATED = {
+    "a data center dies": OUTAGE,
+    "it is taken off the list": REMOVED,
+    "all pass": PASSED,
+    "a first line": FIRST_LINE,
+    "lowered": LOWERED,
+}
 
 STEPPED = {"behaviour": Behaviour(visit_s=100, page_gap_s=3)}
 

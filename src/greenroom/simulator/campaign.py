@@ -1,13 +1,20 @@
 """Random rooms, crowds and networks with random faults, one for each seed; `checks` has the invariants for all of them."""
 
+from dataclasses import replace
+
 from greenroom.model.room import Room
 from greenroom.simulator.arrivals import arrivals, shares
+from greenroom.simulator.campaign_actions import operator_actions, some
 from greenroom.simulator.chance import RandomDraw, Streams, between, choice
-from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfile, Scenario
+from greenroom.simulator.progress import calm_s
+from greenroom.simulator.scenario import FAULTS, OPERATOR_ACTIONS, Behaviour, Fault, NetworkProfile, Scenario
 
 LASTS_S = 600
 FAULTS_MOST = 6
-KINDS = (*[kind for kind in FAULTS if kind not in ("clock step", "flood", "provisional flood", "stop")], "partition", "crash")
+WATCHED_S = 90
+"""So long nothing happens at the end of a run but that the line moves on."""
+OF_THEIR_OWN = {"clock step", "flood", "provisional flood", "stop", *OPERATOR_ACTIONS}
+KINDS = (*[kind for kind in FAULTS if kind not in OF_THEIR_OWN], "partition", "crash")
 """What may go wrong; what has most to break comes more often."""
 
 
@@ -48,7 +55,11 @@ def random_scenario(streams: Streams) -> Scenario:
         _floods(streams("flood"), centers) + _provisional_floods(streams("provisional flood"), centers) + _stops(streams("stop"), centers)
     )
     fence_s = choice(streams("fence"), (0, 10, 30, 120))
-    return Scenario("campaign", room, centers, found, LASTS_S, habits, network, faults, laws_every_s=1, fence_s=fence_s)
+    faults += _long_faults(streams("long faults"), centers) + operator_actions(streams("operators"), room, centers, LASTS_S)
+    if any(fault.kind == "old disk" for fault in faults):  # a copy has places as they were before a draw
+        faults = tuple(replace(fault, amount=0) if fault.kind == "pre-queue" else fault for fault in faults)
+    lasts_s = LASTS_S + calm_s(room, faults) + WATCHED_S
+    return Scenario("campaign", room, centers, found, lasts_s, habits, network, faults, laws_every_s=1, fence_s=fence_s)
 
 
 def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int, int]]:
@@ -100,11 +111,19 @@ def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
     return (first, Fault("stop", first.until_s + 5, first.until_s + 65, struck)) if draw.random() < 0.3 else (first,)
 
 
+def _long_faults(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
+    """In every fourth world of several data centers something is gone for minutes, often before there has been a line."""
+    if centers == 1 or draw.random() >= 0.25:
+        return ()
+    at_s = between(draw, 20, 200)
+    return (Fault(choice(draw, ("partition", "outage", "coordinator down")), at_s, at_s + choice(draw, (200, 300)), some(draw, centers)),)
+
+
 def _fault(draw: RandomDraw, centers: int) -> Fault:
     kind = choice(draw, KINDS)
     at_s = between(draw, 20, LASTS_S - 60)
     until_s = at_s + choice(draw, (2, 8, 15, 60, 150))
-    struck = tuple(center for center in range(centers) if draw.random() < 0.5) or (between(draw, 0, centers - 1),)
+    struck = some(draw, centers)
     if kind in ("outage", "crash", "old disk"):
         struck = struck[:1]
     amount = {"loss": between(draw, 5, 60), "limits": choice(draw, (30, 60, 150, 300))}.get(kind, 0)

@@ -3,14 +3,16 @@
 Some can be seen at the end of a run; the others are watched while it goes on (`Watch`), every `laws_every_s`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from greenroom.admission.laws import problems
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.model.visit import Outcome, Standing
+from greenroom.simulator.center import Center
 from greenroom.simulator.fairness import fairness
-from greenroom.simulator.lease_model import Center, LeaseModel
+from greenroom.simulator.lease_model import LeaseModel
+from greenroom.simulator.progress import LineProgress
 from greenroom.simulator.scenario import START_MS
 from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
@@ -24,11 +26,6 @@ ENOUGH_WINNERS = 150
 """Half of ENOUGH_FOR_FAIRNESS, all that can win of so many: a fair draw of them is UNFAIR less than once in ten thousand times."""
 UNFAIR = 0.2
 
-STALL_MS = 31_000
-"""No visitor enters for longer than this although both limits have room and visitors wait: two syncs, the longest refresh, and the
-grace for a ghost who was called."""
-
-
 WATCHED_MOST = 200
 """Longer lines are not gone through at every try."""
 
@@ -39,9 +36,7 @@ class Watch:
     def __init__(self, world: World) -> None:
         self.world = world
         self.found: dict[str, list[str]] = {}
-        self._largest = world.scenario.room.total_active_users
-        self._stalled_ms = 0
-        self._entered = 0
+        self.progress = LineProgress(world, lambda problem: self.note("I5", problem))
         self._ahead: tuple[int, int, int] | None = None
         if isinstance(world.system, LeaseModel):
             world.system.before_poll, world.system.after_poll = self._polled, self._answered
@@ -56,17 +51,17 @@ class Watch:
 
     def _lookahead(self, now_ms: int) -> None:
         system = self.world.system
-        self._stall(now_ms)
+        self.progress.sample(now_ms)
         if (now_ms - START_MS) % (self.world.scenario.laws_every_s * 1000) or not isinstance(system, LeaseModel):
             return
-        for problem in problems(system.coordinator, [center.ledger for center in system.centers]):
+        for problem in problems(system.coordinator, [center.ledger for center in system.centers if center.listed]):
             self.note("I1", problem)
-        self._largest = max(self._largest, system.coordinator.total)
-        leases = [one.ledger.lease for one in system.centers if not one.ledger.lease.fenced(system.local_ms(one))]
+        leases = [one.ledger.lease for one in system.centers if one.listed and not one.ledger.lease.fenced(system.local_ms(one))]
         spendable = sum(lease.permits + min(lease.freed, lease.disconnected_rate) for lease in leases)
         in_use = self.world.ground_truth.in_use - self.world.ground_truth.on_trust
-        if spendable + in_use > self._largest:
-            self.note("I7", f"{spendable} units could be spent and {in_use} are in use, of {self._largest}")
+        largest = max(self.world.ground_truth.limits.most_active, system.coordinator.total)
+        if spendable and spendable + in_use > largest:
+            self.note("I7", f"{spendable} units could be spent and {in_use} are in use, of {largest}")
         for center in system.centers:
             self._keys(center)
 
@@ -99,18 +94,6 @@ class Watch:
             if line.keys[slot] != visitor.key:
                 self.note("I8", f"visitor {visitor.number} stands by {line.keys[slot]}, not by {visitor.key}")
 
-    def _stall(self, now_ms: int) -> None:
-        """Only where nothing is broken: faults may stop everything for a while."""
-        ground_truth, scenario = self.world.ground_truth, self.world.scenario
-        able = ground_truth.in_use < ground_truth.total and len(ground_truth.minute) < ground_truth.per_minute and ground_truth.waiting > 0
-        system = self.world.system
-        kept = isinstance(system, LeaseModel) and any(center.ledger.line.kept for center in system.centers)
-        if not able or kept or ground_truth.entered != self._entered or scenario.faults or scenario.network.loss:
-            self._stalled_ms, self._entered = now_ms, ground_truth.entered
-        elif now_ms - self._stalled_ms > STALL_MS:
-            self.note("I5", f"no visitor entered for {STALL_MS / 1000:.0f} s although there was room and {ground_truth.waiting} waited")
-            self._stalled_ms = now_ms
-
 
 def _active(watch: Watch) -> list[str]:
     ground_truth = watch.world.ground_truth
@@ -133,7 +116,7 @@ def _fair(watch: Watch) -> list[str]:
     return [f"winners' ranks are {found.distance:.2f} off"] if found and found.winners >= ENOUGH_WINNERS and found.distance > UNFAIR else []
 
 
-FORGETFUL = {"crash", "old disk", "coordinator loss"}
+FORGETFUL = {"crash", "old disk", "coordinator loss", "removed"}
 """Faults after which a session may be in no ledger."""
 
 
@@ -141,6 +124,39 @@ def _sent_back(watch: Watch) -> list[str]:
     scenario, sent_back = watch.world.scenario, watch.world.crowd.sent_back
     forgotten = FORGETFUL & {fault.kind for fault in scenario.faults}
     return [f"{sent_back} who had been let in were told to wait"] * (sent_back > 0 and not forgotten)
+
+
+def _kept(watch: Watch) -> list[str]:
+    crowd, kinds = watch.world.crowd, {fault.kind for fault in watch.world.scenario.faults}
+    if FORGETFUL & kinds:
+        return []
+    found = [f"{crowd.cut_short} sessions ended before their time"] * (crowd.cut_short > 0)
+    return found + [f"{crowd.places_lost} places were lost"] * (crowd.places_lost > 0)
+
+
+def living_sessions(system: LeaseModel) -> Iterator[int]:
+    """Of each data center, how many have not ended yet, swept or not."""
+    for center in system.centers:
+        ledger, now_ms = center.ledger, system.local_ms(center)
+        yield sum(renewed_ms + ledger.life_ms > now_ms for renewed_ms in ledger.sessions.renewals().values())
+
+
+def _calm(watch: Watch) -> list[str]:
+    """At the end of a run that ends calmly nothing is held back."""
+    world, system = watch.world, watch.world.system
+    if not isinstance(system, LeaseModel) or not watch.progress.calm:
+        return []
+    coordinator = system.coordinator
+    orphans = sum(center.orphans for center in coordinator.data_centers.values())
+    closing = sum(center.ledger.lease.closing for center in system.centers)
+    idle = {
+        f"{orphans} units are kept for sessions that must be over": orphans,
+        f"{closing} units are kept for sessions that an operator has ended": closing,
+        "the coordinator still waits for data centers to report": coordinator.doubting,
+    }
+    sessions, in_use = sum(living_sessions(system)), world.ground_truth.in_use
+    idle[f"{sessions} sessions of {in_use} visitors"] = not world.scenario.behaviour.moving and sessions > in_use
+    return [problem for problem, held in idle.items() if held]
 
 
 def _provisional(watch: Watch) -> list[str]:
@@ -165,7 +181,7 @@ CHECKS: dict[str, Check] = {
     "I2": Check("active visitors are never more than total_active_users, but for counted movers outside strong mode", _active),
     "I3": Check("admissions of any 60 seconds are never more than new_users_per_minute", _minute),
     "I4": Check("in a fifo line a visitor enters only when there is a permit for everyone ahead", _nothing),
-    "I5": Check("no visitor waits long while both limits have room", _nothing),
+    "I5": Check("no visitor waits long while both limits have room, in touch or behind a cut, or after all faults", _nothing),
     "I6": Check("in a random room early and late comers have the same chance", _fair),
     "I7": Check("no message that is lost, late, doubled or out of order lets ledgers hold more than total_active_users", _nothing),
     "I8": Check("a place keeps its key through pauses and changes of method", _nothing),
@@ -174,6 +190,8 @@ CHECKS: dict[str, Check] = {
     "I11": Check(
         "provisional sessions use a quarter of either limit at most, and one for each data center, but for lost ledgers", _provisional
     ),
+    "I12": Check("a session lasts as long as was said, and a ticket that is in time keeps its place, but for lost ledgers", _kept),
+    "I13": Check("when nothing has gone wrong for a session no unit is held for what may have been lost", _calm),
 }
 
 

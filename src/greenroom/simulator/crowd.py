@@ -4,7 +4,8 @@ from collections import deque
 
 from greenroom.admission.ledger.keeping import HELD_MS
 from greenroom.model.line_table import LOOK_S
-from greenroom.model.visit import Outcome, Standing, arrival_ms_of
+from greenroom.model.room import Room
+from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Outcome, Standing, arrival_ms_of
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, exponential, pareto
 from greenroom.simulator.ground_truth import GroundTruth
@@ -20,6 +21,11 @@ GUESS_SHARE = 0.1
 PARTS_LEAST_MS, PARTS_MOST_MS = 200, 2_000
 FLOOD_FROM = 1 << 40
 """Numbers above are of requests without cookies."""
+SUSPENDED_MS = 20_000
+"""Visitors who wait look in again after this while the room is suspended."""
+EARLY_MS = 1_000
+"""A clock that is put right meanwhile may be off by as much."""
+TIE_MASK = (1 << TIE_BITS) - 1
 AGAIN_MS = 1_000
 """A visitor whose request got no answer at all tries again after this."""
 
@@ -37,6 +43,8 @@ class Crowd:
         """Answers in line without an estimate, and all answers in line."""
         self.lost = 0
         """Visitors whose session was gone before its time."""
+        self.cut_short = self.places_lost = 0
+        """Sessions that ended before the moment that the last page had promised, and places of visitors who came back in time."""
         self.sent_back = 0
         """Visitors who were let in and told to wait later on, although nothing holds sessions that move."""
         self.flooded = self.most_flood = 0
@@ -48,6 +56,7 @@ class Crowd:
         self.reads_table = scenario.room.line_table
         self._strong = scenario.room.strong_sessions
         self._renews = not scenario.room.disable_session_renewal
+        self._suspended = False
         self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
         self._draw = streams("crowd")
         self._centers = scenario.centers
@@ -88,7 +97,20 @@ class Crowd:
             visitor.gap_ms = between(draw, SLEEP_LEAST_MS, SLEEP_MOST_MS)
         self._ask_to_come(visitor)
 
+    def configure(self, room: Room) -> None:
+        """The operator has written down other settings."""
+        self._renews, self._suspended = not room.disable_session_renewal, room.suspended
+
+    def draw(self) -> None:
+        """An event starts, and places are drawn: the keys of all tickets that came before change."""
+        keys, floor_key = self._system.draw()
+        for visitor in self.visitors:
+            if 0 < visitor.key < floor_key:
+                visitor.key = keys.get(visitor.id, floor_key | visitor.number & TIE_MASK)
+
     def _ask_to_come(self, visitor: SimulatedVisitor) -> None:
+        if self._suspended:
+            return
         if self._reach(visitor):
             visitor.first_ms = self._agenda.now_ms
             self._system.arrive(visitor, self._answered)
@@ -123,7 +145,7 @@ class Crowd:
         if outcome.standing is not Standing.ADMITTED:
             self._ground_truth.refused(now_ms)
             return
-        promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
+        promised_ms = self._promised_ms(visitor, outcome)
         self._ground_truth.entering(visitor, promised_ms, now_ms)
         while ends and ends[0] <= now_ms:
             ends.popleft()
@@ -156,6 +178,7 @@ class Crowd:
                 for part in range(1, RELOADS):
                     self._agenda.after(outcome.refresh_ms * part // RELOADS, self._reloads, visitor)
         elif standing is Standing.GONE:
+            self.places_lost += now_ms < visitor.attempted_ms + PLACE_KEPT_MS
             self._begins_anew(visitor)
         else:
             self._enters(visitor, outcome, now_ms)
@@ -206,6 +229,10 @@ class Crowd:
         if 0 < visitor.gives_up_ms <= now_ms:
             self._ground_truth.gone(visitor)
             return
+        if self._suspended:
+            self._ground_truth.gone(visitor)
+            self._agenda.after(SUSPENDED_MS, self._tries, visitor, plan)
+            return
         if visitor.gap_ms:
             drops = self._draw.random() < self._habits.dropping
             visitor.drops_ms = now_ms + between(self._draw, 0, HELD_MS) if drops else 0
@@ -231,7 +258,7 @@ class Crowd:
     def _enters(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
         habits = self._habits
         lasting = pareto if habits.heavy_tail else exponential
-        promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
+        promised_ms = self._promised_ms(visitor, outcome)
         visitor.done_ms = now_ms + int(1000 * lasting(self._draw, habits.visit_s))
         if not self._renews:
             visitor.done_ms = min(visitor.done_ms, promised_ms - 1)
@@ -255,10 +282,17 @@ class Crowd:
     def _loaded(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
         self._hear(visitor, outcome)
         if outcome.standing is Standing.ACTIVE:
-            self._ground_truth.page(visitor, outcome.expires_ms - self._system.skew_ms(visitor.center), self._agenda.now_ms)
+            self._ground_truth.page(visitor, self._promised_ms(visitor, outcome), self._agenda.now_ms)
+
+    def _promised_ms(self, visitor: SimulatedVisitor, outcome: Outcome) -> int:
+        promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
+        visitor.renewed_ms = promised_ms - (outcome.expires_ms - outcome.renewed_ms)
+        return promised_ms
 
     def _looks(self, visitor: SimulatedVisitor) -> None:
-        if self._reach(visitor):
+        if self._suspended:
+            self._browses(visitor)
+        elif self._reach(visitor):
             self._system.view(visitor, self._seen)
         else:
             self._agenda.after(AGAIN_MS, self._looks, visitor)
@@ -268,12 +302,13 @@ class Crowd:
         now_ms, standing = self._agenda.now_ms, outcome.standing
         if standing is Standing.GONE:
             self.lost += 1
+            self.cut_short += now_ms < visitor.promised_ms - EARLY_MS and not (self._strong and self._habits.moving)
             self._begins_anew(visitor)
         elif standing is Standing.WAITING:  # on the way to another data center
             self.sent_back += not self._strong
             self._agenda.after(outcome.refresh_ms, self._looks, visitor)
         else:
-            promised_ms = outcome.expires_ms - self._system.skew_ms(visitor.center)
+            promised_ms = self._promised_ms(visitor, outcome)
             if standing is Standing.ADMITTED:  # a session of its own, because the old one cannot be reached
                 self._ground_truth.entering(visitor, promised_ms, now_ms)
             else:

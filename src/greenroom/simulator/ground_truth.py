@@ -13,6 +13,9 @@ of them, and a rule that let in those that come first would let in the flood.
 from collections import deque
 from heapq import heappop, heappush
 
+from greenroom.model.room import Room
+from greenroom.simulator.limits_in_force import UNLIMITED, LimitsInForce
+from greenroom.simulator.operators import unlimited
 from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import SimulatedVisitor
 
@@ -29,6 +32,7 @@ class GroundTruth:
         room = scenario.room
         self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
         self._largest = (self.total, self.per_minute)
+        self.limits = LimitsInForce(self.total, self.per_minute)
         self._session_ms = room.session_ms
         self._renews = not room.disable_session_renewal
         self._fenced = scenario.fence_s > 0
@@ -101,7 +105,7 @@ class GroundTruth:
             self._burst.popleft()
         self.most_burst = max(self.most_burst, len(self._burst))
         self.most_minute = max(self.most_minute, len(self.minute))
-        self.over_minute = max(self.over_minute, len(self.minute) - self._largest[1])
+        self.over_minute = max(self.over_minute, len(self.minute) - self.limits.most_per_minute)
         visitor.inside_until_ms = visitor.promised_ms = 0
         self._served(visitor, now_ms + (lasts_ms or self._session_ms), promised_ms, now_ms)
 
@@ -119,6 +123,7 @@ class GroundTruth:
         visitor.uses = False
 
     def _served(self, visitor: SimulatedVisitor, inside_until_ms: int, promised_ms: int, now_ms: int) -> None:
+        self.limits.ebb(self.in_use, now_ms)
         visitor.inside_until_ms = max(visitor.inside_until_ms, inside_until_ms)
         visitor.promised_ms = max(visitor.promised_ms, promised_ms)
         if not visitor.active and visitor.inside_until_ms > now_ms:
@@ -129,7 +134,7 @@ class GroundTruth:
             visitor.on_trust = not visitor.on_trust
             self.on_trust += 1 if visitor.on_trust else -1
             self.most_on_trust = max(self.most_on_trust, self.on_trust)
-        over = self.active - self._largest[0]
+        over = self.active - self.limits.most_active
         self.most_active = max(self.most_active, self.active)
         self.over_active = max(self.over_active, over)
         self.over_beyond_trust = max(self.over_beyond_trust, over - self.on_trust)
@@ -138,14 +143,38 @@ class GroundTruth:
             self.in_use += 1
             heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
 
-    def change(self, total: int, per_minute: int) -> None:
-        """The limits have changed. No visitor is expelled, so counts up to the larger limit may be seen for the rest of the run."""
-        self._largest = (max(self._largest[0], total), max(self._largest[1], per_minute))
-        self.total, self.per_minute = total, per_minute
+    def change(self, room: Room) -> None:
+        """The operator has written down other settings, which will have reached everybody when `settle` is called.
+
+        Meanwhile a session may last as long as it did or as it will, so less is taken for certain.
+        """
+        self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
+        self._largest = (max(self._largest[0], self.total), max(self._largest[1], self.per_minute))
+        self.limits.change(*((UNLIMITED, UNLIMITED) if unlimited(room) else (self.total, self.per_minute)))
+        self._session_ms, self._renews = min(self._session_ms, room.session_ms), self._renews and not room.disable_session_renewal
+
+    def settle(self, room: Room) -> None:
+        """These settings have reached everybody."""
+        self._session_ms, self._renews = room.session_ms, not room.disable_session_renewal
+
+    def retime(self, center: int, life_ms: int, ended: bool, now_ms: int) -> None:
+        """Sessions of this data center last so long after their last renewal from now on; `ended`: an operator has ended all of them."""
+        self._trim(now_ms)
+        for visitor in {id(one[2]): one[2] for one in (*self._promises, *self._endings)}.values():
+            if center not in (visitor.home, visitor.center) or not (visitor.uses or visitor.active):
+                continue
+            until_ms = now_ms if ended else visitor.renewed_ms + life_ms
+            if visitor.center == visitor.home or until_ms < visitor.promised_ms:
+                visitor.promised_ms = until_ms
+            visitor.inside_until_ms = min(visitor.inside_until_ms, until_ms)
+            heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
+            heappush(self._endings, (visitor.inside_until_ms, visitor.number, visitor))
+        self._trim(now_ms)
 
     def sample(self, now_ms: int) -> None:
         """A quarter of a second has passed."""
         self._trim(now_ms)
+        self.limits.ebb(self.in_use, now_ms)
         if self.waiting:
             free = min(
                 1 - self.in_use / self.total,

@@ -5,13 +5,12 @@ the coordinator when the lease is empty, visitors waiting for it.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
-from greenroom.admission.ledger_time import STEP_MS, Expectation, LedgerTime
+from greenroom.admission.ledger_time import STEP_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import LedgerMemory, doubted
@@ -20,6 +19,7 @@ from greenroom.model.line_table import FRESH_MS, LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.agenda import Agenda
+from greenroom.simulator.center import Behind, Center
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import START_MS, Scenario
@@ -29,39 +29,10 @@ DISK_EVERY_MS = 20_000
 """How old a restored copy is at most."""
 SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
 CALL_LIMIT_MS = 1_000
+HEARS_MOST_MS = 1_000
+"""New settings reach everybody within this."""
 NEVER_MS = 1 << 60
 """A visitor waits no longer than this for a call across the world."""
-
-
-class Behind(NamedTuple):
-    """Who waits for the end of a call, since when; of a request that cannot wait, for how many calls."""
-
-    visitor: SimulatedVisitor
-    then: OutcomeHandler
-    since_ms: int
-    calls: int = 0
-
-
-class Center:
-    """One data center: its ledger, its clock, and who waits behind a call."""
-
-    __slots__ = ("behind", "called_until_ms", "disk", "down", "expectation", "for_newcomers", "ledger", "name", "skew_ms", "table", "time")
-
-    def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
-        self.name = name
-        self.ledger = ledger
-        self.skew_ms = skew_ms
-        """By how much the server's clock is ahead; the ledger's time need not follow it (see `ledger_time`)."""
-        self.time = LedgerTime()
-        self.expectation = Expectation()
-        self.down = 0
-        self.table: tuple[int, LineTable] | None = None
-        """The newest table of the line, and when it was made."""
-        self.disk: LedgerMemory | None = None
-        self.called_until_ms = 0
-        self.behind: list[Behind] = []
-        self.for_newcomers = True
-        """Whether the newest call was made for newcomers."""
 
 
 class LeaseModel:
@@ -76,18 +47,20 @@ class LeaseModel:
         self.global_calls = self.messages = 0
         self.before_poll: Callable[[Center, SimulatedVisitor, int], None] | None = None
         self.after_poll: Callable[[Center, SimulatedVisitor, int, Outcome], None] | None = None
+        self.on_configured: Callable[[int, bool], None] | None = None
+        """Is told which data center has heard of new settings, and whether all of its sessions ended by it."""
         self.coordinator_down = 0
         self.draw_until_ms = 0
         """Visitors who come before that get places by lot: as if all of them had come in the same moment."""
         self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
         names = [f"dc{number:03}" for number in range(scenario.centers)]
         self._fence_ms = scenario.fence_s * 1000
-        self.coordinator = self._make_coordinator(names)
         self.centers: list[Center] = []
         for number, name in enumerate(names):
             skew_ms = between(clocks, -most_ms, most_ms)
             self.centers.append(Center(name, Ledger(self._room, name, 1, agenda.now_ms + skew_ms), skew_ms))
             agenda.after(between(clocks, 0, 500), self._sync_again, number)
+        self.coordinator = self._make_coordinator()
         if any(fault.kind == "old disk" for fault in scenario.faults):
             agenda.after(DISK_EVERY_MS, self._save)
 
@@ -259,14 +232,14 @@ class LeaseModel:
 
     def lose_coordinator(self) -> None:
         """The coordinator begins again, with nothing."""
-        self.coordinator = self._make_coordinator([one.name for one in self.centers])
+        self.coordinator = self._make_coordinator()
 
     def forecast_nothing(self) -> None:
         """Visitors are told that their waits are unknown: for runs whose estimates no one looks at, half of the work is the forecast."""
         self.coordinator.forecaster.due_ms = NEVER_MS
 
-    def _make_coordinator(self, names: list[str]) -> Coordinator:
-        coordinator = Coordinator(names, self._room, self._coordinator_ms())
+    def _make_coordinator(self) -> Coordinator:
+        coordinator = Coordinator(self._listed, self._room, self._coordinator_ms())
         coordinator.fence_ms = self._fence_ms
         return coordinator
 
@@ -277,16 +250,47 @@ class LeaseModel:
     def configure(self, room: Room) -> None:
         """New settings reach everybody within a second, the coordinator first or last."""
         self._room = room
-        self._agenda.after(between(self._random_bits, 0, 1000), self._configure_coordinator)
-        for center in self.centers:
-            self._agenda.after(between(self._random_bits, 0, 1000), self._configure, center, room)
+        self._agenda.after(between(self._random_bits, 0, HEARS_MOST_MS), self._configure_coordinator)
+        for number in range(len(self.centers)):
+            self._agenda.after(between(self._random_bits, 0, HEARS_MOST_MS), self._configure, number)
 
     def _configure_coordinator(self) -> None:
         self.coordinator.configure(self._room)
 
-    def _configure(self, center: Center, room: Room) -> None:
-        center.ledger.configure(room, self.local_ms(center))
-        center.ledger.log.clear()
+    def _configure(self, number: int) -> None:
+        ledger, before_ms = self.centers[number].ledger, self.centers[number].ledger.all_ended_ms
+        ledger.configure(self._room, self.local_ms(self.centers[number]))
+        ledger.log.clear()
+        if self.on_configured:
+            self.on_configured(number, ledger.all_ended_ms > before_ms)
+
+    @property
+    def _listed(self) -> list[str]:
+        return [one.name for one in self.centers if one.listed]
+
+    def enlist(self, center: int, listed: bool) -> None:
+        """See `visitor.SystemUnderTest`."""
+        self.centers[center].listed = listed
+        self.coordinator.enlist(self._listed, self._coordinator_ms())
+
+    def follows(self, since_ms: int) -> bool:
+        """Whether what was written down then is in force everywhere, and what passthrough let in beyond the limits is paid for."""
+        listed = [one for one in self.centers if one.listed]
+        return all(one.contacts[0] > since_ms + HEARS_MOST_MS and not one.ledger.lease.debt for one in listed)
+
+    def draw(self) -> tuple[dict[bytes, int], int]:
+        """See `visitor.SystemUnderTest`."""
+        floor_key = make_key(self._coordinator_ms(), 0)
+        drawn = sorted({one for center in self.centers for one, key in center.ledger.line.in_order() if key < floor_key})
+        places = list(range(len(drawn)))
+        for place in range(len(drawn) - 1, 0, -1):
+            other = between(self._random_bits, 0, place)
+            places[place], places[other] = places[other], places[place]
+        keys = {one: floor_key - len(drawn) + place for one, place in zip(drawn, places, strict=True)}
+        for center in self.centers:
+            center.ledger.rekey({one: key for one, key in keys.items() if one in center.ledger.line.slots})
+            center.ledger.log.clear()
+        return keys, floor_key
 
     # -- syncs -----------------------------------------------------------------------------------------------------------------------
 
@@ -340,7 +344,7 @@ class LeaseModel:
         self._links.send(number, self._coordinator_hears, number, up)
 
     def _coordinator_hears(self, number: int, up: SyncUp) -> None:
-        if not self.coordinator_down:
+        if not self.coordinator_down and self.centers[number].listed:
             down = self.coordinator.sync(up, self._coordinator_ms(), self._random_bits.getrandbits(64))
             self._links.send(number, self._center_hears, number, down, up.want > 0)
 
@@ -350,7 +354,9 @@ class LeaseModel:
             return
         if down.epoch == center.ledger.epoch:
             self._put_time_right(center, down)
+        applied = center.ledger.lease.applied
         center.ledger.apply(down, self.local_ms(center))
+        center.hear(applied, self._agenda.now_ms)
         if called:
             self._answer_those_behind(number)
 

@@ -191,6 +191,13 @@ class Published:
         """See `visitor.SystemUnderTest`."""
         self._room = room
 
+    def enlist(self, center: int, listed: bool) -> None:
+        """They know of no list."""
+
+    def draw(self) -> tuple[dict[bytes, int], int]:
+        """They know of no draw."""
+        return {}, 0
+
     # -- slots --------------------------------------------------------------------------------------------------------------------------
 
     def _site(self, visitor: SimulatedVisitor) -> Site:

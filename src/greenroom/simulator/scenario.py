@@ -7,6 +7,25 @@ from greenroom.model.room import Room
 START_MS = 1_750_000_000_000
 """The moment at which every run begins."""
 
+OPERATOR_ACTIONS = {
+    "capacity": "total_active_users is multiplied by `amount` / 100",
+    "rate": "new_users_per_minute is multiplied by `amount` / 100",
+    "passthrough": "the queueing method is passthrough: all visitors are let in and counted",
+    "reject": "the queueing method is reject: new visitors are turned away",
+    "queue all": "queue_all holds all new visitors",
+    "suspended": "the room is suspended: visitors reach the origin, and nothing is recorded",
+    "session duration": "session_duration is `amount` minutes",
+    "renewal": "disable_session_renewal is the other way round",
+    "confirm newcomers": "confirm_newcomers is true (`amount` 1) or false (0)",
+    "pacing": "pace_admissions is the other way round",
+    "provisional sessions": "provisional_sessions is the other way round",
+    "let in": "both limits are higher by `amount`: more visitors are let in now",
+    "end sessions": "all sessions are ended",
+    "pre-queue": "an event is about to start, and holds all new visitors; with `amount` 1 their places are drawn when it starts",
+    "removed": "as outage, or with `amount` 1 as stop, and the data centers are taken off the list; they are added with empty ledgers",
+}
+"""What operators do while visitors come; what can be undone is undone at the end."""
+
 FAULTS = {
     "partition": "the data center and the coordinator cannot reach each other",
     "outage": "the data center is down; its visitors are sent to others, and its ledger is intact afterwards",
@@ -22,6 +41,7 @@ FAULTS = {
     "flood": "`amount` requests without cookies a second ask for a page at these data centers, and never come back",
     "provisional flood": "`amount` requests a second that cannot wait come without cookies to these data centers; few tickets come back",
     "clock step": "the clock of a data center's server is stepped by `amount` seconds, and back at the end",
+    **OPERATOR_ACTIONS,
 }
 
 

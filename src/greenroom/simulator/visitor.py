@@ -14,7 +14,7 @@ class SimulatedVisitor:
     __slots__ = (
         "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms", "entered_ms", "first_guess",
         "first_ms", "gap_ms", "gives_up_ms", "guess", "home", "id", "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once",
-        "overtaken_ms", "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "tries", "trusted", "uses", "waits",
+        "overtaken_ms", "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "renewed_ms", "tries", "trusted", "uses", "waits",
     )  # fmt: skip
 
     def __init__(self, number: int, center: int, came_ms: int) -> None:
@@ -41,6 +41,7 @@ class SimulatedVisitor:
         self.first_guess: tuple[int, float, float, float] | None = None  # on the first page, before the place is real
         self.guess: tuple[int, float, float, float] | None = None  # when joining: moment, quartiles in seconds
         self.inside_until_ms = 0  # last page plus session duration: active until then
+        self.renewed_ms = 0  # the last renewal of the session, as the last page said it
         self.promised_ms = 0  # the unit is held at least until then
         self.latency_ms = 0
         self.overtaken_ms = -1
@@ -139,4 +140,10 @@ class SystemUnderTest(Protocol):
         """The clock of this data center's server is stepped by so much."""
 
     def configure(self, room: Room) -> None:
-        """The operator writes down other limits."""
+        """The operator writes down other settings."""
+
+    def enlist(self, center: int, listed: bool) -> None:
+        """The operator takes the data center off the list, or puts it on the list again."""
+
+    def draw(self) -> tuple[dict[bytes, int], int]:
+        """The places of all who wait are drawn. Their new keys, and the key below which all others come after them."""

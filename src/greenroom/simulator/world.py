@@ -1,15 +1,15 @@
 """One run: schedules crowd, system, network and faults on one agenda, and lets time pass."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from greenroom.model.room import Room
 from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.crowd import Crowd
 from greenroom.simulator.ground_truth import SAMPLE_MS, GroundTruth
-from greenroom.simulator.lease_model import LeaseModel
+from greenroom.simulator.lease_model import HEARS_MOST_MS, LeaseModel
 from greenroom.simulator.links import Links
+from greenroom.simulator.operators import CHANGES, OperatedRoom
 from greenroom.simulator.provisional_flood import ProvisionalFlood
 from greenroom.simulator.published import GENERATIONS, Published
 from greenroom.simulator.scenario import START_MS, Fault, Scenario
@@ -42,6 +42,13 @@ class World:
         self.provisional = ProvisionalFlood(scenario, self.agenda, self.system, self.ground_truth, streams)
         self.room = scenario.room
         """As it is at this moment."""
+        self.configured_ms = START_MS
+        """When operators have written settings down last."""
+        self.calm_ms = START_MS + int(1000 * max((max(one.at_s, one.until_s) for one in scenario.faults), default=0))
+        """When all of it is over."""
+        self._operated = OperatedRoom(scenario.room)
+        if isinstance(self.system, LeaseModel):
+            self.system.on_configured = self._configured
         self.on_sample: Callable[[int], None] | None = None
         """Observers of the run (see `checks`)."""
         self.broken_laws: list[str] = []
@@ -72,6 +79,8 @@ class World:
         return (self.agenda.now_ms - START_MS) / 1000
 
     def _sample(self) -> None:
+        if self.ground_truth.limits.behind and isinstance(self.system, LeaseModel) and self.system.follows(self.configured_ms):
+            self.ground_truth.limits.follow(self.agenda.now_ms)
         self.ground_truth.sample(self.agenda.now_ms)
         self.agenda.after(SAMPLE_MS, self._sample)
         if self.on_sample:
@@ -150,18 +159,36 @@ class World:
                 self.provisional.request(fault.centers[self.provisional.sent % len(fault.centers)])
             self.agenda.after(max(1, int(1000 / fault.amount)), self.provisional_flood, fault, 1)
 
-    def limits(self, fault: Fault, change: int) -> None:
-        """The operator writes down other limits."""
-        was = self.scenario.room
-        factor = fault.amount / 100 if change > 0 else 1
-        total, per_minute = int(was.total_active_users * factor), int(was.new_users_per_minute * factor)
-        self.configure(replace(self.room, total_active_users=max(1, total), new_users_per_minute=max(1, per_minute)))
+    def operate(self, action: Fault, change: int) -> None:
+        """Operators write down other settings, and undo it."""
+        if change > 0:
+            self._operated.begin(action)
+        else:
+            self._operated.end(action)
+        self.configure(self._operated.room)
 
-    def method(self, _: Fault, change: int) -> None:
-        """The operator lets the line in in the other way."""
-        was = self.scenario.room.queueing_method
-        other = "random" if was == "fifo" else "fifo"
-        self.configure(replace(self.room, queueing_method=other if change > 0 else was))
+    def end_sessions(self, _: Fault, change: int) -> None:
+        """Operators end all sessions."""
+        if change > 0:
+            self._operated.end_sessions(self.agenda.now_ms)
+            self.configure(self._operated.room)
+
+    def prequeue(self, action: Fault, change: int) -> None:
+        """An event opens, and starts."""
+        if change < 0 and action.amount:
+            self.crowd.draw()
+        self.operate(action, change)
+
+    def removed(self, action: Fault, change: int) -> None:
+        """Data centers that are not used any more are taken off the list, and added when they are used again."""
+        if change > 0:
+            (self.stop if action.amount else self.outage)(action, change)
+        for center in action.centers:
+            self.system.enlist(center, change < 0)
+            if change < 0:
+                self.system.lose_ledger(center)
+        if change < 0:
+            (self.stop if action.amount else self.outage)(action, change)
 
     def clock_step(self, fault: Fault, change: int) -> None:
         """An operator sets the clocks of servers."""
@@ -170,9 +197,19 @@ class World:
 
     def configure(self, room: Room) -> None:
         """The operator writes down other settings."""
-        self.room = room
-        self.ground_truth.change(room.total_active_users, room.new_users_per_minute)
+        self.room, self.configured_ms = room, self.agenda.now_ms
+        self.ground_truth.change(room)
+        self.crowd.configure(room)
         self.system.configure(room)
+        self.agenda.after(HEARS_MOST_MS, self._settle, room)
+
+    def _settle(self, room: Room) -> None:
+        if room is self.room:
+            self.ground_truth.settle(room)
+
+    def _configured(self, center: int, ended: bool) -> None:
+        if isinstance(self.system, LeaseModel):
+            self.ground_truth.retime(center, self.system.centers[center].ledger.life_ms, ended, self.agenda.now_ms)
 
 
 FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
@@ -187,7 +224,9 @@ FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
     "churn": World.churn,
     "flood": World.flood,
     "provisional flood": World.provisional_flood,
-    "limits": World.limits,
-    "method": World.method,
     "clock step": World.clock_step,
+    "end sessions": World.end_sessions,
+    "removed": World.removed,
+    **dict.fromkeys(CHANGES, World.operate),
+    "pre-queue": World.prequeue,
 }

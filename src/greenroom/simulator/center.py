@@ -1,0 +1,56 @@
+"""One data center of `lease_model`: its ledger, its clock, and who waits behind a call."""
+
+from collections import deque
+from typing import NamedTuple
+
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger_time import Expectation, LedgerTime
+from greenroom.admission.records import LedgerMemory
+from greenroom.model.line_table import LineTable
+from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
+
+CONTACTS_TO_FOLLOW = 3
+"""In how many answers a changed limit shows: it is told, permits and freed units are given back, and the rate behind a cut is in force."""
+
+
+class Behind(NamedTuple):
+    """Who waits for the end of a call, since when; of a request that cannot wait, for how many calls."""
+
+    visitor: SimulatedVisitor
+    then: OutcomeHandler
+    since_ms: int
+    calls: int = 0
+
+
+class Center:
+    """One data center: its ledger, its clock, and who waits behind a call."""
+
+    __slots__ = (
+        "behind", "called_until_ms", "contacts", "disk", "down", "expectation", "for_newcomers", "ledger", "listed", "name", "skew_ms",
+        "table", "time",
+    )  # fmt: skip
+
+    def __init__(self, name: str, ledger: Ledger, skew_ms: int) -> None:
+        self.name = name
+        self.ledger = ledger
+        self.skew_ms = skew_ms
+        """By how much the server's clock is ahead; the ledger's time need not follow it (see `ledger_time`)."""
+        self.time = LedgerTime()
+        self.expectation = Expectation()
+        self.down = 0
+        self.listed = True
+        """Whether it is on the coordinator's list."""
+        self.contacts: deque[int] = deque([0] * CONTACTS_TO_FOLLOW, CONTACTS_TO_FOLLOW)
+        """True times of the newest answers that were applied."""
+        self.table: tuple[int, LineTable] | None = None
+        """The newest table of the line, and when it was made."""
+        self.disk: LedgerMemory | None = None
+        self.called_until_ms = 0
+        self.behind: list[Behind] = []
+        self.for_newcomers = True
+        """Whether the newest call was made for newcomers."""
+
+    def hear(self, applied: int, now_ms: int) -> None:
+        """An answer came, and the newest one applied before had this number."""
+        if self.ledger.lease.applied > applied:
+            self.contacts.append(now_ms)

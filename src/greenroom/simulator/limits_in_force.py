@@ -1,0 +1,53 @@
+"""The limits that must hold at a moment, after an operator has changed them.
+
+A limit that is raised holds at once. A lowered one cannot be known everywhere at once, and no visitor is expelled. So the old one may be
+in force until every data center has *followed*: has been in touch with the coordinator often enough since. From then on
+
+- at most as many visitors are active as the new limit allows, or as were active before: those who leave are not replaced, and
+- a minute and one second later at most as many are let in within a minute as the new limit allows.
+"""
+
+UNLIMITED = 1 << 60
+MINUTE_MS = 61_000
+
+
+class LimitsInForce:
+    """Both limits of one room. Times are true milliseconds."""
+
+    def __init__(self, total: int, per_minute: int) -> None:
+        self.total, self.per_minute = total, per_minute
+        self._most = total
+        self._old: list[tuple[int, int, int]] = []
+        """(total, per minute, until when the latter holds) of earlier limits; 0: not followed yet."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether earlier limits may be in force somewhere."""
+        return any(not until_ms for _, _, until_ms in self._old)
+
+    def change(self, total: int, per_minute: int) -> None:
+        """An operator has written down other limits."""
+        if (total, per_minute) != (self.total, self.per_minute):
+            self._old.append((self.total, self.per_minute, 0))
+            self.total, self.per_minute = total, per_minute
+            self._most = max(self._most, total)
+
+    def follow(self, now_ms: int) -> None:
+        """Every data center has followed."""
+        self._old = [(total, per_minute, until_ms or now_ms + MINUTE_MS) for total, per_minute, until_ms in self._old]
+
+    def ebb(self, in_use: int, now_ms: int) -> None:
+        """So many units are in use at this moment: where the limit was lowered, not more again."""
+        self._old = [one for one in self._old if not one[2] or now_ms <= one[2]]
+        if not self.behind:
+            self._most = max(self.total, min(self._most, in_use))
+
+    @property
+    def most_active(self) -> int:
+        """At most so many may be active."""
+        return self._most
+
+    @property
+    def most_per_minute(self) -> int:
+        """At most so many may have been let in within the last minute."""
+        return max([self.per_minute, *(per_minute for _, per_minute, _ in self._old)])

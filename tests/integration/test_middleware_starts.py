@@ -42,7 +42,7 @@ if not child:
     print(ask(), ask(), flush=True)
     os.kill(os.getppid(), signal.SIGUSR1)
     os.read(ended, 1)
-    time.sleep(1.1 * RETRY_S)
+    time.sleep(1.1 * RETRY_S)  # a process of its own: it tries again by its own clock
     print(ask(), flush=True)
     room.close()
     os._exit(0)
@@ -61,7 +61,7 @@ soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 4, hard))
 print(ask())
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-time.sleep(1.1 * RETRY_S)
+time.sleep(1.1 * RETRY_S)  # a process of its own: it tries again by its own clock
 print(ask())
 room.close()
 """

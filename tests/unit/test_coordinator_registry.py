@@ -46,6 +46,16 @@ def ledgers(room: Room) -> tuple[Ledger, Ledger]:
     return Ledger(room, FRA, 1, START_MS), Ledger(room, NYC, 1, START_MS)
 
 
+def remembered(room: Room, fra: Ledger, nyc: Ledger) -> tuple[CoordinatorRegistry, dict[str, bytes]]:
+    """A coordinator that both data centers have confirmed, and its rows."""
+    registry, store = board(room), dict[str, bytes]()
+    for _ in range(2):
+        ask(registry, FRA, ("r", fra))
+        ask(registry, NYC, ("r", nyc))
+    written(registry, store)
+    return registry, store
+
+
 def test_no_data_center_gets_anything_before_every_data_center_was_heard() -> None:
     room = small_room()
     fra, nyc = ledgers(room)
@@ -68,13 +78,9 @@ def test_strangers_and_what_is_no_batch_are_not_answered() -> None:
 
 
 def test_the_next_coordinator_goes_on_without_asking_anyone_first() -> None:
-    room, store = small_room(), dict[str, bytes]()
+    room = small_room()
     fra, nyc = ledgers(room)
-    registry = board(room)
-    for _ in range(2):
-        ask(registry, FRA, ("r", fra))
-        ask(registry, NYC, ("r", nyc))
-    written(registry, store)
+    registry, store = remembered(room, fra, nyc)
     held = {name: center.held for name, center in registry.coordinators["r"].data_centers.items()}
     following = board(room, rows=store)
     assert {name: center.held for name, center in following.coordinators["r"].data_centers.items()} == held
@@ -167,13 +173,9 @@ def test_a_data_center_that_is_added_delays_no_visitor() -> None:
 
 
 def test_damaged_rows_count_as_lost_and_stop_no_coordinator() -> None:
-    room, store = small_room(), dict[str, bytes]()
+    room = small_room()
     fra, nyc = ledgers(room)
-    registry = board(room)
-    for _ in range(2):
-        ask(registry, FRA, ("r", fra))
-        ask(registry, NYC, ("r", nyc))
-    written(registry, store)
+    _, store = remembered(room, fra, nyc)
     for name in store:
         following = CoordinatorRegistry(bits(1))
         assert following.restore({**store, name: b"\xc1 nonsense"}, START_MS, "1") == ([name] if name != "~" else [])

@@ -108,7 +108,9 @@ NOT_PREFLIGHTS: dict[str, Pairs] = {
     "a body in chunks": (*PREFLIGHT, (b"transfer-encoding", b"chunked")),
     "a WebSocket": (*PREFLIGHT, (b"upgrade", b"websocket"), (b"connection", b"upgrade")),
     **{name.decode(): (*PREFLIGHT, (name, b"x")) for name in sorted(NOT_IN_PREFLIGHTS)},
-    **{name: (*PREFLIGHT, (name.encode(), b"GET")) for name in ("x-http-method-override", "x-method-override", "x-http-method", "x-method")},
+    **{
+        name: (*PREFLIGHT, (name.encode(), b"GET")) for name in ("x-http-method-override", "x-method-override", "x-http-method", "x-method")
+    },
 }
 
 
